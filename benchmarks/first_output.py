@@ -1,0 +1,180 @@
+"""From the click to the first output of a trivial cell on an idle device, beside jupyter-scheduler on the same cell.
+
+Ours is timed in the browser: from the click on "Send to training" in the dialog until the text stands under the cell.
+jupyter-scheduler shows output only when a job is complete, so its time is from the creation of the job until its
+status is COMPLETED, asked every 50 ms from its server (its own page asks every 10 s; that is left out in its favour).
+The two take turns. jupyter-scheduler runs from a virtual environment of its own (`--peer-python`).
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+
+from jupyter_gq.demo.processes import end_descendants, free_port
+from tests.browser.page import LabPage
+
+from . import table
+from .hub import running_hub
+
+#: Its text stands nowhere before it has run.
+_CODE = 'print("seen", 6 * 7)'
+
+
+class PeerServer:
+    """A Jupyter server with jupyter-scheduler."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        self.folder = folder
+        self._token = "benchmark"
+        self._port = free_port()
+        environment = {
+            **os.environ,
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+            "JUPYTER_DATA_DIR": str(folder / "data"),
+        }
+        self._process = subprocess.Popen(
+            [
+                python,
+                "-m",
+                "jupyter_server",
+                "--no-browser",
+                "--allow-root",
+                f"--port={self._port}",
+                f"--ServerApp.root_dir={folder}",
+                f"--IdentityProvider.token={self._token}",
+                "--ServerApp.jpserver_extensions={'jupyter_scheduler': True}",
+            ],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self._port}",
+            headers={"Authorization": f"token {self._token}"},
+            timeout=30,
+        )
+
+    async def ready(self) -> None:
+        """Return when it answers."""
+        while True:
+            try:
+                if (await self._http.get("/scheduler/jobs")).is_success:
+                    return
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.2)
+
+    async def first_output(self, number: int) -> float:
+        """Seconds from the creation of a job until its output can be seen."""
+        name = f"cell{number}.ipynb"
+        (self.folder / name).write_text(json.dumps(_notebook()))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        body = {
+            "name": name,
+            "input_uri": name,
+            "runtime_environment_name": _environment_name(),
+            "compute_type": None,
+            "output_formats": ["ipynb"],
+        }
+        answer = await self._http.post("/scheduler/jobs", json=body)
+        answer.raise_for_status()
+        job = answer.json()["job_id"]
+        while True:
+            status = (await self._http.get(f"/scheduler/jobs/{job}")).json()["status"]
+            if status == "COMPLETED":
+                return loop.time() - began
+            if status == "FAILED":
+                raise RuntimeError("jupyter-scheduler's job failed")
+            await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        """End it."""
+        await self._http.aclose()
+        self._process.terminate()
+        self._process.wait()
+
+
+async def measure(runs: int, peer_python: str) -> list[table.Row]:
+    """Time both in turn; return the medians."""
+    ours: list[float] = []
+    peers: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with running_hub() as hub:
+            peer = PeerServer(peer_python, Path(folder))
+            await peer.ready()
+            home = hub.hub.folder / "homes" / "ann" / "hello.ipynb"
+            home.write_text(json.dumps(_notebook()))
+            async with LabPage.opened(hub.hub.url, "ann", "0.25", "hello.ipynb") as page:
+                for number in range(runs + 1):
+                    mine = await page.time_to_first_output("seen 42", queue="vision", gpus="0.5")
+                    theirs = await peer.first_output(number)
+                    if number:  # the first of each is not counted
+                        ours.append(mine)
+                        peers.append(theirs)
+            await peer.close()
+    return [
+        table.Row(
+            case="click to first output, trivial cell",
+            figure="p50",
+            unit="s",
+            ours=statistics.median(ours),
+            peer=statistics.median(peers),
+            goal=1.5,
+        ),
+        table.Row(
+            case="click to first output, trivial cell",
+            figure="worst",
+            unit="s",
+            ours=max(ours),
+            peer=max(peers),
+        ),
+    ]
+
+
+def _environment_name() -> str:
+    return "benchmark"
+
+
+def _notebook() -> dict[str, object]:
+    cell = {
+        "cell_type": "code",
+        "id": "hello",
+        "source": _CODE,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = table.parser(__doc__ or "")
+    parser.add_argument("--runs", type=int, default=10, help="counted runs of each (default: 10)")
+    parser.add_argument(
+        "--peer-python",
+        default=".venv-peer/bin/python",
+        help="interpreter with jupyter-scheduler and ipykernel (default: %(default)s)",
+    )
+    arguments = parser.parse_args()
+    if not Path(arguments.peer_python).exists():
+        sys.exit(f"{arguments.peer_python} is missing; make it with: make peer")
+    try:
+        rows = asyncio.run(measure(arguments.runs, arguments.peer_python))
+    finally:
+        end_descendants()
+    table.show("First output", rows, arguments.json)
+
+
+if __name__ == "__main__":
+    main()

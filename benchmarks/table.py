@@ -1,0 +1,41 @@
+"""The table that every benchmark prints, and its JSON form."""
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One figure of one case. `peer` and `goal` are None where there is none."""
+
+    case: str
+    figure: str
+    unit: str
+    ours: float
+    peer: float | None = None
+    goal: float | None = None
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """A parser with the options that all benchmarks share."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as a JSON list")
+    return made
+
+
+def show(title: str, rows: list[Row], file: Path | None) -> None:
+    """Print the rows as a table; write them to `file` as well."""
+    print(f"\n{title}\n")
+    print(f"  {'case':<44} {'figure':<12} {'unit':<6} {'ours':>9} {'peer':>9} {'ours/peer':>9} {'goal':>9}")
+    for row in rows:
+        ratio = row.ours / row.peer if row.peer else None
+        cells = " ".join(f"{_number(value):>9}" for value in (row.ours, row.peer, ratio, row.goal))
+        print(f"  {row.case:<44} {row.figure:<12} {row.unit:<6} {cells}")
+    if file:
+        file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"

@@ -1,0 +1,68 @@
+"""GPU quotas for notebooks and a training queue for cells, on JupyterHub.
+
+In a notebook: `jupyter_gq.should_stop()`, `checkpoint_dir()`, `progress()`, `in_job()`, `simulate_memory()`.
+Importing this package is cheap and needs the standard library only: it is imported in the user's kernel,
+which may belong to another environment than ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jupyter_gq.notebook.jobs import checkpoint_dir, in_job, progress, should_stop
+    from jupyter_gq.notebook.simulation import simulate_memory
+
+    __version__: str
+
+__all__ = ["__version__", "checkpoint_dir", "in_job", "progress", "should_stop", "simulate_memory"]
+
+_HOME_OF = {
+    "checkpoint_dir": "jupyter_gq.notebook.jobs",
+    "in_job": "jupyter_gq.notebook.jobs",
+    "progress": "jupyter_gq.notebook.jobs",
+    "should_stop": "jupyter_gq.notebook.jobs",
+    "simulate_memory": "jupyter_gq.notebook.simulation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        value: object = _read_version()
+    elif name in _HOME_OF:
+        import importlib
+
+        value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _read_version() -> str:
+    """The version written at build; without it that of the installed distribution, else "0+unknown"."""
+    try:
+        from jupyter_gq._version import __version__ as built
+    except ImportError:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("jupyter-gq")
+        except PackageNotFoundError:
+            return "0+unknown"
+    return str(built)
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    return [{"src": "labextension", "dest": "jupyter-gq"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, object]]:
+    import importlib
+
+    extension = importlib.import_module("jupyter_gq.lab.extension")  # asked for by a Jupyter server only
+    return [{"module": "jupyter_gq.lab", "app": extension.JupyterGQ}]

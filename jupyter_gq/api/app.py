@@ -1,0 +1,74 @@
+"""The tornado application of the service, put together from the table of routes."""
+
+import logging
+import re
+import secrets
+from collections.abc import Callable
+
+from tornado.httpserver import HTTPServer
+from tornado.routing import URLSpec
+from tornado.web import Application, RequestHandler
+
+from .auth import Authenticator
+from .endpoint import DRAINED, Endpoint, Wiring
+from .facade import Facade
+from .route import Route
+from .routes import ROUTES
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BUNDLE = 20 * 1024 * 1024
+
+
+def make_application(
+    controller: Facade,
+    authenticator: Authenticator,
+    prefix: str = "/",
+    *,
+    bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
+    page: bool = False,
+) -> Application:
+    """The API under `{prefix}api/v1/`. `bundle_limit` gives the bytes that a job's bundle may have now.
+
+    `page` adds the web page at the prefix itself; it needs the environment that the Hub gives to its services.
+    """
+    prefix = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
+    wiring = Wiring(controller=controller, authenticator=authenticator, bundle_limit=bundle_limit)
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in ROUTES:
+        by_path.setdefault(route.path, {})[route.method] = route
+    specs = [
+        URLSpec(_pattern(prefix, path), Endpoint, {"wiring": wiring, "routes": methods})
+        for path, methods in sorted(by_path.items(), key=lambda entry: "{" in entry[0])  # fixed parts first
+    ]
+    if page:
+        from .page import page_routes  # brings jupyterhub, which the API alone does not need
+
+        specs += page_routes(prefix, wiring)
+    return Application(
+        specs,
+        default_handler_class=Endpoint,
+        default_handler_args={"wiring": wiring, "routes": {}},
+        compress_response=True,
+        log_function=log_request,
+        cookie_secret=secrets.token_bytes(32),  # after a restart a browser logs in again, without being asked
+    )
+
+
+def make_server(application: Application) -> HTTPServer:
+    """A server that takes what the application is made for: unpacked bodies, large bundles."""
+    return HTTPServer(application, decompress_request=True, max_body_size=DRAINED, xheaders=False)
+
+
+def log_request(handler: RequestHandler) -> None:
+    """One line a request: never its query, headers or body, which may hold secrets."""
+    status = handler.get_status()
+    level = logging.ERROR if status >= 500 and status != 503 else logging.INFO if status >= 400 else logging.DEBUG
+    milliseconds = 1000 * handler.request.request_time()
+    log.log(level, "request %s %s %d %.1fms", handler.request.method, handler.request.path, status, milliseconds)
+
+
+def _pattern(prefix: str, path: str) -> str:
+    parts = re.split(r"({\w+})", path)
+    escaped = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in parts)
+    return re.escape(prefix) + "api/v1/" + "".join(escaped)

@@ -1,0 +1,266 @@
+"""One path of the API on tornado: authorise, read, validate, run, answer; nothing of it is up to a route."""
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from tornado.iostream import StreamClosedError
+from tornado.web import HTTPError, RequestHandler, stream_request_body
+
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import JupyterGQError
+
+from . import errors
+from .access import Access
+from .auth import Authenticator
+from .call import Call, Reply
+from .errors import Refusal, refusal, refusal_of
+from .facade import Facade
+from .parse import parse_model
+from .route import Parameter, Route, Size
+
+log = logging.getLogger(__name__)
+
+SMALL_BODY = 1024 * 1024
+OUTPUTS_BODY = 32 * 1024 * 1024
+#: What is refused is still read, and thrown away, up to this many bytes: who is cut off while sending sees no answer.
+DRAINED = 256 * 1024 * 1024
+#: A reader of a stream that takes nothing for so many seconds is let go.
+SLOW_READER = 30.0
+
+SECURITY_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wiring:
+    """What every endpoint works with."""
+
+    controller: Facade
+    authenticator: Authenticator
+    #: The largest bundle now, in bytes; it can change with the configuration.
+    bundle_limit: Callable[[], int]
+
+    def body_limit(self, size: Size) -> int:
+        """Bytes of a body. Text may be twice as long on the way (escapes) as what the bundle's limit counts."""
+        if size is Size.BUNDLE:
+            return 2 * self.bundle_limit() + SMALL_BODY
+        return OUTPUTS_BODY if size is Size.OUTPUTS else SMALL_BODY
+
+
+@stream_request_body
+class Endpoint(RequestHandler):
+    """All methods of one path. The body is read after the caller is known to be allowed to send it."""
+
+    def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
+        """`routes` are those of this path, by method; none for a path that does not exist."""
+        self._wiring, self._routes = wiring, routes
+        self._route: Route | None = None
+        self._identity: Caller | None = None
+        self._refused: Exception | None = None
+        self._body = bytearray()
+        self._limit = SMALL_BODY
+        self._pump: asyncio.Task[None] | None = None
+
+    def set_default_headers(self) -> None:
+        """On every answer, also on errors."""
+        for name, value in SECURITY_HEADERS.items():
+            self.set_header(name, value)
+        self.clear_header("Server")
+
+    def check_xsrf_cookie(self) -> None:
+        """Only tokens in a header are believed here, and no other site can make a browser send those."""
+
+    async def prepare(self) -> None:
+        """Find the route and authorise, before the body is read."""
+        self.request.connection.set_max_body_size(DRAINED)  # type: ignore[union-attr]
+        try:
+            self._route = self._find()
+            self._limit = self._wiring.body_limit(self._route.size)
+            self._identity = await self._authorise(self._route)
+            if self._declared_length() > self._limit:
+                raise errors.body_too_large(self._limit)
+        except (Refusal, JupyterGQError) as error:
+            if not self._has_body() or self._declared_length() > DRAINED:
+                raise
+            self._refused = error
+
+    def data_received(self, chunk: bytes) -> None:
+        """Keep the body while it is wanted."""
+        if self._refused is None:
+            self._body += chunk
+            if len(self._body) > self._limit:  # sent in chunks, or unpacked
+                self._refused = errors.body_too_large(self._limit)
+        if self._refused is not None:
+            self._body.clear()
+
+    async def _respond(self, **_path: str) -> None:
+        if self._refused is not None:
+            raise self._refused
+        route = self._find()
+        call = Call(
+            controller=self._wiring.controller,
+            identity=self._identity,
+            path={name: str(value) for name, value in self.path_kwargs.items()},
+            query={parameter.name: self._parameter(parameter) for parameter in route.query},
+            headers=self._declared_headers(route),
+            body=None if route.request is None else parse_model(route.request, bytes(self._body)),
+            still_permitted=self._still_permitted,
+        )
+        self._body.clear()
+        await self._send(route.run(call))
+
+    get = post = put = delete = head = patch = options = _respond  # the table says which of them exist
+
+    # Who
+
+    def _find(self) -> Route:
+        if not self._routes:
+            raise refusal(404, "not_found", f"There is nothing at {self.request.path}.")
+        method = "GET" if self.request.method == "HEAD" else self.request.method
+        route = self._routes.get(method or "")
+        if route is None:
+            allowed = ", ".join(sorted(self._routes))
+            message = f"{self.request.method} is not possible here; use {allowed}."
+            raise refusal(405, "method_not_allowed", message, Allow=allowed)
+        return route
+
+    async def _authorise(self, route: Route) -> Caller | None:
+        if route.access is Access.PUBLIC:
+            return None
+        token = self._token()
+        if route.access is Access.JOB_TOKEN:
+            if not self._wiring.controller.authorise_job_token(str(self.path_kwargs["job"]), token):
+                raise errors.invalid_token()
+            return None
+        return await permitted_caller(self._wiring.authenticator, token, route.access)
+
+    def _token(self) -> str:
+        kind, _, token = self.request.headers.get("Authorization", "").strip().partition(" ")
+        if kind.lower() not in {"token", "bearer"} or not token.strip():
+            raise errors.no_token()
+        return token.strip()
+
+    async def _still_permitted(self) -> bool:
+        try:
+            await self._authorise(self._find())
+        except Refusal as refused:
+            return refused.status == 503  # nobody to ask: not a reason to end what was allowed
+        return True
+
+    # What was sent
+
+    def _has_body(self) -> bool:
+        headers = self.request.headers
+        return bool(headers.get("Transfer-Encoding")) or headers.get("Content-Length", "0") != "0"
+
+    def _declared_length(self) -> int:
+        given = self.request.headers.get("Content-Length", "0")
+        return int(given) if given.isdecimal() else 0
+
+    def _parameter(self, parameter: Parameter) -> Any:
+        given = self.get_query_argument(parameter.name, None)
+        if given is None:
+            return parameter.default
+        if parameter.type == "string":
+            return given
+        number = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else -1
+        if not parameter.minimum <= number <= parameter.maximum:
+            message = f"{parameter.name}: a whole number from {parameter.minimum} "
+            message += f"to {parameter.maximum} was expected, not {given[:60]!r}."
+            raise refusal(422, "invalid_request", message, field=parameter.name)
+        return number
+
+    def _declared_headers(self, route: Route) -> dict[str, str]:
+        found = ((header.name, self.request.headers.get(header.name)) for header in route.headers)
+        return {name.lower(): value for name, value in found if value is not None}
+
+    # What is answered
+
+    async def _send(self, reply: Reply) -> None:
+        self.set_status(reply.status)
+        for name, value in reply.headers.items():
+            self.set_header(name, value)
+        if reply.status == 204:
+            self.clear_header("Content-Type")
+            return
+        self.set_header("Content-Type", reply.media)
+        if reply.stream is not None:
+            await self._follow(reply.stream)
+        elif reply.text is not None:
+            self.finish(reply.text)
+        elif isinstance(reply.body, BaseModel):
+            self.finish(reply.body.model_dump_json())
+        else:
+            self.finish(json.dumps(reply.body))
+
+    async def _follow(self, stream: AsyncGenerator[bytes, None]) -> None:
+        if self.request.method == "HEAD":
+            await stream.aclose()
+            return
+        self._pump = asyncio.create_task(self._copy(stream))
+        await asyncio.wait({self._pump})
+        if not self._pump.cancelled():
+            self._pump.result()
+
+    async def _copy(self, stream: AsyncGenerator[bytes, None]) -> None:
+        try:
+            async for piece in stream:
+                self.write(piece)
+                await asyncio.wait_for(self.flush(), SLOW_READER)
+        except (StreamClosedError, TimeoutError):
+            log.debug("stream_ended path=%s: the reader is gone or too slow", self.request.path)
+            self.request.connection.stream.close()  # type: ignore[union-attr]
+        finally:
+            await stream.aclose()
+
+    def on_connection_close(self) -> None:
+        """The reader went away."""
+        super().on_connection_close()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        """Only what nobody foresaw is logged, with the id that the answer carries."""
+        if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
+            self._incident = secrets.token_hex(4)
+            exception = (typ, value, tb)
+            log.error("request_failed id=%s %s %s", self._incident, *self._told(), exc_info=exception)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Every error as a `Problem`, and never a traceback."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        refused = refusal_of(error) if error is not None else None
+        if refused is None and isinstance(error, HTTPError) and status_code < 500:
+            refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
+        if refused is None:
+            refused = errors.internal(getattr(self, "_incident", "none"))
+        self.set_status(refused.status)
+        for name, value in refused.headers.items():
+            self.set_header(name, value)
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(refused.problem.model_dump_json())
+
+    def _told(self) -> tuple[str | None, str]:
+        return self.request.method, self.request.path
+
+
+async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
+    """The holder of a Hub token, if it opens this service and this kind of route; a `Refusal` otherwise."""
+    identity = await authenticator.identify(token)
+    if not identity.may_access(authenticator.service):
+        raise errors.missing_scope(f"access:services!service={authenticator.service}")
+    missing = identity.missing_scope(access)
+    if missing is not None:
+        raise errors.missing_scope(missing)
+    return identity.caller()

@@ -1,0 +1,104 @@
+"""What goes wrong becomes a status and a `Problem`; statuses are chosen here and nowhere below."""
+
+from collections.abc import Mapping
+
+from jupyter_gq.client.models import Problem
+from jupyter_gq.domain import errors
+
+#: Status of each domain error, and the part of the request that it is about. The first match counts.
+STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
+    (errors.InvalidAmount, 422, "gpus"),
+    (errors.UnknownQueue, 422, "queue"),
+    (errors.NeverFits, 422, "gpus"),
+    (errors.NotAMember, 403, "queue"),
+    (errors.QuotaExceeded, 403, "gpus"),
+    (errors.NotFound, 404, None),
+    (errors.Conflict, 409, None),
+    (errors.TooLarge, 413, None),
+    (errors.StorageFull, 507, None),
+    (errors.BackendError, 503, None),
+    (errors.UserError, 422, None),
+)
+
+
+class Refusal(Exception):
+    """The request is not granted, for a reason of HTTP's own (who asks, in which form) or of the domain."""
+
+    def __init__(self, status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"{status} {problem.code}: {problem.message}")
+        self.status, self.problem, self.headers = status, problem, dict(headers or {})
+
+
+def refusal(status: int, code: str, message: str, *, field: str | None = None, **headers: str) -> Refusal:
+    """A refusal from its parts; a header `Retry_After` is sent as `Retry-After`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Refusal(status, Problem(code=code, message=message, field=field), named)
+
+
+def refusal_of(error: BaseException) -> Refusal | None:
+    """What to answer for this error; None for one that nobody foresaw."""
+    if isinstance(error, Refusal):
+        return error
+    for kind, status, field in STATUS:
+        if isinstance(error, kind):
+            code = getattr(error, "code", "invalid_request")
+            return refusal(status, code, str(error), field=getattr(error, "field", None) or field)
+    return None
+
+
+def internal(incident: str) -> Refusal:
+    """An error of ours: the details are in the log under this id, not in the answer."""
+    return refusal(
+        500,
+        "internal",
+        f"Something went wrong in the scheduler service. Tell your administrator this number: {incident}.",
+    )
+
+
+def no_token() -> Refusal:
+    """Nobody said who asks."""
+    return refusal(
+        401,
+        "no_token",
+        "This request carries no token. Send a JupyterHub token in the header 'Authorization: token ...'.",
+        WWW_Authenticate='token realm="jupyter-gq"',
+    )
+
+
+def invalid_token() -> Refusal:
+    """The token means nothing to whoever should know it."""
+    return refusal(
+        401,
+        "invalid_token",
+        "This token is not valid (any more). Send a valid JupyterHub token; one of a stopped server has expired.",
+        WWW_Authenticate='token realm="jupyter-gq", error="invalid_token"',
+    )
+
+
+def missing_scope(scope: str) -> Refusal:
+    """The token is valid, but not for that."""
+    return refusal(
+        403,
+        "missing_scope",
+        f"This token lacks the scope {scope!r}. Use a token that has it, or ask your administrator for it.",
+    )
+
+
+def hub_unreachable(why: str) -> Refusal:
+    """Without the Hub nobody can be told apart from anybody."""
+    return refusal(
+        503,
+        "hub_unreachable",
+        f"JupyterHub cannot be asked who you are: {why}. Try again in a moment.",
+        Retry_After="2",
+    )
+
+
+def body_too_large(limit: int) -> Refusal:
+    """More bytes than this route takes."""
+    return refusal(
+        413,
+        "too_large",
+        f"This request is larger than the limit of {limit / 2**20:.1f} MiB. Send less: clear large outputs and "
+        "attachments, or put data into files instead of cells.",
+    )

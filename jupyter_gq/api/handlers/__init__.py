@@ -1,0 +1,1 @@
+"""One function for each route, by object; `api.routes` says which."""

@@ -1,0 +1,29 @@
+"""Routes about the service itself, its queues and its devices."""
+
+from jupyter_gq.api.call import Call, Reply
+from jupyter_gq.api.metrics import exposition
+
+
+def health(call: Call) -> Reply:
+    """Answer whoever asks, also a load balancer."""
+    return Reply(body=call.controller.health())
+
+
+def metrics(call: Call) -> Reply:
+    """Figures for Prometheus."""
+    return Reply(text=exposition(call.controller), media="text/plain; version=0.0.4; charset=utf-8")
+
+
+def me(call: Call) -> Reply:
+    """Quota, choices and queues of the caller."""
+    return Reply(body=call.controller.me(call.caller))
+
+
+def queues(call: Call) -> Reply:
+    """The queues that the caller may see."""
+    return Reply(body=call.controller.queues(call.caller))
+
+
+def devices(call: Call) -> Reply:
+    """All devices."""
+    return Reply(body=call.controller.devices(call.caller))

@@ -1,0 +1,71 @@
+"""Figures in Prometheus' text form, named jupyter_gq_<noun>_<verb>_<unit>. No user names in labels."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from jupyter_gq.controller.caller import Caller
+
+from .facade import Facade
+
+#: Sees every queue and device; only sums leave this module.
+_EVERYTHING = Caller(user="service/metrics", groups=frozenset(), admin=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gauge:
+    """One metric and its values now."""
+
+    name: str
+    help: str
+    #: (labels, value)
+    samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
+
+
+def exposition(controller: Facade) -> str:
+    """The whole page."""
+    return "".join(line + "\n" for gauge in gauges(controller) for line in _lines(gauge))
+
+
+def gauges(controller: Facade) -> Iterator[Gauge]:
+    """All metrics."""
+    health = controller.health()
+    yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
+    yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
+    queues = controller.queues(_EVERYTHING).queues
+    for name, help_text, attribute in (
+        ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),
+        ("jupyter_gq_queue_used_gpus", "GPUs in use by the queue.", "used"),
+        ("jupyter_gq_queue_borrowed_gpus", "GPUs in use above the quota, which may be reclaimed.", "over_quota"),
+        ("jupyter_gq_queue_waiting_jobs", "Jobs that wait.", "waiting"),
+        ("jupyter_gq_queue_running_jobs", "Jobs that hold devices.", "running"),
+    ):
+        labelled = [({"queue": queue.name}, float(getattr(queue, attribute))) for queue in queues]
+        yield Gauge(name=name, help=help_text, samples=labelled)
+    devices = controller.devices(_EVERYTHING).devices
+    places = [({"pool": device.pool, "device": device.id}, device) for device in devices]
+    yield Gauge(
+        name="jupyter_gq_device_used_gpus",
+        help="Part of the device that is given out.",
+        samples=[(labels, float(device.used)) for labels, device in places],
+    )
+    yield Gauge(
+        name="jupyter_gq_device_found_healthy",
+        help="1 while the device can be used.",
+        samples=[(labels, float(device.healthy)) for labels, device in places],
+    )
+
+
+def _gauge(name: str, help_text: str, value: float) -> Gauge:
+    return Gauge(name=name, help=help_text, samples=[({}, float(value))])
+
+
+def _lines(gauge: Gauge) -> Iterable[str]:
+    yield f"# HELP {gauge.name} {gauge.help}"
+    yield f"# TYPE {gauge.name} gauge"
+    for labels, value in gauge.samples:
+        named = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+        yield f"{gauge.name}{'{' + named + '}' if named else ''} {value:g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

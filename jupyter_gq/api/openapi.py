@@ -1,0 +1,157 @@
+"""The OpenAPI 3.1 document, made from the table of routes and the wire models."""
+
+import re
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from jupyter_gq import __version__
+from jupyter_gq.client import models
+
+from .access import ADMIN_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
+from .route import Media, Parameter, Route
+from .routes import ROUTES
+
+Json = dict[str, Any]
+
+MEANINGS = {
+    400: "The body is not JSON.",
+    401: "No token, or one that is not valid.",
+    403: "The token lacks a scope, or a quota or membership forbids it.",
+    404: "There is no such object, or it is not yours.",
+    409: "The object is not in a state in which that can be done.",
+    413: "The body is larger than the limit.",
+    422: "A value is wrong; `field` says which.",
+    503: "JupyterHub cannot be asked who you are.",
+    507: "The disk of the service is full; nothing was kept.",
+}
+#: Part of no route's request or response, yet worth knowing: the data of events.
+EVENT_MODELS: tuple[type[BaseModel], ...] = (models.ServiceEvent, models.JobView, models.NotebookView)
+
+
+@cache
+def document() -> Json:
+    """The whole document."""
+    paths: dict[str, Json] = {}
+    for route in ROUTES:
+        paths.setdefault(f"/api/v1/{route.path}", {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "jupyter-gq scheduler service",
+            "version": __version__,
+            "description": "GPU shares for notebooks and a training queue for cells. Every error is a `Problem`. "
+            "GPU amounts are decimal text; times are seconds since the epoch, UTC.",
+        },
+        "servers": [{"url": ".", "description": "The service's prefix, such as /services/jupyter-gq"}],
+        "paths": paths,
+        "components": {"schemas": _schemas(), "securitySchemes": _security_schemes()},
+    }
+
+
+def refusals_of(route: Route) -> list[int]:
+    """Every status of refusal that this route can answer with."""
+    found = set(route.refusals)
+    if route.access is not Access.PUBLIC:
+        found |= {401}
+    if route.access.scope is not None:
+        found |= {403, 503}
+    if "{" in route.path:
+        found |= {404}
+    if route.request is not None:
+        found |= {400, 413, 422}
+    if route.query or route.headers:
+        found |= {422}
+    return sorted(found)
+
+
+def _operation(route: Route) -> Json:
+    operation: Json = {
+        "operationId": re.sub(r"\W+", "_", f"{route.method.lower()}_{route.path}").strip("_"),
+        "summary": route.summary,
+        "tags": [route.path.partition("/")[0].removesuffix(".json")],
+        "security": _security(route.access),
+        "responses": _responses(route),
+    }
+    parameters = [_path_parameter(name) for name in re.findall(r"{(\w+)}", route.path)]
+    parameters += [_parameter(parameter, "query") for parameter in route.query]
+    parameters += [_parameter(parameter, "header") for parameter in route.headers]
+    if parameters:
+        operation["parameters"] = parameters
+    if route.request is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(route.request)}}}
+    return operation
+
+
+def _responses(route: Route) -> Json:
+    responses: Json = {}
+    for status, meaning in sorted(route.statuses.items()):
+        responses[str(status)] = {"description": meaning, **_content(route.response)}
+    for status in refusals_of(route):
+        responses[str(status)] = {"description": MEANINGS[status], **_content(models.Problem)}
+    return responses
+
+
+def _content(response: type[BaseModel] | Media | None) -> Json:
+    if response is None:
+        return {}
+    if isinstance(response, Media):
+        schema: Json = {"type": "object"} if response is Media.JSON else {"type": "string"}
+        return {"content": {response.value: {"schema": schema}}}
+    return {"content": {"application/json": {"schema": _ref(response)}}}
+
+
+def _security(access: Access) -> list[Json]:
+    if access is Access.PUBLIC:
+        return []
+    if access is Access.JOB_TOKEN:
+        return [{"jobToken": []}]
+    return [{"hubToken": [access.scope]}]
+
+
+def _security_schemes() -> Json:
+    return {
+        "hubToken": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`token <JupyterHub token>`, with the access scope of this service and one of "
+            f"`{READ_SCOPE}` < `{SUBMIT_SCOPE}` < `{ADMIN_SCOPE}`.",
+        },
+        "jobToken": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`token <token of the job>`, which only the job's own runner knows.",
+        },
+    }
+
+
+def _path_parameter(name: str) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _parameter(parameter: Parameter, where: str) -> Json:
+    schema: Json = {"type": parameter.type}
+    if parameter.type == "integer":
+        schema |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return {"name": parameter.name, "in": where, "description": parameter.help, "schema": schema}
+
+
+def _ref(model: type[BaseModel]) -> Json:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}
+
+
+def _schemas() -> Json:
+    requests = {route.request for route in ROUTES if route.request is not None}
+    answers = {route.response for route in ROUTES if isinstance(route.response, type)}
+    answers |= {models.Problem, *EVENT_MODELS}
+    wanted = [(model, "validation") for model in requests] + [(model, "serialization") for model in answers]
+    wanted.sort(key=lambda entry: entry[0].__name__)
+    _, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    schemas: Json = definitions["$defs"]
+    return schemas

@@ -1,0 +1,101 @@
+"""From the bytes of a request to a validated model, with errors in words."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .errors import Refusal, refusal
+
+Model = TypeVar("Model", bound=BaseModel)
+
+#: Parts of pydantic's error paths that name a branch of a union or a validator, not a field.
+_BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
+_MOST_NAMED = 3
+
+
+def parse_json(body: bytes) -> Any:
+    """The document; 400 for what is not JSON in UTF-8 (RFC 8259: no NaN, no lone surrogates)."""
+    if not body.strip():
+        raise bad_json("the body is empty")
+    try:
+        text = body.decode("utf-8")
+        document = json.loads(text, parse_constant=_no_constant)
+        if "\\ud" in text.lower():  # an escape may make half of a character, which no file or database takes
+            json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except RecursionError as error:
+        raise bad_json("it is nested too deeply") from error
+    except UnicodeError as error:
+        raise bad_json("it is not valid Unicode text in UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise bad_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
+    except ValueError as error:
+        raise bad_json(str(error)) from error
+    return document
+
+
+def bad_json(why: str) -> Refusal:
+    """The body cannot be read."""
+    return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
+
+
+def parse_model(model: type[Model], body: bytes) -> Model:
+    """The body as that model; types are not converted ("3" is not a number)."""
+    document = parse_json(body)
+    try:
+        return model.model_validate(document, strict=True)
+    except ValidationError as error:
+        raise invalid_fields(error) from error
+
+
+def invalid_fields(error: ValidationError) -> Refusal:
+    """422 with the path of the first wrong field, and a sentence for the first few."""
+    found: dict[str, str] = {}
+    for detail in error.errors(include_url=False, include_context=True):
+        found.setdefault(_path(detail["loc"]), _in_words(detail))
+    sentences = [f"{path or 'The body'}: {words}." for path, words in list(found.items())[:_MOST_NAMED]]
+    more = len(found) - len(sentences)
+    if more > 0:
+        sentences.append(f"And {more} more.")
+    return refusal(422, "invalid_request", " ".join(sentences), field=next(iter(found)) or None)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _path(location: Sequence[int | str]) -> str:
+    return ".".join(str(part) for part in location if part not in _BRANCHES)
+
+
+def _in_words(detail: ErrorDetails) -> str:
+    kind, given = detail["type"], detail.get("input")
+    if kind == "missing":
+        return "it is required, and missing"
+    if kind == "extra_forbidden":
+        return "there is no such field here; check its spelling"
+    if kind in {"model_type", "model_attributes_type", "dict_type"}:
+        return f"an object was expected, not {_shown(given)}"
+    if kind.endswith("_type"):
+        return f"{_expected(detail)}, not {_shown(given)}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{message[:1].lower()}{message[1:]}, not {_shown(given)}"
+
+
+def _expected(detail: ErrorDetails) -> str:
+    if any(part in _BRANCHES for part in detail["loc"]):
+        return "text or a number was expected"
+    words = {"string": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
+    kind = detail["type"].removesuffix("_type")
+    return f"{words.get(kind, 'a ' + kind)} was expected"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return "an object"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

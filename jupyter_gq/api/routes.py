@@ -1,0 +1,247 @@
+"""The table of the API. Routing, authorisation, validation and the OpenAPI document are all made from it."""
+
+from jupyter_gq.client import models
+
+from .access import Access
+from .call import Call, Reply
+from .events import follow
+from .handlers import jobs, notebooks, runs, service
+from .route import Media, Parameter, Route, Size
+
+LIMIT = Parameter(name="limit", type="integer", minimum=1, maximum=500, default=50, help="Most entries of a page.")
+BEFORE = Parameter(name="before", help="`next` of the page before.")
+OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for everybody's.")
+AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that is known.")
+AFTER_EVENT = Parameter(name="after", type="integer", help="Id of the last event seen; left out: from now on.")
+LAST_EVENT = Parameter(name="Last-Event-ID", help="The same, as browsers send it; comes before `after`.")
+KEY = Parameter(name="Idempotency-Key", help="Sending the same key again returns the same job and makes no second.")
+CREATED = {201: "Made.", 200: "There was one already; this is it."}
+DONE = {204: "Done."}
+
+
+def openapi_document(_: Call) -> Reply:
+    """This table as OpenAPI."""
+    from .openapi import document  # the document describes this table, so its module imports this one
+
+    return Reply(body=document())
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="health",
+        access=Access.PUBLIC,
+        summary="Whether the service, its devices and its configuration are well.",
+        run=service.health,
+        response=models.Health,
+    ),
+    Route(
+        method="GET",
+        path="openapi.json",
+        access=Access.PUBLIC,
+        summary="This document.",
+        run=openapi_document,
+        response=Media.JSON,
+    ),
+    Route(
+        method="GET",
+        path="metrics",
+        access=Access.MONITOR,
+        summary="Figures for Prometheus: for admins, and for services of the Hub.",
+        run=service.metrics,
+        response=Media.TEXT,
+    ),
+    Route(
+        method="GET",
+        path="me",
+        access=Access.READ,
+        summary="Your quota, what is left of it, what you can choose, and your queues.",
+        run=service.me,
+        response=models.Me,
+    ),
+    Route(
+        method="GET",
+        path="queues",
+        access=Access.READ,
+        summary="Totals of the queues that you are a member of, and of those above them; admins: of all.",
+        run=service.queues,
+        response=models.QueueList,
+    ),
+    Route(
+        method="GET",
+        path="devices",
+        access=Access.READ,
+        summary="All devices; who holds them is shown to admins only.",
+        run=service.devices,
+        response=models.DeviceList,
+    ),
+    Route(
+        method="GET",
+        path="jobs",
+        access=Access.READ,
+        summary="Your jobs, newest first.",
+        run=jobs.listing,
+        response=models.JobList,
+        query=(LIMIT, BEFORE, OWNER),
+    ),
+    Route(
+        method="POST",
+        path="jobs/preview",
+        access=Access.READ,
+        summary="What would happen if this job were sent now. Nothing is kept.",
+        run=jobs.preview,
+        request=models.JobRequest,
+        response=models.Preview,
+        refusals=(403,),
+    ),
+    Route(
+        method="POST",
+        path="jobs",
+        access=Access.SUBMIT,
+        summary="Send a job to training.",
+        run=jobs.submit,
+        request=models.JobSubmission,
+        response=models.JobView,
+        statuses=CREATED,
+        refusals=(409, 507),
+        headers=(KEY,),
+        size=Size.BUNDLE,
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}",
+        access=Access.READ,
+        summary="One job.",
+        run=jobs.show,
+        response=models.JobView,
+    ),
+    Route(
+        method="DELETE",
+        path="jobs/{job}",
+        access=Access.SUBMIT,
+        summary="Cancel a job. It gets a moment to end; 409 when it has ended already.",
+        run=jobs.cancel,
+        response=models.JobView,
+        statuses={202: "It will end."},
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/outputs",
+        access=Access.READ,
+        summary="At most 1000 numbered pieces of output.",
+        run=jobs.outputs,
+        response=models.OutputPage,
+        query=(AFTER,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/notebook",
+        access=Access.READ,
+        summary="The executed notebook so far; 404 before there is one.",
+        run=jobs.notebook,
+        response=Media.JSON,
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/log",
+        access=Access.READ,
+        summary="The last 64 KiB of the log of the last run.",
+        run=jobs.log,
+        response=Media.TEXT,
+    ),
+    Route(
+        method="POST",
+        path="jobs/{job}/outputs",
+        access=Access.JOB_TOKEN,
+        summary="The job's runner delivers pieces of output, in order and without a gap.",
+        run=runs.report_outputs,
+        request=models.OutputReport,
+        response=models.OutputAck,
+        refusals=(507,),
+        size=Size.OUTPUTS,
+    ),
+    Route(
+        method="POST",
+        path="jobs/{job}/heartbeat",
+        access=Access.JOB_TOKEN,
+        summary="The job's runner is alive.",
+        run=runs.heartbeat,
+        request=models.Heartbeat,
+        statuses=DONE,
+    ),
+    Route(
+        method="POST",
+        path="tickets",
+        access=Access.SUBMIT,
+        summary="A spawner asks for a share for one of your servers. 403 beyond your fixed quota.",
+        run=notebooks.open_ticket,
+        request=models.TicketRequest,
+        response=models.TicketView,
+        statuses=CREATED,
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="tickets/{ticket}",
+        access=Access.SUBMIT,
+        summary="A ticket as it is now. A ticket that waits and that nobody asks about ends.",
+        run=notebooks.ticket,
+        response=models.TicketView,
+    ),
+    Route(
+        method="DELETE",
+        path="tickets/{ticket}",
+        access=Access.SUBMIT,
+        summary="Give a share, or a place in the line, back.",
+        run=notebooks.close_ticket,
+        statuses=DONE,
+    ),
+    Route(
+        method="PUT",
+        path="tickets/{ticket}/process",
+        access=Access.SUBMIT,
+        summary="Say which process holds the share.",
+        run=notebooks.attach,
+        request=models.ProcessReport,
+        statuses=DONE,
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="notebooks",
+        access=Access.READ,
+        summary="Your notebooks that are alive or wait.",
+        run=notebooks.listing,
+        response=models.NotebookList,
+        query=(OWNER,),
+    ),
+    Route(
+        method="POST",
+        path="servers/{server}/activity",
+        access=Access.SUBMIT,
+        summary="What the kernels of a server do. The default server is written as -.",
+        run=notebooks.report_activity,
+        request=models.ActivityReport,
+        statuses=DONE,
+    ),
+    Route(
+        method="POST",
+        path="servers/{server}/keep",
+        access=Access.SUBMIT,
+        summary='Answer an idle warning with "Keep it". 409 when there is none, or the bound is reached.',
+        run=notebooks.keep,
+        response=models.NotebookView,
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="events",
+        access=Access.READ,
+        summary="What changes, as server-sent events; see the models ServiceEvent, JobView and NotebookView.",
+        run=follow,
+        response=Media.EVENTS,
+        query=(AFTER_EVENT,),
+        headers=(LAST_EVENT,),
+    ),
+)

@@ -1,0 +1,34 @@
+"""Where the files of a job are: its bundle, its executed notebook, its log. One implementation beside each backend.
+
+Guarantees
+----------
+1. `write` leaves everything or nothing.
+2. Only the job's owner can read what is written for him.
+3. Reading never follows the owner's links to somebody else's files.
+"""
+
+from typing import Any, Protocol
+
+
+class BundleStore(Protocol):
+    """Keeps the files of jobs."""
+
+    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+        """Keep the bundle of a new job.
+
+        Raises `TooLarge` above `max_bytes`, `StorageFull` when the disk or a quota refuses it, and `BackendError`
+        when there is nobody on this machine to give it to.
+        """
+        ...
+
+    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+        """The notebook with the outputs so far; None before there is one."""
+        ...
+
+    def log(self, job: str, owner: str, tail: int) -> str | None:
+        """The last `tail` bytes of the newest run's log; None before there is one."""
+        ...
+
+    def delete(self, job: str, owner: str) -> None:
+        """Forget all files of the job. No error if there are none."""
+        ...

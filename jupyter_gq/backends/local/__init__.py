@@ -1,0 +1,8 @@
+"""Training workloads as processes of this machine, and the files of their jobs."""
+
+from .backend import LocalRuns
+from .bundles import LocalBundles
+from .options import LocalOptions
+from .settings import LocalBackend
+
+__all__ = ["LocalBackend", "LocalBundles", "LocalOptions", "LocalRuns"]

@@ -1,0 +1,60 @@
+"""The environment of a task: what it may see of the service's, of the notebook server's, and what is ours.
+
+Later ones win: the service's kept variables, the server's (from the manifest), those of the launch, the task's own.
+Nothing of the service's that could act in its name is passed on.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from .accounts import Account
+
+#: Variable that marks every process of a task; see `ledger.Run.mark`.
+MARK = "JUPYTER_GQ_RUN"
+#: Variables of the service that a job keeps.
+KEPT = (
+    "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH",
+    "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "JUPYTER_PATH",
+    "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+)  # fmt: skip
+#: Variables that only we set, whatever a manifest says.
+_RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+def base_environment(
+    account: Account, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
+) -> dict[str, str]:
+    """What all tasks of a run share."""
+    environment = {name: value for name, value in os.environ.items() if _matches(name, kept)}
+    environment |= {
+        name: value
+        for name, value in manifest.items()
+        if isinstance(value, str) and _possible(name, value) and not _matches(name, _RESERVED)
+    }
+    if account.switch:
+        environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
+    return environment | dict(launch)
+
+
+def gang_environment(task: int, tasks: int, port: int) -> dict[str, str]:
+    """What the tasks of a gang need to find each other; nothing for a single task."""
+    if tasks == 1:
+        return {}
+    return {
+        "RANK": str(task),
+        "WORLD_SIZE": str(tasks),
+        # Each task sees only its own devices, so its first one is number 0 for all of them.
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _possible(name: str, value: str) -> bool:
+    return bool(name) and "=" not in name and "\0" not in name and "\0" not in value

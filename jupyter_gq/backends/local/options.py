@@ -1,0 +1,20 @@
+"""What the local backend was told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .environment import KEPT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalOptions:
+    """What the backend was told; `LocalBackend` explains each."""
+
+    state_dir: Path
+    command: Sequence[str]
+    node_name: str
+    system_users: bool = False
+    env_keep: Sequence[str] = KEPT
+    linger_timeout: float = 10.0
+    gang_grace: float = 10.0

@@ -1,0 +1,70 @@
+"""Settings of the local backend."""
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from traitlets import Bool, Float, List, Unicode, default
+from traitlets.config import LoggingConfigurable
+
+from jupyter_gq.devices.probe import DeviceProbe
+
+from .backend import LocalRuns
+from .bundles import LocalBundles
+from .environment import KEPT
+from .options import LocalOptions
+
+
+class LocalBackend(LoggingConfigurable):
+    """Training workloads as processes of this machine: what can be set, and what is built from it.
+
+    (The backend itself cannot be a Configurable: that class has an `observe` of its own.)
+    """
+
+    system_users = Bool(
+        False,
+        help="Run each job as the operating-system user who has its owner's name. Needs a service that is root; "
+        "for LocalProcessSpawner. Off: jobs run as the service's own user, as under SimpleLocalProcessSpawner.",
+    ).tag(config=True)
+    command = List(
+        Unicode(),
+        help="Command that runs a job; its folder, `--run N` and `--task I` follow. "
+        "Default: the service's Python with `-P -m jupyter_gq.runner`.",
+    ).tag(config=True)
+    env_keep = List(
+        Unicode(), list(KEPT), help="Names (or patterns such as LC_*) of variables of the service that jobs keep."
+    ).tag(config=True)
+    linger_timeout = Float(
+        10.0, help="Seconds that a job's processes may go on after it said that it ended; then they are killed."
+    ).tag(config=True)
+    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after one of them failed.").tag(
+        config=True
+    )
+    node_name = Unicode(help="What this machine is called in the lab. Default: its host name.").tag(config=True)
+
+    @default("command")
+    def _default_command(self) -> list[str]:
+        # -P: a random.py in the user's folder is not to be imported by the runner.
+        return [sys.executable, "-P", "-m", "jupyter_gq.runner"]
+
+    @default("node_name")
+    def _default_node_name(self) -> str:
+        return socket.gethostname() or "localhost"
+
+    def backend(self, *, state_dir: Path, probe: DeviceProbe, now: Callable[[], float], service_url: str) -> LocalRuns:
+        """The backend; `service_url` is where its runners report to."""
+        options = LocalOptions(
+            state_dir=state_dir,
+            command=tuple(self.command),
+            node_name=self.node_name,
+            system_users=self.system_users,
+            env_keep=tuple(self.env_keep),
+            linger_timeout=self.linger_timeout,
+            gang_grace=self.gang_grace,
+        )
+        return LocalRuns(options, probe=probe, now=now, service_url=service_url)
+
+    def bundles(self, *, state_dir: Path) -> LocalBundles:
+        """Where the files of its jobs are."""
+        return LocalBundles(state_dir, system_users=self.system_users)

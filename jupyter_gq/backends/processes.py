@@ -1,0 +1,210 @@
+"""Processes of this machine, as /proc shows them at one moment.
+
+Rules
+-----
+1. A process is a pid and a start time: pids are used again.
+2. A zombie is dead: it holds neither memory nor devices.
+3. Processes that left their parent and their session are found by a variable in their environment.
+"""
+
+import errno
+import os
+import signal
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_PROC = Path("/proc")
+_DEAD = frozenset("ZXx")
+#: Seconds between two looks at all processes while nothing ends.
+_LOOK_EVERY = 3.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """One process."""
+
+    pid: int
+    #: Start time in clock ticks since the machine started.
+    ticks: int
+    parent: int
+    session: int
+    dead: bool
+
+    @property
+    def started(self) -> float:
+        """Start time in seconds since the epoch, as psutil gives it."""
+        return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
+
+
+class ProcessTable:
+    """One look at all processes; it does not change afterwards."""
+
+    def __init__(self, processes: Iterable[Process]) -> None:
+        self._by_pid = {process.pid: process for process in processes}
+        self._children: dict[int, list[int]] = {}
+        self._sessions: dict[int, list[int]] = {}
+        for process in self._by_pid.values():
+            self._children.setdefault(process.parent, []).append(process.pid)
+            self._sessions.setdefault(process.session, []).append(process.pid)
+        self._marks: dict[str, dict[str, list[int]]] = {}
+
+    @classmethod
+    def read(cls) -> "ProcessTable":
+        """Look now."""
+        found = (read_process(int(name)) for name in os.listdir(_PROC) if name.isdecimal())
+        return cls(process for process in found if process is not None)
+
+    def alive(self, pid: int, ticks: int) -> bool:
+        """That very process runs."""
+        process = self._by_pid.get(pid)
+        return process is not None and process.ticks == ticks and not process.dead
+
+    def tree(self, pid: int) -> set[int]:
+        """The process, its descendants, and what is left in its session; dead ones are left out."""
+        found: set[int] = set()
+        waiting = [pid, *self._sessions.get(pid, ())]
+        while waiting:
+            member = waiting.pop()
+            if member not in found:
+                found.add(member)
+                waiting.extend(self._children.get(member, ()))
+        return {member for member in found if member in self._by_pid and not self._by_pid[member].dead}
+
+    def marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
+        """Living processes with this variable in their environment, as far as we may read it.
+
+        With `uid`, only processes of that user: another one could copy the mark.
+        """
+        found = self._values(variable).get(value, ())
+        return {pid for pid in found if uid is None or user_of(pid) == uid}
+
+    def signal(self, pids: Iterable[int], number: signal.Signals) -> None:
+        """Send a signal to those of these processes that are still the ones in this table."""
+        for pid in pids:
+            process = self._by_pid.get(pid)
+            if process is not None:
+                send_signal(pid, process.ticks, number)
+
+    def process(self, pid: int) -> Process | None:
+        """What is known of it."""
+        return self._by_pid.get(pid)
+
+    def _values(self, variable: str) -> dict[str, list[int]]:
+        if variable not in self._marks:
+            values: dict[str, list[int]] = {}
+            for process in self._by_pid.values():
+                value = None if process.dead else (environment_of(process.pid) or {}).get(variable)
+                if value is not None:
+                    values.setdefault(value, []).append(process.pid)
+            self._marks[variable] = values
+        return self._marks[variable]
+
+
+class Lookout:
+    """Looks at all processes as seldom as it can: that takes some 0.1 ms for each, and is asked every second."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._table = ProcessTable(())
+        self._looked_at = float("-inf")
+
+    def table(self, leaders: Iterable[tuple[int, int]]) -> ProcessTable:
+        """A table of the last seconds in which these processes, (pid, ticks), are as they are now.
+
+        What they started meanwhile may be missing as long as all of them live. Once one is dead, the table is new.
+        """
+        if abs(self._now() - self._looked_at) >= _LOOK_EVERY or not all(self._lives(*leader) for leader in leaders):
+            self._table = ProcessTable.read()
+            self._looked_at = self._now()
+        return self._table
+
+    def _lives(self, pid: int, ticks: int) -> bool:
+        process = read_process(pid) if self._table.alive(pid, ticks) else None
+        return process is not None and process.ticks == ticks and not process.dead
+
+
+def read_process(pid: int) -> Process | None:
+    """One process; None when there is none of that pid."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name stands in parentheses and may itself contain spaces and parentheses.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return Process(
+        pid=pid, ticks=int(fields[19]), parent=int(fields[1]), session=int(fields[3]), dead=fields[0] in _DEAD
+    )
+
+
+def environment_of(pid: int) -> dict[str, str] | None:
+    """The environment that a process was started with; None when it is gone or we may not read it."""
+    try:
+        content = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return None
+    entries = (entry.partition(b"=") for entry in content.split(b"\0") if entry)
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in entries}
+
+
+def user_of(pid: int) -> int | None:
+    """Its real user id; None when it is gone."""
+    with suppress(OSError, StopIteration, ValueError):
+        lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+        return int(next(line for line in lines if line.startswith("Uid:")).split()[1])
+    return None
+
+
+def send_signal(pid: int, ticks: int, number: signal.Signals) -> None:
+    """Send a signal to that very process; nothing happens when it is gone or not ours to signal."""
+    with suppress(ProcessLookupError, PermissionError):
+        handle = _handle(pid)
+        try:
+            # Checked while we hold the handle: the pid cannot come to mean another process in between.
+            process = read_process(pid)
+            if process is None or process.ticks != ticks:
+                return
+            if handle is None:
+                os.kill(pid, number)
+            else:
+                signal.pidfd_send_signal(handle, number)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _handle(pid: int) -> int | None:
+    """A handle on the process of that pid; None where the kernel, or a container's filter, gives none."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EPERM):
+            return None
+        raise
+
+
+def boot_id() -> str:
+    """Differs after each start of the machine, when ticks begin anew."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def reap(children: Collection[int]) -> dict[int, int]:
+    """Collect those of our ended children; the exit code of each (negative: the signal that ended it)."""
+    codes: dict[int, int] = {}
+    for pid in children:
+        with suppress(ChildProcessError):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                codes[pid] = os.waitstatus_to_exitcode(status)
+    return codes
+
+
+@cache
+def _boot_time() -> float:
+    lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
+    return float(next(line for line in lines if line.startswith("btime ")).split()[1])

@@ -1,0 +1,96 @@
+"""The backend protocol: launch, stop, observe. Nothing here decides. One contract suite runs against every backend.
+
+Guarantees an implementation must give
+--------------------------------------
+1. `launch` is idempotent for one (workload, run): called again, also by another process after a crash, it starts
+   no second copy.
+2. All tasks of a run start, or none is left behind.
+3. `stop` is idempotent and returns at once; `observe` shows the end.
+4. `observe` reports a run as ENDED only when its processes are gone: devices are free exactly then.
+5. After a restart of the service `observe` finds the same runs again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.workload import Kind, Workload
+
+
+class Phase(StrEnum):
+    """What a backend sees of a run."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    ENDED = "ENDED"
+
+
+class Outcome(StrEnum):
+    """How an ended run ended."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"  # the user's code raised, or the kernel died; `sentence` says which
+    PAUSED = "PAUSED"  # it was told to stop and did, with its state saved as far as it saves any
+    KILLED = "KILLED"  # it was told to stop and did not in its time
+    LOST = "LOST"  # it vanished without a word
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """One run as the backend sees it now."""
+
+    workload: str
+    run: int
+    phase: Phase
+    #: When the phase began, as far as is known.
+    since: Instant
+    outcome: Outcome | None = None
+    #: For FAILED, KILLED, LOST: one sentence for the owner.
+    sentence: str = ""
+    #: Processes of the run on this machine (for sampling); empty elsewhere.
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """Everything needed to start one run."""
+
+    workload: Workload
+    #: `store.Record.detail` of the workload.
+    detail: Mapping[str, Any]
+    #: Added to the environment of each task: devices, share, caps.
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: Secret for the job's own runner, to report outputs; not to be logged.
+    token: str = ""
+
+
+class Backend(Protocol):
+    """Does what it is told. Methods may take some time and are called one at a time."""
+
+    #: The kinds of workload that it runs.
+    kinds: frozenset[Kind]
+    #: It can suspend GPU state without loss.
+    can_suspend: bool
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes and devices that it can use now."""
+        ...
+
+    async def launch(self, launch: Launch) -> None:
+        """Start this run; raise `BackendError` with a sentence when it cannot."""
+        ...
+
+    async def stop(self, workload: str, run: int, grace: Seconds) -> None:
+        """Ask it to end within `grace` seconds, then end it. No error if it is gone."""
+        ...
+
+    async def observe(self) -> Sequence[Observation]:
+        """All runs that this backend knows, ended ones until `forget`."""
+        ...
+
+    async def forget(self, workload: str, run: int) -> None:
+        """The end of that run is recorded; it need not be reported again."""
+        ...

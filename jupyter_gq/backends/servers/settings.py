@@ -1,0 +1,22 @@
+"""Settings of the servers backend."""
+
+from collections.abc import Callable
+
+from traitlets import Float
+from traitlets.config import LoggingConfigurable
+
+from .backend import ServerRuns
+from .stopper import ServerStopper
+
+
+class ServersBackend(LoggingConfigurable):
+    """Notebook servers, which the Hub starts: what can be set, and what is built from it."""
+
+    attach_timeout = Float(
+        180.0,
+        help="Seconds that the Hub has to start a notebook server after its share was given; then the share is free.",
+    ).tag(config=True)
+
+    def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:
+        """The backend; `stopper` ends servers."""
+        return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout)

@@ -1,0 +1,1 @@
+"""Wire models and the HTTP client of the scheduler service."""

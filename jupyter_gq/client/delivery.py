@@ -1,0 +1,64 @@
+"""How a job's runner delivers outputs and says that it is alive. No pydantic: each start waits for it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .transport import Transport, path_of
+
+#: Limits of one request: pieces, and about as many bytes (one larger piece goes alone).
+MOST_PIECES = 500
+MOST_BYTES = 4 * 1024 * 1024
+
+
+class Delivery:
+    """The channel of one job to the service, with the job's own token.
+
+    Both calls raise `ServiceUnavailable` when nobody answers (keep the pieces, try again later) and
+    `ServiceError` when the service refuses: 401 = this token is not (any more) that of the job, 404 = the job
+    is gone.
+    """
+
+    def __init__(self, url: str, job_id: str, token: str, timeout: float = 20.0) -> None:
+        self._transport = Transport(url, token, timeout)
+        self._job = job_id
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        """Send pieces in order; return up to which number the service has stored them.
+
+        Sending a piece again is harmless. When the answer is below the last piece sent, the service lacks
+        something before it: send on from the piece after the answer. An empty list asks where to go on.
+        """
+        stored = 0
+        for batch in _batches(events):
+            answer = await self._post("outputs", b'{"events":[' + b",".join(batch) + b"]}")
+            stored = int(json.loads(answer)["last_seq"])
+        return stored
+
+    async def heartbeat(self, run: int, fraction: float | None = None, text: str | None = None) -> None:
+        """Say that run number `run` is alive, and how far it is (`fraction` 0 to 1) if that is known."""
+        progress = None if fraction is None and text is None else {"fraction": fraction, "text": text or ""}
+        await self._post("heartbeat", json.dumps({"run": run, "progress": progress}).encode())
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._transport.close()
+
+    async def _post(self, what: str, body: bytes) -> bytes:
+        answer = await self._transport.request("POST", path_of("jobs", self._job, what), body=body)
+        return answer.body
+
+
+def _batches(events: Sequence[dict[str, Any]]) -> Iterator[list[bytes]]:
+    """Cut into requests of a bounded size; at least one, possibly empty."""
+    batch: list[bytes] = []
+    size = 0
+    for event in events:
+        piece = json.dumps(event).encode()
+        if batch and (len(batch) == MOST_PIECES or size + len(piece) > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(piece)
+        size += len(piece)
+    if batch or not events:
+        yield batch

@@ -1,0 +1,32 @@
+"""How a kernel's command is changed so that it knows the caps of its share. Pure, standard library only.
+
+Used by the runner and by the Jupyter server's provisioner: a cell meets the same kernel in both places.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path, PurePath
+
+#: Started instead of `-m ipykernel_launcher`; applies the caps, then runs that module. Standard library only.
+STARTUP_FILE = Path(__file__).resolve().parent.parent / "notebook" / "kernel_startup.py"
+
+_LAUNCHERS = frozenset({"ipykernel_launcher", "ipykernel"})
+#: Commands that start the kernel where our file is not.
+_ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "singularity", "apptainer", "kubectl", "ssh"})
+
+
+def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The command and environment with which to start this kernel.
+
+    A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in
+    its place, in the same interpreter and with the same options. Every other command is returned as it is:
+    kernels of other languages have no caps to apply, and one in a container or on another machine has not our file.
+    """
+    command = list(argv)
+    for position, (flag, module) in enumerate(pairwise(command)):
+        if PurePath(flag).name in _ELSEWHERE:
+            break
+        if flag == "-m" and module in _LAUNCHERS:
+            command[position : position + 2] = [str(STARTUP_FILE)]
+            break
+    return command, dict(env)

@@ -1,0 +1,363 @@
+"""What travels between the service and its clients. GPU amounts are decimal text ("0.25", "2").
+
+Times are seconds since the epoch, UTC. Unknown is None, never 0. These models make the OpenAPI document.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_NAME = 100
+
+JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
+Gpus = Annotated[str, Field(max_length=40)] | int | float
+NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """The one form of every error."""
+
+    code: str = Field(description="Stable word for programs, such as unknown_queue.")
+    message: str = Field(description="What was wrong, what was expected and what to do.")
+    field: str | None = Field(default=None, description="Part of the request that it is about, such as gpus.")
+
+
+class Kernel(_Strict):
+    """How to start the kernel that the notebook used."""
+
+    name: str
+    display_name: str = ""
+    language: str = "python"
+    argv: list[str] = Field(description="Command of the kernelspec, with {connection_file}.")
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class CellRef(_Strict):
+    """A cell that will be run."""
+
+    cell_id: str
+    source_hash: str = Field(description="SHA-256 of the source, hex.")
+    seconds: float | None = Field(default=None, description="How long it last took here.")
+
+
+class Manifest(_Strict):
+    """Where a job comes from and what it needs; see docs/reference/bundle."""
+
+    mode: Literal["replay", "notebook"] = "replay"
+    server: str = Field(default="", description="Server that it was sent from.")
+    notebook_path: str = Field(description="Relative to the root folder of that server.")
+    cwd: str = Field(description="Absolute working folder of the kernel.")
+    kernel: Kernel
+    environment: dict[str, str] = Field(default_factory=dict, description="Allow-listed variables of the server.")
+    prefix: list[CellRef] = Field(default_factory=list, description="Cells replayed first, in run order.")
+    targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back.")
+
+
+class Bundle(_Strict):
+    """Everything that goes along with a job."""
+
+    manifest: Manifest
+    notebook: dict[str, Any] = Field(
+        description="nbformat 4: the cells of prefix, then of targets, in run order, without outputs."
+    )
+
+
+class JobRequest(_Strict):
+    """What a user asks for (without the bundle this is a preview)."""
+
+    name: str = Field(default="", max_length=MAX_NAME)
+    queue: str
+    gpus: Gpus = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
+    tasks: int = Field(default=1, ge=1, le=64, description="All of them start together, or none.")
+    priority: int = Field(default=0, ge=-100, le=100, description="Inside the queue; higher first.")
+
+
+class JobSubmission(JobRequest):
+    """A job request with its bundle."""
+
+    bundle: Bundle
+
+
+class Eviction(BaseModel):
+    """Why something was taken back."""
+
+    reason: str
+    sentence: str
+    by: str | None = Field(default=None, description="Name of the queue, job or user for whom.")
+    at: float
+
+
+class JobError(BaseModel):
+    """Why the code of a job failed."""
+
+    ename: str
+    evalue: str
+
+
+class Progress(BaseModel):
+    """How far a job says it is."""
+
+    fraction: float | None = Field(default=None, ge=0, le=1)
+    text: str = ""
+
+
+class JobView(BaseModel):
+    """A job as its owner sees it."""
+
+    id: str
+    name: str
+    owner: str
+    queue: str
+    gpus: str
+    tasks: int
+    priority: int
+    phase: JobPhase
+    sentence: str = Field(description="One sentence: why it waits, was paused, failed; or what it does.")
+    position: int | None = Field(default=None, description="Place in its queue, from 1, while it waits.")
+    over_quota: str | None = Field(default=None, description="Part that may be reclaimed; None when there is none.")
+    submitted_at: float
+    started_at: float | None = Field(default=None, description="Start of the present or last run.")
+    finished_at: float | None = None
+    run: int = Field(default=0, description="Number of the run, from 1; more than 1 after a pause.")
+    devices: list[str] = Field(default_factory=list)
+    node: str | None = None
+    server: str = ""
+    notebook_path: str = ""
+    targets: list[CellRef] = Field(default_factory=list)
+    prefix: list[CellRef] = Field(default_factory=list)
+    progress: Progress | None = None
+    last_seq: int = 0
+    eviction: Eviction | None = None
+    error: JobError | None = None
+
+
+class JobList(BaseModel):
+    """Jobs, newest first."""
+
+    jobs: list[JobView]
+    next: str | None = Field(default=None, description="Pass it as `before` for the next page.")
+
+
+class Preview(BaseModel):
+    """What would happen if this job were sent now."""
+
+    starts_now: bool
+    sentence: str
+    position: int | None = None
+    over_quota: str | None = None
+
+
+class OutputPage(BaseModel):
+    """Numbered pieces of output; see client.outputs for their form."""
+
+    events: list[dict[str, Any]]
+    last_seq: int
+    finished: bool = Field(description="The job is final and nothing more will come after last_seq.")
+
+
+class IdleWarning(BaseModel):
+    """An idle notebook will lose its share."""
+
+    expire_at: float
+    sentence: str
+    keep_seconds: float = Field(description="What 'Keep it' would add now; 0 when the bound is reached.")
+
+
+class NotebookView(BaseModel):
+    """A notebook server and its share."""
+
+    id: str
+    server: str
+    owner: str
+    gpus: str
+    phase: NotebookPhase
+    sentence: str
+    position: int | None = None
+    submitted_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    devices: list[str] = Field(default_factory=list)
+    model: str | None = Field(default=None, description="Product name of its device.")
+    memory_quota_mib: int | None = None
+    memory_used_mib: int | None = None
+    utilisation: int | None = Field(default=None, description="0 to 100 of the device, by its own processes.")
+    enforcement: str = Field(default="cooperative", description="How strongly the share is enforced.")
+    idle_since: float | None = Field(default=None, description="None: in use, or unknown.")
+    warning: IdleWarning | None = None
+    eviction: Eviction | None = None
+
+
+class NotebookList(BaseModel):
+    """Notebooks that are alive or wait, newest first."""
+
+    notebooks: list[NotebookView]
+
+
+class TicketRequest(_Strict):
+    """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
+
+    server: str = ""
+    gpus: Gpus = "0"
+
+
+class TicketView(BaseModel):
+    """The answer: wait, go, or the end. `environment` is for the server's process, once admitted."""
+
+    id: str
+    server: str
+    gpus: str
+    phase: NotebookPhase
+    sentence: str
+    position: int | None = None
+    ahead: int | None = Field(default=None, description="How many wait before it.")
+    environment: dict[str, str] = Field(default_factory=dict)
+
+
+class ProcessReport(_Strict):
+    """The spawner tells which process holds the share."""
+
+    pid: int = Field(gt=0)
+    started: float = Field(description="Start time of the process, as the operating system tells it.")
+
+
+class KernelActivity(_Strict):
+    """One kernel, as the Jupyter server sees it."""
+
+    id: str
+    name: str = ""
+    busy: bool | None = Field(description="None: unknown (starting, dead).")
+    last_active: float = Field(description="End of its last execution, or its start.")
+
+
+class ActivityReport(_Strict):
+    """What the server extension reports every few seconds."""
+
+    at: float
+    kernels: list[KernelActivity]
+
+
+class Choice(BaseModel):
+    """One entry of the options page."""
+
+    gpus: str
+    available: bool = Field(description="False: not possible now or ever; `sentence` says why.")
+    starts_now: bool = False
+    sentence: str
+
+
+class QueueView(BaseModel):
+    """Totals of a queue, for its members."""
+
+    name: str
+    parent: str | None = None
+    pool: str
+    quota: str
+    limit: str | None = None
+    used: str
+    over_quota: str = Field(description="Part of `used` above the quota.")
+    waiting: int
+    running: int
+    over_quota_weight: int
+    priority: int
+    member: bool = Field(description="The asking user may submit to it.")
+
+
+class QueueList(BaseModel):
+    """The queues that the user may see."""
+
+    queues: list[QueueView]
+
+
+class PoolView(BaseModel):
+    """Totals of a pool."""
+
+    name: str
+    devices: int
+    model: str | None = None
+    memory_mib: int | None = None
+    total: str
+    free: str
+    largest_fraction: str = Field(description="The largest share that fits on one device now.")
+
+
+class Me(BaseModel):
+    """Everything the options page and the send dialog need."""
+
+    user: str
+    groups: list[str]
+    admin: bool
+    quota: str
+    used: str
+    left: str
+    choices: list[Choice]
+    queues: list[QueueView]
+    pools: list[PoolView]
+    largest_request: str = Field(description="The most GPUs that one task of a job can have.")
+    last_eviction: Eviction | None = Field(default=None, description="Of one of this user's notebooks.")
+    devices_sentence: str = Field(description="Real or simulated, and why.")
+
+
+class DeviceView(BaseModel):
+    """One device and who is on it (owners are shown to admins only)."""
+
+    id: str
+    index: int
+    model: str
+    memory_mib: int
+    pool: str
+    healthy: bool
+    used: str
+    holders: list[dict[str, str]] = Field(default_factory=list)
+
+
+class DeviceList(BaseModel):
+    """Devices of the whole installation."""
+
+    devices: list[DeviceView]
+
+
+class OutputReport(_Strict):
+    """Pieces of output from a job's runner."""
+
+    events: list[dict[str, Any]] = Field(max_length=2000)
+
+
+class OutputAck(BaseModel):
+    """Up to which piece the service has stored them; send on from there."""
+
+    last_seq: int
+
+
+class Heartbeat(_Strict):
+    """A runner says that it is alive."""
+
+    run: int
+    progress: Progress | None = None
+
+
+class Health(BaseModel):
+    """The service is up."""
+
+    status: Literal["ok", "degraded"]
+    version: str
+    devices: str
+    policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
+
+
+EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
+
+
+class ServiceEvent(BaseModel):
+    """What the event stream carries as JSON data; its SSE event name is `kind`.
+
+    job: JobView. notebook: NotebookView. output: {"job", "last_seq"}. queues: {} (ask again).
+    reset: {} (the stream could not resume where you were: fetch the lists again).
+    """
+
+    id: int | None = None
+    kind: Literal["job", "notebook", "output", "queues", "reset"]
+    data: dict[str, Any]

@@ -1,0 +1,90 @@
+"""The numbered output of a job, and how it folds into the outputs of a cell.
+
+Every piece is a JSON object with `seq` (from 1, no gaps, over all runs), `run`, `at` and `op`:
+
+| op | further fields | meaning |
+|---|---|---|
+| `run` | `state`: "start" or "pause" | a run begins, or the job was paused |
+| `cell` | `cell`, `role` ("prefix" or "target"), `state` ("start", "end"), `execution_count` | its limits |
+| `append` | `cell`, `role`, `output` | an nbformat output; text of the same stream continues it |
+| `replace` | `cell`, `role`, `index`, `output` | output number `index` was updated (display id) |
+| `clear` | `cell`, `role` | clear_output |
+| `set` | `cell`, `role`, `outputs` | all outputs anew: sent when the size cap left something out |
+
+The same fold stands in the lab extension (`labextension/src/outputs.ts`); `tests/data/outputs.json` holds the
+cases that both pass.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+Output = dict[str, Any]
+CellOutputs = dict[str, list[Output]]
+
+
+def fold(events: Iterable[dict[str, Any]], into: CellOutputs | None = None) -> CellOutputs:
+    """Apply these pieces in order; return the outputs by cell id. `into` is changed and returned."""
+    cells: CellOutputs = {} if into is None else into
+    for event in events:
+        if "cell" in event:
+            _apply(event, cells.setdefault(event["cell"], []))
+    return cells
+
+
+def _apply(event: dict[str, Any], outputs: list[Output]) -> None:
+    match event["op"]:
+        case "append":
+            append(outputs, event["output"])
+        case "replace" if event["index"] < len(outputs):
+            outputs[event["index"]] = event["output"]
+        case "clear":
+            outputs.clear()
+        case "set":
+            outputs[:] = event["outputs"]
+
+
+def append(outputs: list[Output], output: Output) -> None:
+    """Add an output; text of the same stream as the last one continues it."""
+    last = outputs[-1] if outputs else None
+    same_stream = (
+        last is not None and last["output_type"] == output["output_type"] == "stream" and last["name"] == output["name"]
+    )
+    if last is not None and same_stream:
+        outputs[-1] = {**last, "text": collapse(last["text"] + output["text"])}
+    else:
+        if output["output_type"] == "stream":
+            output = {**output, "text": collapse(output["text"])}
+        outputs.append(output)
+
+
+def collapse(text: str) -> str:
+    """What a terminal would show: text before a carriage return is overwritten, a backspace removes one
+    character.
+
+    A carriage return at the very end is kept, so that what follows still overwrites the line.
+    """
+    if "\r" not in text and "\b" not in text:
+        return text
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(_collapse_line(line) for line in lines)
+
+
+def _collapse_line(line: str) -> str:
+    trailing = "\r" if line.endswith("\r") else ""
+    shown = ""
+    for part in line.removesuffix("\r").split("\r"):
+        overwritten = _apply_backspaces(part)
+        shown = overwritten + shown[len(overwritten) :]
+    return shown + trailing
+
+
+def _apply_backspaces(text: str) -> str:
+    if "\b" not in text:
+        return text
+    kept: list[str] = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)

@@ -1,0 +1,60 @@
+"""How a call to the service can fail. Without pydantic: the runner imports this while a job starts."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class ProblemLike(Protocol):
+    """What `client.models.Problem` and `PlainProblem` have in common."""
+
+    @property
+    def code(self) -> str:
+        """Stable word for programs."""
+
+    @property
+    def message(self) -> str:
+        """What was wrong, what was expected and what to do."""
+
+    @property
+    def field(self) -> str | None:
+        """Part of the request that it is about."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlainProblem:
+    """The service's answer to a request that it did not grant."""
+
+    #: Stable word for programs, such as "unknown_queue".
+    code: str
+    #: One or two sentences for a person.
+    message: str
+    #: Part of the request that it is about, such as "gpus".
+    field: str | None = None
+
+
+class ServiceError(Exception):
+    """The service answered with an error; `status` is that of HTTP, `problem` says why in words."""
+
+    def __init__(self, status: int, problem: ProblemLike) -> None:
+        super().__init__(f"{problem.message} ({status} {problem.code})")
+        self.status, self.problem = status, problem
+
+
+class ServiceUnavailable(ServiceError):
+    """The service could not be reached, or it says that it (or the Hub behind it) cannot answer now.
+
+    Asking again later is right; nothing is known about whether the request was carried out.
+    `status` is 502, 503 or 504 as the service or a proxy said, and 503 when no connection came about.
+    """
+
+    @classmethod
+    def no_connection(cls, url: str, why: object) -> "ServiceUnavailable":
+        """No answer from this address."""
+        return cls(
+            503,
+            PlainProblem(
+                code="service_unavailable",
+                message=f"The GPU scheduler service does not answer at {url}: "
+                f"{str(why) or type(why).__name__}. It may be restarting; try again in a moment.",
+            ),
+        )

@@ -1,0 +1,156 @@
+"""Server-sent events: a parser without I/O, and one connection that reads them until it ends."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.http1connection import HTTP1Connection, HTTP1ConnectionParameters
+from tornado.httputil import HTTPHeaders, HTTPMessageDelegate, RequestStartLine, ResponseStartLine
+from tornado.iostream import StreamClosedError
+from tornado.tcpclient import TCPClient
+
+from .problems import ServiceUnavailable
+from .transport import error_of
+
+#: A stream lives for days; the protocol still wants a bound, in bytes.
+ENDLESS = 2**62
+#: The service sends something (a ping at least) every 15 s; silence of that many seconds means that it is
+#: gone.
+SILENCE = 45.0
+MAX_ERROR_BODY = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SseMessage:
+    """One event of a stream, as it was sent. A ping has no kind."""
+
+    kind: str | None
+    id: int | None
+    data: str
+
+
+class SseParser:
+    """Turns bytes, cut anywhere, into messages (the part of the WHATWG grammar that the service uses)."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._fields: dict[str, str] = {}
+
+    def feed(self, chunk: bytes) -> Iterator[SseMessage]:
+        """The messages and pings that are complete now."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            message = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
+            if message is not None:
+                yield message
+
+    def _line(self, line: str) -> SseMessage | None:
+        if line.startswith(":"):
+            return SseMessage(kind=None, id=None, data="")
+        if line:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            before = self._fields.get(name)
+            self._fields[name] = f"{before}\n{value}" if name == "data" and before is not None else value
+            return None
+        fields, self._fields = self._fields, {}
+        if "data" not in fields:
+            return None
+        given = fields.get("id", "")
+        number = int(given) if given.isdecimal() else None
+        return SseMessage(kind=fields.get("event", "message"), id=number, data=fields["data"])
+
+
+class SseConnection(HTTPMessageDelegate):
+    """One GET of an event stream. `closed` ends it at once, which tornado's HTTP client cannot do.
+
+    At most 256 messages wait for the reader; then the connection is not read on, and the service notices.
+    """
+
+    def __init__(self, url: str, headers: dict[str, str], on_open: Callable[[], None] | None = None) -> None:
+        self._url, self._headers, self._on_open = url, headers, on_open
+        self._parser = SseParser()
+        self._messages: asyncio.Queue[SseMessage | ServiceUnavailable | Exception] = asyncio.Queue(256)
+        self._status = 0
+        self._error_body = b""
+        self._reading: asyncio.Task[None] | None = None
+
+    async def next(self) -> SseMessage:
+        """The next message that is not a ping.
+
+        Raises `ServiceError` when the service refuses, `ServiceUnavailable` when the connection ended, could
+        not be made, or was silent for `SILENCE` seconds.
+        """
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        while True:
+            try:
+                message = await asyncio.wait_for(self._messages.get(), SILENCE)
+            except TimeoutError as error:
+                raise ServiceUnavailable.no_connection(self._url, f"no sign of life for {SILENCE:.0f} s") from error
+            if isinstance(message, Exception):
+                raise message
+            if message.kind is not None:
+                return message
+
+    async def close(self) -> None:
+        """End the connection now."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        end: Exception
+        try:
+            await self._converse()
+        except (OSError, StreamClosedError) as error:
+            end = ServiceUnavailable.no_connection(self._url, error)
+        else:
+            if self._status in {0, 200}:
+                end = ServiceUnavailable.no_connection(self._url, "it closed the event stream")
+            else:
+                end = error_of(self._status, self._error_body, self._url)
+        await self._messages.put(end)
+
+    async def _converse(self) -> None:
+        parts = urlsplit(self._url)
+        secure = parts.scheme == "https"
+        host = parts.hostname or ""
+        stream = await TCPClient().connect(
+            host,
+            parts.port or (443 if secure else 80),
+            ssl_options=ssl.create_default_context() if secure else None,
+            timeout=5.0,
+        )
+        try:
+            parameters = HTTP1ConnectionParameters(no_keep_alive=True, max_body_size=ENDLESS)
+            connection = HTTP1Connection(stream, True, parameters)
+            path = parts.path + (f"?{parts.query}" if parts.query else "")
+            headers = HTTPHeaders(
+                {"Host": parts.netloc.rpartition("@")[2], "Accept": "text/event-stream", **self._headers}
+            )
+            await connection.write_headers(RequestStartLine("GET", path, "HTTP/1.1"), headers)
+            connection.finish()
+            await connection.read_response(self)
+        finally:
+            stream.close()
+
+    # What tornado calls while it reads.
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> None:
+        """The status is known."""
+        if isinstance(start_line, ResponseStartLine):
+            self._status = start_line.code
+        if self._status == 200 and self._on_open is not None:
+            self._on_open()
+
+    async def data_received(self, chunk: bytes) -> None:
+        """A piece of the body; waits while too many messages are unread."""
+        if self._status == 200:
+            for message in self._parser.feed(chunk):
+                await self._messages.put(message)
+        elif len(self._error_body) < MAX_ERROR_BODY:
+            self._error_body += chunk

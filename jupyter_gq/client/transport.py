@@ -1,0 +1,123 @@
+"""One request to the service and its answer, errors told apart. Without pydantic: the runner uses it too."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+
+from .problems import PlainProblem, ServiceError, ServiceUnavailable
+
+API = "api/v1/"
+#: Executed notebooks with images are the largest answers, in bytes.
+LARGEST_ANSWER = 256 * 1024 * 1024
+UNAVAILABLE = frozenset({502, 503, 504})
+
+
+def path_of(*parts: str) -> str:
+    """Join path segments, each quoted: an id or a server name is never more than one segment."""
+    return "/".join(quote(part, safe="") for part in parts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A response with a status below 400."""
+
+    #: HTTP status.
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+class Transport:
+    """Carries requests to the service at `url` (with its prefix) in the name of the holder of `token`."""
+
+    def __init__(self, url: str, token: str, timeout: float = 20.0) -> None:
+        self.url = url.rstrip("/") + "/"
+        self._token = token
+        self._timeout = timeout
+        self._client: AsyncHTTPClient | None = None
+
+    def __repr__(self) -> str:
+        return f"Transport({self.url!r})"
+
+    def address(self, path: str, query: Mapping[str, object] | None = None) -> str:
+        """The full address of an API path; parameters that are None are left out."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return self.url + API + path + (f"?{urlencode(given)}" if given else "")
+
+    def authorization(self) -> dict[str, str]:
+        """The header that says who asks."""
+        return {"Authorization": f"token {self._token}"}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a request; raise `ServiceError` or `ServiceUnavailable` unless it is granted."""
+        sent = {**self.authorization(), **(headers or {})}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        request = HTTPRequest(
+            self.address(path, query),
+            method=method,
+            headers=sent,
+            body=body,
+            allow_nonstandard_methods=True,  # a POST without a body, which tornado suspects
+            connect_timeout=min(5.0, self._timeout),
+            request_timeout=self._timeout,
+            follow_redirects=False,
+        )
+        response = await self._fetch(request)
+        if not 200 <= response.code < 300:
+            raise error_of(response.code, response.body or b"", self.url)
+        return Answer(status=response.code, body=response.body or b"")
+
+    async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
+        if self._client is None:  # made here, because it belongs to the event loop that runs now
+            self._client = AsyncHTTPClient(force_instance=True, max_clients=20, max_body_size=LARGEST_ANSWER)
+        try:
+            return await self._client.fetch(request, raise_error=False)
+        except (HTTPClientError, OSError) as error:
+            raise ServiceUnavailable.no_connection(self.url, error) from error
+
+    def close(self) -> None:
+        """Release the client; it is made again when needed."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def error_of(status: int, body: bytes, url: str) -> ServiceError:
+    """The error for this answer; a body that is not the service's own form is described, not shown."""
+    problem = _problem_in(body)
+    if problem is None:
+        problem = PlainProblem(
+            code="service_unavailable" if status in UNAVAILABLE else "unexpected_answer",
+            message=f"The GPU scheduler service at {url} answered with status {status} and no explanation: "
+            "probably a proxy answered instead. Try again; if it stays, tell your administrator.",
+        )
+    return (ServiceUnavailable if status in UNAVAILABLE else ServiceError)(status, problem)
+
+
+def _problem_in(body: bytes) -> PlainProblem | None:
+    try:
+        document = json.loads(body)
+        field = document.get("field")
+        return PlainProblem(
+            code=str(document["code"]),
+            message=str(document["message"]),
+            field=None if field is None else str(field),
+        )
+    except (ValueError, KeyError, AttributeError):
+        return None

@@ -1,0 +1,1 @@
+"""The loop: observe, snapshot, decide, apply, record. Level-triggered: killed at any instant, it converges."""

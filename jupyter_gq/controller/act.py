@@ -1,0 +1,260 @@
+"""Carry a decision out: write it down, then tell the backends.
+
+Rules
+-----
+1. The intent is saved before the deed: ADMITTED before `launch`, STOPPING before `stop`. So a crash at any instant
+   leaves a record from which the next step goes on, and no deed is done twice (backends are idempotent).
+2. Deeds follow from the records alone, not from the decision: ADMITTED is launched, STOPPING is stopped.
+3. A workload whose backend could not be observed is left alone: it may run already.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from jupyter_gq.backends.protocol import Launch
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import Event, State
+from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Unwarn, Warn
+from jupyter_gq.scheduling.wording import for_whom
+from jupyter_gq.store.protocol import Record
+
+from . import details
+from .context import Context, token_hash
+from .observe import RunKey, Seen
+from .records import Change
+
+log = logging.getLogger(__name__)
+
+#: Tells a runner how long it has after SIGTERM, which itself says nothing of that.
+STOP_GRACE = "GQ_STOP_GRACE"
+#: A run that outlives its grace is told again so often.
+TELL_AGAIN = Seconds(10)
+
+
+def last_eviction_key(user: str) -> str:
+    """The setting that holds why a user's notebook was taken last."""
+    return f"last_eviction:{user}"
+
+
+class Actor:
+    """Applies decisions and keeps the backends in step with the records."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        #: Tokens of runs that are about to be launched; nothing else ever holds one.
+        self._tokens: dict[RunKey, str] = {}
+        #: When each run was last told to stop by this process.
+        self._told: dict[RunKey, Instant] = {}
+
+    # --- the decision, into the records
+
+    def write_down(self, decision: Decision) -> None:
+        """Save what was decided, all of it together."""
+        changes: list[Change] = []
+        for instruction in decision.instructions:
+            changes.extend(self._changes(instruction))
+        self._context.records.commit(changes)
+
+    def _changes(self, instruction: Instruction) -> list[Change]:
+        record = self._context.records.get(instruction.workload)
+        if record is None:
+            return []
+        match instruction:
+            case Admit():
+                return [self._admission(record, instruction)]
+            case Evict():
+                return self._eviction(record, instruction)
+            case Warn():
+                return _activity_change(record, instruction.expire_at, {"warning": instruction.sentence})
+            case Unwarn():
+                return _activity_change(record, None, {"warning": ""})
+            case _:
+                log.error("%s is to be suspended or resumed, but no backend can do that", instruction.workload)
+                return []
+
+    def _admission(self, record: Record, admit: Admit) -> Change:
+        workload = record.workload
+        run = workload.run + 1
+        fields = {"placement": admit.placement, "run": run, "started_at": self._context.clock.now()}
+        return Change(
+            workload=workload.id,
+            event=Event.ADMITTED,
+            fields=fields,
+            detail=details.of_admission(admit.placement, admit.over_quota),
+            token_hash=self._new_token(workload, run),
+        )
+
+    def _eviction(self, record: Record, evict: Evict) -> list[Change]:
+        workload, now = record.workload, self._context.clock.now()
+        if not workload.holds or workload.stop is not None:
+            return []
+        stop = Stop(
+            reason=evict.reason,
+            sentence=evict.sentence,
+            by=evict.by,
+            at=now,
+            requeue=workload.kind is Kind.TRAINING,
+        )
+        by = self._context.records.get(evict.by) if evict.by is not None else None
+        detail = details.of_eviction(evict.reason, evict.sentence, _for_whom(evict.reason, by), now)
+        if workload.kind is Kind.NOTEBOOK:
+            self._context.store.put_setting(last_eviction_key(workload.owner), detail["eviction"])
+        log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
+        return [stop_change(workload, stop, detail)]
+
+    # --- the records, into deeds
+
+    async def carry_out(self, seen: Seen) -> None:
+        """Launch what is ADMITTED, stop what is STOPPING, tell the backend again of notebooks that it forgot."""
+        failure: Exception | None = None
+        for name in [record.workload.id for record in self._context.records.live()]:
+            # Requests are answered while a backend works: the record may have changed since the loop began.
+            record = self._context.records.alive(name)
+            if record is None or record.workload.kind in seen.unseen:
+                continue
+            try:
+                await self._bring_into_step(record, seen)
+            except Exception as error:  # noqa: BLE001 - one workload's defect must not keep the others waiting
+                failure = failure or error
+        self._tidy()
+        if failure is not None:
+            raise failure
+
+    async def _bring_into_step(self, record: Record, seen: Seen) -> None:
+        if _is_forgotten(record.workload, seen):
+            await self._remind(record)
+        if record.workload.state is State.ADMITTED:
+            await (self._launch(record) if record.workload.stop is None else self._give_up(record))
+        elif record.workload.state is State.STOPPING:
+            await self._stop(record)
+
+    async def _launch(self, record: Record) -> None:
+        workload = record.workload
+        key = (workload.id, workload.run)
+        token = self._tokens.pop(key, "")
+        if not token and workload.kind is Kind.TRAINING:
+            # After a restart the token of the admission is lost: the run gets another one.
+            hashed = self._new_token(workload, workload.run)
+            self._context.records.commit([Change(workload=workload.id, token_hash=hashed)])
+            token = self._tokens.pop(key)
+        self._context.known_runs.add(key)
+        try:
+            await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
+        except (BackendError, OSError) as error:
+            self._context.known_runs.discard(key)
+            self._refused(workload, error)
+            return
+        self._context.records.commit([Change(workload=workload.id, event=Event.LAUNCHED)])
+
+    def _refused(self, workload: Workload, error: Exception) -> None:
+        told = f"It could not be started: {error}"
+        fields = {"placement": (), "finished_at": self._context.clock.now()}
+        change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail={"sentence": told})
+        self._context.records.commit([change])
+
+    async def _give_up(self, record: Record) -> None:
+        """It was stopped before it was launched; no backend shows it, so there is nothing to end."""
+        workload = record.workload
+        requeue = workload.stop is not None and workload.stop.requeue
+        fields: dict[str, Any] = {"placement": (), "stop": None} if requeue else {"placement": ()}
+        if not requeue:
+            fields["finished_at"] = self._context.clock.now()
+        event = Event.REQUEUED if requeue else Event.CANCELLED
+        self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
+
+    async def _stop(self, record: Record) -> None:
+        workload = record.workload
+        stop = workload.stop
+        if stop is None:
+            return
+        if details.closed(record):
+            # Its spawner ends it. The Hub is not asked: it may be starting the same server anew just now.
+            await self._release_unused(record)
+            return
+        now, key = self._context.clock.now(), (workload.id, workload.run)
+        told = self._told.get(key)
+        grace = self._grace(stop)
+        overdue = now > stop.at + grace + TELL_AGAIN
+        if told is not None and told >= stop.at and not (overdue and now >= told + TELL_AGAIN):
+            return
+        left = Seconds(max(0.0, stop.at + grace - now))
+        backend = self._context.backend_of(workload.kind)
+        if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
+            self._told[key] = now
+
+    async def _release_unused(self, record: Record) -> None:
+        """A ticket that was given back before any process held its share: nothing has to end."""
+        workload = record.workload
+        if details.pid(record) is not None:
+            return
+        backend = self._context.backend_of(workload.kind)
+        if await self._attempt(workload, "released", lambda: backend.forget(workload.id, workload.run)):
+            fields = {"placement": (), "finished_at": self._context.clock.now()}
+            self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
+
+    def _grace(self, stop: Stop) -> Seconds:
+        settings = self._context.settings
+        return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
+
+    async def _remind(self, record: Record) -> None:
+        """Tell the backend again of a notebook that it forgot; its process, named in the detail, is found or gone."""
+        launch, backend = self._launch_of(record, ""), self._context.backend_of(record.workload.kind)
+        if await self._attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
+            self._context.known_runs.add((record.workload.id, record.workload.run))
+
+    async def _attempt(self, workload: Workload, what: str, deed: Callable[[], Awaitable[None]]) -> bool:
+        """A deed that is tried again by the next step when it fails."""
+        try:
+            await deed()
+        except (BackendError, OSError) as error:
+            log.warning("%s could not be %s, it is tried again: %s", workload.id, what, error)
+            return False
+        return True
+
+    def _launch_of(self, record: Record, token: str) -> Launch:
+        environment = {**self._context.environment(record.workload), STOP_GRACE: f"{self._context.settings.grace:g}"}
+        return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
+
+    def _new_token(self, workload: Workload, run: int) -> str | None:
+        if workload.kind is not Kind.TRAINING:
+            return None
+        token = self._context.new_token()
+        self._tokens[(workload.id, run)] = token
+        return token_hash(token)
+
+    def _tidy(self) -> None:
+        alive = {(record.workload.id, record.workload.run) for record in self._context.records.live()}
+        self._told = {key: at for key, at in self._told.items() if key in alive}
+        self._tokens = {key: token for key, token in self._tokens.items() if key in alive}
+
+
+def _for_whom(reason: EvictReason, by: Record | None) -> str | None:
+    """As the owner reads it: inside a queue the job, else the queue or the user."""
+    if by is None:
+        return None
+    return by.workload.name if reason is EvictReason.PREEMPTED else for_whom(by.workload)
+
+
+def _is_forgotten(workload: Workload, seen: Seen) -> bool:
+    """A notebook that holds a share and that its backend does not know: that happens after a restart only."""
+    alive = workload.state in {State.STARTING, State.RUNNING, State.STOPPING}
+    return alive and workload.kind is Kind.NOTEBOOK and seen.of(workload.id, workload.run) is None
+
+
+def stop_change(workload: Workload, stop: Stop, detail: dict[str, Any]) -> Change:
+    """The intent to end a run. One that is only ADMITTED stays so until it is known whether it was launched."""
+    event = None if workload.state is State.ADMITTED else Event.STOP_REQUESTED
+    return Change(workload=workload.id, event=event, fields={"stop": stop}, detail=detail)
+
+
+def _activity_change(record: Record, expire_at: Instant | None, detail: dict[str, Any]) -> list[Change]:
+    activity = record.workload.activity
+    if activity is None:
+        return []
+    fields = {"activity": replace(activity, expire_at=expire_at)}
+    return [Change(workload=record.workload.id, fields=fields, detail=detail)]

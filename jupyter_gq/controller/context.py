@@ -1,0 +1,139 @@
+"""What the parts of the controller share: the ports to the outside, the records, and what is known only in memory."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.devices.limits import share_environment
+from jupyter_gq.devices.probe import DeviceProbe
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.store.protocol import Record, Store
+
+from . import details
+from .caller import Caller
+from .clock import Clock
+from .events import Broker
+from .records import Records
+from .settings import Settings, SettingsSource
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShareUse:
+    """What the processes of a notebook did on its device when they were last sampled. None = unknown."""
+
+    memory: int | None
+    #: Highest of its processes, 0 to 100.
+    utilisation: int | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Context:
+    """One for each controller; only its parts hold it."""
+
+    store: Store
+    backends: Sequence[Backend]
+    settings_source: SettingsSource
+    clock: Clock
+    bundles: BundleStore
+    probe: DeviceProbe | None
+    #: Random short texts that are safe in addresses and file names.
+    new_id: Callable[[], str]
+    #: Random secrets for runners.
+    new_token: Callable[[], str]
+    #: Makes the next step begin at once.
+    wake: Callable[[], None]
+    broker: Broker
+    records: Records = field(init=False)
+    #: Why each workload waits, from the last decision.
+    pending: dict[str, Pending] = field(default_factory=dict)
+    #: Groups of the users who have asked since the start.
+    groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    #: When each ticket was last asked after.
+    followed: dict[str, Instant] = field(default_factory=dict)
+    #: Highest stored sequence number of each job's output, as far as it has been looked up.
+    seqs: dict[str, int] = field(default_factory=dict)
+    #: Processes of each running notebook, from the last observation.
+    pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
+    known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Last sample of each notebook's share.
+    usage: dict[str, ShareUse] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.settings_source.current
+
+    def backend_of(self, kind: Kind) -> Backend:
+        """The backend that runs workloads of this kind."""
+        return next(backend for backend in self.backends if kind in backend.kinds)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
+        devices: dict[str, dict[str, Device]] = {}
+        for backend in self.backends:
+            for node in backend.nodes():
+                devices.setdefault(node.name, {}).update({device.id: device for device in node.devices})
+        nodes = [Node(name=name, devices=tuple(found.values())) for name, found in sorted(devices.items())]
+        return self.settings.nodes(nodes)
+
+    def meet(self, caller: Caller) -> None:
+        """Remember the groups of who asks: his fixed quota may depend on them."""
+        self.groups[caller.user] = caller.groups
+
+    def groups_of(self, record: Record) -> frozenset[str]:
+        """The groups of its owner, as fresh as they are known."""
+        return self.groups.get(record.workload.owner, details.groups(record))
+
+    def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
+        """The queue tree with a leaf for everybody who has a notebook, and for these callers."""
+        users: dict[str, frozenset[str]] = {
+            record.workload.owner: self.groups_of(record)
+            for record in self.records.live()
+            if record.workload.kind is Kind.NOTEBOOK
+        }
+        users.update({caller.user: caller.groups for caller in also})
+        return self.settings.queues(users)
+
+    def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
+        """The core's input of this moment."""
+        return Snapshot(
+            nodes=self.nodes(),
+            queues=self.queues(also),
+            workloads=tuple(self._seen_by_core(record.workload) for record in self.records.live()),
+        )
+
+    def devices_of(self, workload: Workload) -> tuple[Device, ...]:
+        """The devices that it holds, as they are known now."""
+        held = {device for task in workload.placement for device in task.devices}
+        return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
+
+    def environment(self, workload: Workload) -> Mapping[str, str]:
+        """Variables that tell its processes which devices they have and how much of them."""
+        return share_environment(self.devices_of(workload), workload.request.milli_per_device)
+
+    def last_seq(self, job: str) -> int:
+        """The highest stored sequence number of its output."""
+        if job not in self.seqs:
+            self.seqs[job] = self.store.last_seq(job)
+        return self.seqs[job]
+
+    def _seen_by_core(self, workload: Workload) -> Workload:
+        if not self.backend_of(workload.kind).can_suspend:
+            return workload
+        return replace(workload, suspendable=True)
+
+
+def token_hash(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()

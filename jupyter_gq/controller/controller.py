@@ -1,0 +1,312 @@
+"""The facade: requests in, the loop beside them. The only object that `api` and `app` know of this room.
+
+Guarantees
+----------
+1. The loop is level-triggered: killed at any instant and started again over the same store and backends, it goes on.
+2. A failing step is logged and tried again; it never ends the loop.
+3. Requests are answered from records, also while a backend is slow.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+
+from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.client.models import (
+    ActivityReport,
+    DeviceList,
+    Health,
+    Heartbeat,
+    JobList,
+    JobRequest,
+    JobSubmission,
+    JobView,
+    Me,
+    NotebookList,
+    NotebookView,
+    OutputPage,
+    Preview,
+    ProcessReport,
+    QueueList,
+    TicketRequest,
+    TicketView,
+)
+from jupyter_gq.devices.probe import DeviceProbe, ProbeState
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision
+from jupyter_gq.store.protocol import Json, Store
+
+from .act import Actor
+from .activity import ActivityLog
+from .caller import Caller
+from .clock import Clock
+from .context import Context
+from .events import Broker, Subscription
+from .invariants import check_books, check_limits, check_runs
+from .jobs import Jobs
+from .observe import Observer, Seen
+from .overview import Overview
+from .presenter import Presenter
+from .records import Records
+from .settings import SettingsSource
+from .tickets import Tickets
+
+log = logging.getLogger(__name__)
+
+#: Without being woken, the loop looks again so often.
+TICK = Seconds(1)
+#: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
+REFRESH = Seconds(1)
+
+
+def random_id() -> str:
+    """Ten characters that are safe in an address and a file name, and are not guessed."""
+    return secrets.token_hex(5)
+
+
+def random_token() -> str:
+    """A secret for a runner."""
+    return secrets.token_urlsafe(32)
+
+
+@dataclass(kw_only=True, slots=True)
+class Controller:
+    """Scheduler service without its doors."""
+
+    store: Store
+    backends: Sequence[Backend]
+    settings: SettingsSource
+    clock: Clock
+    bundles: BundleStore
+    probe: DeviceProbe | None = None
+    new_id: Callable[[], str] = random_id
+    new_token: Callable[[], str] = random_token
+    #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
+    check_invariants: bool = False
+    _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    #: Why the last step failed; None when it did not.
+    _failure: str | None = field(init=False, default=None)
+    _context: Context = field(init=False)
+    _presenter: Presenter = field(init=False)
+    _jobs: Jobs = field(init=False)
+    _tickets: Tickets = field(init=False)
+    _overview: Overview = field(init=False)
+    _activity: ActivityLog = field(init=False)
+    _observer: Observer = field(init=False)
+    _actor: Actor = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take up what the store remembers. Nothing is done before `run` or `step`."""
+        broker = Broker(self.store)
+        self._context = Context(
+            store=self.store,
+            backends=tuple(self.backends),
+            settings_source=self.settings,
+            clock=self.clock,
+            bundles=self.bundles,
+            probe=self.probe,
+            new_id=self.new_id,
+            new_token=self.new_token,
+            wake=self.wake,
+            broker=broker,
+        )
+        self._presenter = Presenter(self._context)
+        self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
+        self._activity = ActivityLog(self._context, self._presenter.mention)
+        self._jobs = Jobs(self._context, self._presenter)
+        self._tickets = Tickets(self._context, self._presenter, self._activity)
+        self._overview = Overview(self._context)
+        self._observer = Observer(self._context)
+        self._actor = Actor(self._context)
+
+    # --- the loop
+
+    async def run(self) -> None:
+        """Step whenever something happened, and at least once a `TICK`, until cancelled."""
+        loop = asyncio.get_running_loop()
+        refreshed = loop.time()
+        try:
+            while True:
+                if loop.time() >= refreshed + REFRESH:
+                    refreshed = loop.time()
+                    await self._guarded(self.refresh())
+                await self._guarded(self.step())
+                await self._rest()
+        finally:
+            self._context.broker.close()
+
+    async def step(self) -> None:
+        """Observe, write down, decide, write down, act."""
+        # Cleared first: what happens from here on makes another step.
+        self._awake.clear()
+        self._presenter.forget_devices()
+        revision = self._context.records.revision
+        seen = await self._observer.look()
+        await self._observer.record(seen)
+        self._tickets.expire()
+        self._activity.sample()
+        decision = self._decide()
+        self._actor.write_down(decision)
+        self._presenter.explain(decision.pending)
+        self._presenter.weigh()
+        if self.check_invariants:
+            self._check(seen, decision)
+        await self._actor.carry_out(seen)
+        if self._context.records.revision != revision:
+            self._context.broker.mention(None, "queues", "", {})
+
+    async def refresh(self) -> None:
+        """Take up a changed config file."""
+        if await self._context.settings_source.refresh():
+            self._context.broker.mention(None, "queues", "", {})
+            self.wake()
+
+    def wake(self) -> None:
+        """Make the next step begin at once."""
+        self._awake.set()
+
+    async def _rest(self) -> None:
+        try:
+            await asyncio.wait_for(self._awake.wait(), TICK)
+        except TimeoutError:
+            return
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """The last guard of the loop."""
+        try:
+            await work
+            self._failure = None
+        except Exception as error:
+            if repr(error) != self._failure:
+                log.exception("a step failed and is tried again")
+            self._failure = repr(error)
+
+    def _decide(self) -> Decision:
+        context = self._context
+        return run_cycle(context.snapshot(), context.settings.policy, context.clock.now())
+
+    def _check(self, seen: Seen, decision: Decision) -> None:
+        workloads = [record.workload for record in self._context.records.live()]
+        check_books(workloads)
+        admitted = [each.workload for each in decision.instructions if isinstance(each, Admit)]
+        check_limits(workloads, self._context.queues(), admitted)
+        check_runs(workloads, [observation for _, observation in seen.runs.values()])
+
+    # --- jobs
+
+    def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
+        """Queue a job; False with the job of that time when the caller used that key before."""
+        return self._jobs.submit(caller, submission, key)
+
+    def preview(self, caller: Caller, request: JobRequest) -> Preview:
+        """What would happen if it were sent now."""
+        return self._jobs.preview(caller, request)
+
+    def cancel(self, caller: Caller, job_id: str) -> JobView:
+        """End a job for good."""
+        return self._jobs.cancel(caller, job_id)
+
+    def job(self, caller: Caller, job_id: str) -> JobView:
+        """One job."""
+        return self._jobs.view(caller, job_id)
+
+    def jobs(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+        """Jobs, newest first."""
+        return self._jobs.page(caller, limit=limit, before=before, owner=owner)
+
+    def outputs(self, caller: Caller, job_id: str, after: int) -> OutputPage:
+        """Numbered pieces of output after `after`."""
+        return self._jobs.outputs(caller, job_id, after)
+
+    def executed_notebook(self, caller: Caller, job_id: str) -> Json:
+        """The notebook with its outputs so far."""
+        return self._jobs.executed_notebook(caller, job_id)
+
+    def log(self, caller: Caller, job_id: str) -> str:
+        """The end of the newest run's log."""
+        return self._jobs.log(caller, job_id)
+
+    def authorise_job_token(self, job_id: str, token: str) -> bool:
+        """The token is that of the job's present run."""
+        return self._jobs.authorise(job_id, token)
+
+    def append_outputs(self, job_id: str, events: list[Json]) -> int:
+        """Store pieces of output; return up to which piece all is stored."""
+        return self._jobs.append_outputs(job_id, events)
+
+    def heartbeat(self, job_id: str, beat: Heartbeat) -> None:
+        """The job's runner is alive."""
+        self._jobs.heartbeat(job_id, beat)
+
+    # --- notebooks
+
+    def open_ticket(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
+        """Ask for a server's share; True when the ticket is new."""
+        return self._tickets.open(caller, request)
+
+    def ticket(self, caller: Caller, ticket_id: str) -> TicketView:
+        """One ticket; asking keeps it from lapsing."""
+        return self._tickets.view(caller, ticket_id)
+
+    def close_ticket(self, caller: Caller, ticket_id: str) -> None:
+        """Give a ticket back."""
+        self._tickets.close(caller, ticket_id)
+
+    def attach(self, caller: Caller, ticket_id: str, report: ProcessReport) -> None:
+        """That process holds the share."""
+        self._tickets.attach(caller, ticket_id, report)
+
+    def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
+        """Notebooks that are alive or wait."""
+        return self._tickets.notebooks(caller, owner)
+
+    def report_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
+        """What a server's kernels do."""
+        self._tickets.report_activity(caller, server, report)
+
+    def keep(self, caller: Caller, server: str) -> NotebookView:
+        """The owner wants to keep an idle server's share."""
+        return self._tickets.keep(caller, server)
+
+    # --- totals
+
+    def me(self, caller: Caller) -> Me:
+        """Everything the options page and the send dialog need."""
+        return self._overview.me(caller)
+
+    def queues(self, caller: Caller) -> QueueList:
+        """The queues that the caller may see."""
+        return self._overview.queues(caller)
+
+    def devices(self, caller: Caller) -> DeviceList:
+        """Every device."""
+        return self._overview.devices(caller)
+
+    def subscribe(self, caller: Caller, after: int | None) -> Subscription:
+        """Listen to changes; with `after`, beginning with what came after that event."""
+        return self._context.broker.subscribe(caller, after)
+
+    def health(self) -> Health:
+        """Whether all is well."""
+        context = self._context
+        error = context.settings_source.error
+        probe = context.probe.status().state if context.probe is not None else ProbeState.OK
+        well = error is None and self._failure is None and probe is ProbeState.OK
+        return Health(
+            status="ok" if well else "degraded",
+            version=_version(),
+            devices=self._overview.devices_sentence(),
+            policy=error or "ok",
+        )
+
+
+def _version() -> str:
+    try:
+        return version("jupyter-gq")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,96 @@
+"""What a record remembers beside the workload: the keys of `store.Record.detail`, written and read only through here.
+
+| key | of | meaning |
+|---|---|---|
+| `sentence` | both | why it ended or was interrupted, for the owner |
+| `eviction` | both | the last one: `client.models.Eviction` |
+| `over_quota` | both | milli-GPU above the quota at its admission |
+| `where` | both | node and devices of the present or last run |
+| `server`, `notebook_path`, `cwd`, `mode`, `targets`, `prefix` | jobs | from the manifest |
+| `progress`, `error` | jobs | `client.models.Progress`, `JobError` |
+| `lost` | jobs | how many runs vanished without a word |
+| `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
+| `pid`, `pid_started` | notebooks | the process that holds the share |
+| `closed` | notebooks | the spawner gave the ticket back: nobody needs to be told to stop |
+| `warning` | notebooks | the sentence of the countdown |
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from jupyter_gq.client.models import Manifest
+from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.store.protocol import Record
+
+
+class Where(TypedDict):
+    """A place as people read it."""
+
+    node: str
+    devices: list[str]
+
+
+def of_manifest(manifest: Manifest) -> dict[str, Any]:
+    """What a job keeps of its manifest."""
+    return {
+        "server": manifest.server,
+        "notebook_path": manifest.notebook_path,
+        "cwd": manifest.cwd,
+        "mode": manifest.mode,
+        "targets": [cell.model_dump() for cell in manifest.targets],
+        "prefix": [cell.model_dump() for cell in manifest.prefix],
+    }
+
+
+def of_admission(placement: tuple[TaskPlacement, ...], over_quota: MilliGpu) -> dict[str, Any]:
+    """Where it was placed, and what of it may be reclaimed."""
+    node = placement[0].node if placement else ""
+    devices = [device for task in placement for device in task.devices]
+    return {"where": Where(node=node, devices=devices), "over_quota": over_quota, "sentence": ""}
+
+
+def of_eviction(reason: EvictReason, sentence: str, by: str | None, at: Instant) -> dict[str, Any]:
+    """Why it was taken back, for whom, when."""
+    return {"eviction": {"reason": reason.value, "sentence": sentence, "by": by, "at": at}, "sentence": sentence}
+
+
+def sentence(record: Record) -> str:
+    """Why it ended or was interrupted; "" when there is nothing to say."""
+    return str(record.detail.get("sentence", ""))
+
+
+def over_quota(record: Record) -> int:
+    """Milli-GPU above the quota at its admission."""
+    return int(record.detail.get("over_quota", 0))
+
+
+def lost(record: Record) -> int:
+    """How many of its runs vanished."""
+    return int(record.detail.get("lost", 0))
+
+
+def groups(record: Record) -> frozenset[str]:
+    """The owner's groups when he asked."""
+    return frozenset(record.detail.get("groups", ()))
+
+
+def pid(record: Record) -> int | None:
+    """The process that holds the share, once it is attached."""
+    return record.detail.get("pid")
+
+
+def closed(record: Record) -> bool:
+    """The spawner gave it back."""
+    return bool(record.detail.get("closed", False))
+
+
+def where(record: Record) -> Where | None:
+    """Place of the present or last run."""
+    return record.detail.get("where")
+
+
+def merged(detail: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`detail` with these keys set."""
+    return {**detail, **changes}

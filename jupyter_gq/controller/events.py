@@ -1,0 +1,110 @@
+"""The event stream: every change that a listener may see, in order, and where it was when it left.
+
+Guarantees
+----------
+1. A listener gets every stored event that it may see, in the order of their ids, from where it asks.
+2. What it could not be given (too old, or it reads too slowly) is replaced by one `reset`: fetch the lists again.
+3. Passing news (a new position, output that grew) carries no id and is coalesced: only the newest of an object waits.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal, cast
+
+from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.store.protocol import Json, Store, StoredEvent
+
+from .caller import Caller
+
+#: A listener that has not read so many events is told to start again.
+MOST_UNREAD = 1_000
+
+_EventKind = Literal["job", "notebook", "output", "queues", "reset"]
+
+
+class Subscription(AsyncIterator[ServiceEvent]):
+    """One listener. Iterate over it; `close` ends the iteration."""
+
+    def __init__(self, caller: Caller, on_close: Callable[["Subscription"], None]) -> None:
+        self._caller, self._on_close = caller, on_close
+        self._unread: OrderedDict[tuple[str, Any], ServiceEvent] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def offer(self, owner: str | None, object_id: str, event: ServiceEvent) -> None:
+        """Queue an event, unless it is not for this caller."""
+        if self._closed or not self._caller.may_see(owner):
+            return
+        key: tuple[str, Any] = (event.kind, object_id) if event.id is None else ("id", event.id)
+        if len(self._unread) >= MOST_UNREAD and key not in self._unread:
+            self._unread.clear()
+            key, event = ("reset", None), ServiceEvent(id=event.id, kind="reset", data={})
+        self._unread[key] = event
+        self._arrived.set()
+
+    def close(self) -> None:
+        """Stop listening."""
+        if not self._closed:
+            self._closed = True
+            self._on_close(self)
+            self._arrived.set()
+
+    async def __anext__(self) -> ServiceEvent:
+        """The next event; waits for it."""
+        while not self._unread:
+            if self._closed:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._unread.popitem(last=False)[1]
+
+
+class Broker:
+    """Hands events to the listeners."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._listeners: set[Subscription] = set()
+
+    def subscribe(self, caller: Caller, after: int | None) -> Subscription:
+        """A new listener; with `after`, what it missed since that event comes first."""
+        subscription = Subscription(caller, self._listeners.discard)
+        if after is not None:
+            self._replay(subscription, after)
+        self._listeners.add(subscription)
+        return subscription
+
+    def publish(self, stored: StoredEvent) -> None:
+        """Pass on an event that has been stored."""
+        event = _wire(stored)
+        for listener in tuple(self._listeners):
+            listener.offer(stored.owner, stored.object, event)
+
+    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: Json) -> None:
+        """Pass on news that need not be remembered."""
+        event = ServiceEvent(kind=kind, data=data)
+        for listener in tuple(self._listeners):
+            listener.offer(owner, object_id, event)
+
+    def anybody_listens(self) -> bool:
+        """Whether making an event is worth the work."""
+        return bool(self._listeners)
+
+    def close(self) -> None:
+        """End every stream."""
+        for listener in tuple(self._listeners):
+            listener.close()
+
+    def _replay(self, subscription: Subscription, after: int) -> None:
+        oldest, newest = self._store.event_range()
+        missed = self._store.events_after(after, MOST_UNREAD) if after <= newest else ()
+        if after > newest or after < oldest - 1 or len(missed) >= MOST_UNREAD:
+            subscription.offer(None, "", ServiceEvent(id=newest, kind="reset", data={}))
+            return
+        for stored in missed:
+            subscription.offer(stored.owner, stored.object, _wire(stored))
+
+
+def _wire(stored: StoredEvent) -> ServiceEvent:
+    return ServiceEvent(id=stored.id, kind=cast(_EventKind, stored.kind), data=stored.payload)

@@ -1,0 +1,96 @@
+"""Look at every backend, write down what has ended or begun, and end what should not be there."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jupyter_gq.backends.protocol import Backend, Observation, Phase
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.workload import Kind
+
+from .context import Context
+from .verdict import judge
+
+log = logging.getLogger(__name__)
+
+RunKey = tuple[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """One look at all backends."""
+
+    #: By workload and run, with the backend that shows it.
+    runs: Mapping[RunKey, tuple[Backend, Observation]]
+    #: Kinds whose backend could not be observed this time.
+    unseen: frozenset[Kind]
+
+    def of(self, workload: str, run: int) -> Observation | None:
+        """That run, when it was seen."""
+        found = self.runs.get((workload, run))
+        return found[1] if found else None
+
+
+class Observer:
+    """Turns observations into changes of the records."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        #: Backends whose failure has been logged, so that it is said once.
+        self._failing: set[int] = set()
+
+    async def look(self) -> Seen:
+        """Ask every backend what it sees; one that fails leaves its kinds unseen."""
+        runs: dict[RunKey, tuple[Backend, Observation]] = {}
+        unseen: set[Kind] = set()
+        for backend in self._context.backends:
+            try:
+                observations = await backend.observe()
+            except (BackendError, OSError) as error:
+                unseen |= backend.kinds
+                if id(backend) not in self._failing:
+                    self._failing.add(id(backend))
+                    log.warning("a backend cannot be observed, its workloads are left as they are: %s", error)
+                continue
+            self._failing.discard(id(backend))
+            runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
+        self._context.known_runs = set(runs)
+        return Seen(runs=runs, unseen=frozenset(unseen))
+
+    async def record(self, seen: Seen) -> None:
+        """Write down what it means, then let the backends forget what has ended and end what nobody knows."""
+        now = self._context.clock.now()
+        changes = [
+            change
+            for record in self._context.records.live()
+            if record.workload.kind not in seen.unseen
+            for change in judge(record, seen.of(record.workload.id, record.workload.run), now)
+        ]
+        self._context.records.commit(changes)
+        self._remember_processes(seen)
+        for (workload, run), (backend, observation) in seen.runs.items():
+            await self._tidy(backend, workload, run, observation)
+
+    def _remember_processes(self, seen: Seen) -> None:
+        self._context.pids = {
+            record.workload.id: observation.pids
+            for record in self._context.records.live()
+            if record.workload.kind is Kind.NOTEBOOK
+            and (observation := seen.of(record.workload.id, record.workload.run)) is not None
+        }
+
+    async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
+        """An ended run whose end is written down is forgotten; a run that should not be alive is ended."""
+        record = self._context.records.get(workload)
+        wanted = record is not None and record.workload.holds and record.workload.run == run
+        if wanted:
+            return
+        try:
+            if observation.phase is Phase.ENDED:
+                await backend.forget(workload, run)
+            else:
+                log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
+                await backend.stop(workload, run, Seconds(0))
+        except (BackendError, OSError) as error:
+            log.warning("run %d of %s could not be tidied away, it is tried again: %s", run, workload, error)

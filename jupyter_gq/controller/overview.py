@@ -1,0 +1,254 @@
+"""Totals: what a user has and may choose, queues, pools, devices."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jupyter_gq.client.models import Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_gpus
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.queue import Queue, build_queue
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.scheduling import admission
+
+from .act import last_eviction_key
+from .caller import Caller
+from .context import Context
+from .settings import Settings
+from .views import eviction_view
+
+#: What the options page offers, as far as the user's quota goes; his quota itself is always offered.
+STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """Use of one queue with everything below it."""
+
+    #: Milli-GPU held.
+    used: int = 0
+    #: Workloads that wait, and that hold devices.
+    waiting: int = 0
+    running: int = 0
+
+
+class Overview:
+    """The requests about totals. Choices are dry runs of the cycle; they are kept until something changes."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
+
+    def me(self, caller: Caller) -> Me:
+        """Everything the options page and the send dialog need."""
+        context = self._context
+        context.meet(caller)
+        settings, snapshot = context.settings, context.snapshot([caller])
+        quota = settings.fixed_quota(caller.user, caller.groups)
+        used = granted(snapshot, caller.user)
+        return Me(
+            user=caller.user,
+            groups=sorted(caller.groups),
+            admin=caller.admin,
+            quota=format_gpus(quota),
+            used=format_gpus(used),
+            left=format_gpus(max(0, quota - used)),
+            choices=self._choices_of(caller, snapshot),
+            queues=queue_views(settings, snapshot, caller),
+            pools=[pool_view(name, snapshot) for name in settings.pools],
+            largest_request=format_gpus(largest_request(snapshot.nodes, settings.train_pool)),
+            last_eviction=eviction_view(context.store.setting(last_eviction_key(caller.user))),
+            devices_sentence=self.devices_sentence(),
+        )
+
+    def queues(self, caller: Caller) -> QueueList:
+        """The queues of the caller with those above them; all of them for an admin."""
+        return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
+
+    def devices(self, caller: Caller) -> DeviceList:
+        """Every device of a pool; who is on it only for admins."""
+        snapshot = self._context.snapshot()
+        found = [device for node in snapshot.nodes for device in node.devices]
+        return DeviceList(devices=[_device_view(device, snapshot, admin=caller.admin) for device in found])
+
+    def devices_sentence(self) -> str:
+        """Real or simulated, and why."""
+        probe = self._context.probe
+        return "" if probe is None else probe.status().detail
+
+    def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
+        context = self._context
+        stamp = (context.records.revision, context.settings, snapshot.nodes)
+        key = (caller.user, caller.groups)
+        known = self._choices.get(key)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        settings = context.settings
+        quota = settings.fixed_quota(caller.user, caller.groups)
+        rival = _only_rivals(snapshot, settings.build_pool)
+        amounts = sorted({0, quota, *(step for step in STEPS if step <= quota)})
+        choices = [self._choice(caller, rival, MilliGpu(amount)) for amount in amounts]
+        # What is remembered for a revision that has passed is useless to everybody.
+        self._choices = {other: kept for other, kept in self._choices.items() if kept[0] == stamp}
+        self._choices[key] = (stamp, choices)
+        return choices
+
+    def _choice(self, caller: Caller, snapshot: Snapshot, amount: MilliGpu) -> Choice:
+        if amount == 0:
+            return Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")
+        context, text = self._context, format_gpus(amount)
+        workload = Workload(
+            id="choice",
+            kind=Kind.NOTEBOOK,
+            owner=caller.user,
+            name="",
+            queue=build_queue(caller.user),
+            request=Request.of(amount),
+            preemptible=False,
+            submitted_at=context.clock.now(),
+        )
+        try:
+            admission.check_fixed_quota(snapshot, workload)
+            admission.check_fits(snapshot, workload)
+        except (QuotaExceeded, NeverFits) as refusal:
+            return Choice(gpus=text, available=False, sentence=str(refusal))
+        outlook = admission.preview(snapshot, context.settings.policy, context.clock.now(), workload)
+        return Choice(gpus=text, available=True, starts_now=outlook.starts_now, sentence=outlook.sentence)
+
+
+def granted(snapshot: Snapshot, user: str) -> int:
+    """Milli-GPU of the user's fixed quota that are taken: by what he has, and by what waits for him."""
+    leaf = build_queue(user)
+    mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
+    return sum(workload.milli for workload in mine)
+
+
+def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[QueueView]:
+    """The training queues that the caller may see, parents before children."""
+    own = set(settings.leaves_of(caller.user, caller.groups))
+    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
+    visible = set(parents) if caller.admin else {above for name in own for above in _upwards(name, parents)}
+    totals = _totals(settings, snapshot)
+    views = []
+    for queue in settings.training_tree():
+        if queue.name not in visible:
+            continue
+        total = totals.get(queue.name, Totals())
+        views.append(
+            QueueView(
+                name=queue.name,
+                parent=queue.parent,
+                pool=queue.pool,
+                quota=format_gpus(queue.quota),
+                limit=None if queue.limit is None else format_gpus(queue.limit),
+                used=format_gpus(total.used),
+                over_quota=format_gpus(max(0, total.used - queue.quota)),
+                waiting=total.waiting,
+                running=total.running,
+                over_quota_weight=queue.over_quota_weight,
+                priority=queue.priority,
+                member=queue.name in own,
+            )
+        )
+    return views
+
+
+def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
+    """Milli-GPU of each holding job that its queue has above its quota: the newest is what would go first."""
+    above = {queue.name: -queue.quota for queue in queues}
+    holding = [w for w in workloads if w.holds and w.preemptible and w.queue in above]
+    for workload in holding:
+        above[workload.queue] += workload.milli
+    shares: dict[str, int] = {}
+    for workload in sorted(holding, key=lambda w: (w.started_at or 0.0, w.id), reverse=True):
+        shares[workload.id] = max(0, min(workload.milli, above[workload.queue]))
+        above[workload.queue] -= shares[workload.id]
+    return shares
+
+
+def pool_view(name: str, snapshot: Snapshot) -> PoolView:
+    """Totals of a pool. Model and memory are those of its first device."""
+    devices = [device for node in snapshot.nodes for device in node.devices if device.pool == name]
+    used = _used_by_device(snapshot)
+    free = [ONE_GPU - used.get(device.id, 0) for device in devices if device.healthy]
+    return PoolView(
+        name=name,
+        devices=len(devices),
+        model=devices[0].model if devices else None,
+        memory_mib=devices[0].memory if devices else None,
+        total=format_gpus(ONE_GPU * len(devices)),
+        free=format_gpus(sum(free)),
+        largest_fraction=format_gpus(max(free, default=0)),
+    )
+
+
+def largest_request(nodes: Sequence[Node], pool: str) -> int:
+    """Milli-GPU that one task can have at most: the devices of the largest node."""
+    sizes = [sum(ONE_GPU for device in node.devices if device.pool == pool) for node in nodes]
+    return max(sizes, default=0)
+
+
+def _only_rivals(snapshot: Snapshot, pool: str) -> Snapshot:
+    """Without work of other pools: it neither helps nor hinders, and a dry run is then as long as the pool is large."""
+    queues = {queue.name for queue in snapshot.queues if queue.pool == pool}
+    return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.queue in queues))
+
+
+def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
+    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
+    totals: dict[str, Totals] = {}
+    for workload in snapshot.workloads:
+        for name in _upwards(workload.queue, parents):
+            before = totals.get(name, Totals())
+            totals[name] = Totals(
+                used=before.used + (workload.milli if workload.holds else 0),
+                waiting=before.waiting + (not workload.holds),
+                running=before.running + workload.holds,
+            )
+    return totals
+
+
+def _upwards(name: str | None, parents: dict[str, str | None]) -> list[str]:
+    chain = []
+    while name is not None and name in parents:
+        chain.append(name)
+        name = parents[name]
+    return chain
+
+
+def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for workload in snapshot.workloads:
+        for task in workload.placement:
+            for device in task.devices:
+                used[device] = used.get(device, 0) + workload.request.milli_per_device
+    return used
+
+
+def _device_view(device: Device, snapshot: Snapshot, *, admin: bool) -> DeviceView:
+    holders = [workload for workload in snapshot.workloads if _is_on(workload, device.id)]
+    named = [
+        {
+            "id": workload.id,
+            "owner": workload.owner,
+            "name": workload.name,
+            "gpus": format_gpus(workload.request.milli_per_device),
+        }
+        for workload in holders
+    ]
+    return DeviceView(
+        id=device.id,
+        index=device.index,
+        model=device.model,
+        memory_mib=device.memory,
+        pool=device.pool,
+        healthy=device.healthy,
+        used=format_gpus(_used_by_device(snapshot).get(device.id, 0)),
+        holders=named if admin else [],
+    )
+
+
+def _is_on(workload: Workload, device: str) -> bool:
+    return any(device in task.devices for task in workload.placement)

@@ -1,0 +1,91 @@
+"""Makes views of records with what is known now, and tells listeners when only that changed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from jupyter_gq.client.models import JobView, NotebookView, TicketView
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.store.protocol import Json, Record
+
+from . import details, views
+from .context import Context
+from .overview import over_quota
+from .records import event_kind
+from .views import Surroundings
+
+
+class Presenter:
+    """The one way from a record to what a user sees."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._devices: Mapping[str, Device] | None = None
+        #: Milli-GPU of each job above its queue's quota.
+        self._over_quota: Mapping[str, int] = {}
+
+    def job(self, record: Record) -> JobView:
+        """The view of a job."""
+        return views.job_view(record, self.surroundings(record))
+
+    def notebook(self, record: Record) -> NotebookView:
+        """The view of a notebook."""
+        return views.notebook_view(record, self.surroundings(record))
+
+    def ticket(self, record: Record) -> TicketView:
+        """The view of a notebook for its spawner; with the environment once the server may start."""
+        ready = record.workload.state in {State.STARTING, State.RUNNING} or not record.workload.request.devices
+        environment = self._context.environment(record.workload) if ready else {}
+        return views.ticket_view(record, self.surroundings(record), environment)
+
+    def describe(self, record: Record) -> Json:
+        """The payload of an event about it."""
+        is_job = record.workload.kind is Kind.TRAINING
+        return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
+
+    def mention(self, workload: str) -> None:
+        """Tell its listeners how it looks now, without remembering that."""
+        record = self._context.records.alive(workload)
+        if record is not None and self._context.broker.anybody_listens():
+            kind: Literal["job", "notebook"] = event_kind(record)
+            self._context.broker.mention(record.workload.owner, kind, workload, self.describe(record))
+
+    def explain(self, pending: Iterable[Pending]) -> None:
+        """Take in why each workload waits, and tell those whose sentence or position changed."""
+        before, after = self._context.pending, {entry.workload: entry for entry in pending}
+        self._context.pending = after
+        for name, entry in after.items():
+            if _shown(before.get(name)) != _shown(entry):
+                self.mention(name)
+
+    def weigh(self) -> None:
+        """Take in which part of each job is above its queue's quota now, and tell those for whom that changed."""
+        workloads = [record.workload for record in self._context.records.live()]
+        before, self._over_quota = self._over_quota, over_quota(workloads, self._context.settings.training_tree())
+        for name, milli in self._over_quota.items():
+            if name in before and before[name] != milli:
+                self.mention(name)
+
+    def forget_devices(self) -> None:
+        """The devices may have changed: ask again."""
+        self._devices = None
+
+    def surroundings(self, record: Record) -> Surroundings:
+        """What is known beside the record."""
+        workload, context = record.workload, self._context
+        if self._devices is None:
+            self._devices = {device.id: device for node in context.nodes() for device in node.devices}
+        return Surroundings(
+            pending=context.pending.get(workload.id),
+            last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
+            devices=self._devices,
+            idle=context.settings.policy.idle,
+            over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
+            usage=context.usage.get(workload.id),
+        )
+
+
+def _shown(entry: Pending | None) -> tuple[int, str] | None:
+    return None if entry is None else (entry.position, entry.why.sentence)

@@ -1,0 +1,145 @@
+"""Trait types of the settings: each parses its text once and refuses with the trait, the value and the fix."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from traitlets import Dict, TraitType
+
+from jupyter_gq.domain.amount import parse_request
+from jupyter_gq.domain.errors import AdminError, InvalidAmount
+
+if TYPE_CHECKING:
+    _DictTrait = Dict[str, Any]
+else:
+    _DictTrait = Dict  # generic only for the type checker
+
+
+class SettingsError(AdminError):
+    """A trait of the hub's config file has a value that cannot be used."""
+
+    def __init__(self, trait: str, value: object, problem: str, fix: str, *, path: tuple[str, ...] = ()) -> None:
+        keys = "".join(f"[{key!r}]" for key in path)
+        end = "" if fix.endswith(("?", ".")) else "."
+        super().__init__(f"c.{trait}{keys} = {value!r}: {problem}. {fix[:1].upper()}{fix[1:]}{end}")
+        #: "FixedQuota.groups"; `path` holds the keys inside a dict, so that its line can be found.
+        self.trait, self.value, self.problem, self.fix, self.path = trait, value, problem, fix, path
+
+
+def trait_path(obj: object, trait: TraitType[Any, Any]) -> str:
+    """How the config file writes it after `c.`: "FixedQuota.default"."""
+    return f"{type(obj).__name__}.{trait.name}"
+
+
+class GpuRequest(TraitType[int, Any]):
+    """A fraction of one GPU or a whole number of GPUs, as text or number; the value is milli-GPU."""
+
+    info_text = 'a fraction of one GPU such as "0.25", or a whole number of GPUs'
+
+    def validate(self, obj: Any, value: Any) -> int:
+        """Parse; 1.5, negative and finer than 0.001 are refused."""
+        return _gpus(trait_path(obj, self), value, ())
+
+
+class GpuRequestsByName(_DictTrait):
+    """GPU requests by the name of a user or group; the values are milli-GPU."""
+
+    info_text = 'a dict such as {"vision": "0.5"}'
+
+    def validate(self, obj: Any, value: Any) -> dict[str, Any]:
+        """Parse every value; the message names the key."""
+        trait = trait_path(obj, self)
+        return {key: _gpus(trait, amount, (key,)) for key, amount in _entries(trait, value, self.info_text).items()}
+
+
+class DictByName(_DictTrait):
+    """Dicts by name; the settings look into them once they are all known."""
+
+    info_text = "a dict whose keys are names and whose values are dicts"
+
+    def validate(self, obj: Any, value: Any) -> dict[str, Any]:
+        """Check the shape only."""
+        trait = trait_path(obj, self)
+        entries = _entries(trait, value, self.info_text)
+        for key, entry in entries.items():
+            if not isinstance(entry, Mapping):
+                raise SettingsError(trait, entry, "it is not a dict", "write {...}", path=(key,))
+        return {key: dict(entry) for key, entry in entries.items()}
+
+
+class Number(TraitType[float, Any]):
+    """A number that is at least `minimum`."""
+
+    def __init__(self, default: float, *, minimum: float = 0, unit: str = "seconds", **kwargs: Any) -> None:
+        super().__init__(default, **kwargs)
+        self.minimum, self.unit = minimum, unit
+        self.info_text = f"a number of {unit}, at least {minimum:g}"
+
+    def validate(self, obj: Any, value: Any) -> float:
+        """Accept int and float; a bool or text is not a number."""
+        fix = f"use {self.info_text}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
+        if not self.minimum <= value < float("inf"):
+            raise SettingsError(trait_path(obj, self), value, f"it is below {self.minimum:g} or endless", fix)
+        return float(value)
+
+
+class Flag(TraitType[bool, Any]):
+    """True or False, nothing that merely looks like it."""
+
+    info_text = "True or False"
+
+    def validate(self, obj: Any, value: Any) -> bool:
+        """Only a bool."""
+        if not isinstance(value, bool):
+            raise SettingsError(trait_path(obj, self), value, "it is neither True nor False", "use one of them")
+        return value
+
+
+class Word(TraitType[str, Any]):
+    """A piece of text."""
+
+    info_text = "text"
+
+    def validate(self, obj: Any, value: Any) -> str:
+        """Only a str."""
+        if not isinstance(value, str):
+            raise SettingsError(trait_path(obj, self), value, "it is not text", "write it in quotes")
+        return value
+
+
+class Choice(TraitType[str, Any]):
+    """One of a few words."""
+
+    def __init__(self, choices: tuple[str, ...], default: str, **kwargs: Any) -> None:
+        super().__init__(default, **kwargs)
+        self.choices = choices
+        self.info_text = "one of " + ", ".join(f'"{choice}"' for choice in choices)
+
+    def validate(self, obj: Any, value: Any) -> str:
+        """Only a known word."""
+        if value not in self.choices:
+            raise SettingsError(trait_path(obj, self), value, "it is not known", f"use {self.info_text}")
+        return str(value)
+
+
+def _entries(trait: str, value: object, expected: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SettingsError(trait, value, "it is not a dict", f"write {expected}")
+    for key in value:
+        if not isinstance(key, str) or not key.strip():
+            raise SettingsError(trait, key, "a key is not a name", f"write {expected}")
+    return dict(value)
+
+
+class _Parsed(int):
+    """Milli-GPU: traitlets validates a value again while it loads a config, and 250 must not become 250 GPUs."""
+
+
+def _gpus(trait: str, value: Any, path: tuple[str, ...]) -> int:
+    if isinstance(value, _Parsed):
+        return value
+    try:
+        return _Parsed(parse_request(value))
+    except InvalidAmount as error:
+        raise SettingsError(trait, value, error.problem, error.fix, path=path) from error

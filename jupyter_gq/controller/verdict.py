@@ -1,0 +1,122 @@
+"""What an observation means for a record: a pure table-like judgement, from what is remembered and what is seen.
+
+Rules
+-----
+1. A run that the backend shows was launched, whatever we had written down: a crash between the two is mended here.
+2. The end of a run is what its code did: a job that finished although it was told to stop has finished.
+3. Told to pause -> back to its queue with its seniority. Told to end -> cancelled.
+4. A job that vanished goes back to its queue, at most `MOST_LOST` times. A notebook never comes back by itself: its
+   process is gone, so it has stopped.
+5. No view of a backend is no news: nothing is concluded from a backend that could not be observed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_gq.backends.protocol import Observation, Outcome, Phase
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import Event, State
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.protocol import Record
+
+from . import details
+from .records import Change
+
+#: How often a job may vanish before it fails.
+MOST_LOST = 3
+VANISHED = "It vanished without a word"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """How a run ended, as far as anybody knows."""
+
+    outcome: Outcome
+    sentence: str
+    at: Instant
+
+
+def judge(record: Record, seen: Observation | None, now: Instant) -> list[Change]:
+    """The changes of one record. `seen`: its present run, None when the backend does not know it."""
+    workload = record.workload
+    changes: list[Change] = []
+    state = workload.state
+    if state is State.ADMITTED and seen is not None:
+        changes.append(Change(workload=workload.id, event=Event.LAUNCHED))
+        state = State.STARTING
+    if state in {State.STARTING, State.RUNNING} and workload.stop is not None:
+        # It was told to end while it was being launched.
+        changes.append(Change(workload=workload.id, event=Event.STOP_REQUESTED))
+        state = State.STOPPING
+    if state not in {State.STARTING, State.RUNNING, State.STOPPING}:
+        return changes
+    if seen is None:
+        # A notebook that the backend forgot is told to it again (see `act`); its process decides then.
+        ending = Ending(outcome=Outcome.LOST, sentence=VANISHED, at=now)
+        return changes if workload.kind is Kind.NOTEBOOK else [*changes, _ended(record, state, ending)]
+    if seen.phase is Phase.ENDED:
+        ending = Ending(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
+        return [*changes, _ended(record, state, ending)]
+    if state is State.STARTING and seen.phase is Phase.RUNNING:
+        changes.append(Change(workload=workload.id, event=Event.STARTED))
+    return changes
+
+
+def _ended(record: Record, state: State, ending: Ending) -> Change:
+    if state is State.STOPPING:
+        return _stopped(record, ending)
+    if ending.outcome is Outcome.SUCCEEDED:
+        return _final(record, Event.SUCCEEDED, ending, "")
+    if ending.outcome is Outcome.FAILED:
+        return _final(record, Event.FAILED, ending, ending.sentence)
+    if record.workload.kind is Kind.NOTEBOOK:
+        if state is State.STARTING:
+            return _final(record, Event.FAILED, ending, ending.sentence or "No server process came up for it.")
+        return _final(record, Event.SUCCEEDED, ending, "")
+    return _interrupted(record, ending)
+
+
+def _stopped(record: Record, ending: Ending) -> Change:
+    """It was told to stop."""
+    stop = record.workload.stop
+    requeue = stop is not None and stop.requeue
+    if ending.outcome is Outcome.SUCCEEDED and record.workload.kind is Kind.TRAINING:
+        return _final(record, Event.SUCCEEDED, ending, "")
+    if ending.outcome is Outcome.FAILED and requeue:
+        return _final(record, Event.FAILED, ending, ending.sentence)
+    if requeue:
+        event = Event.LOST if ending.outcome is Outcome.LOST else Event.REQUEUED
+        return _back_in_line(record, event, {})
+    # What the owner is told was written down with the intent.
+    return _final(record, Event.CANCELLED, ending, None)
+
+
+def _interrupted(record: Record, ending: Ending) -> Change:
+    """A job that nobody told to stop is gone before its end."""
+    reason = (ending.sentence or VANISHED).rstrip(".")
+    if ending.outcome is Outcome.PAUSED:
+        return _back_in_line(record, Event.LOST, {"sentence": "Interrupted from outside. Continues by itself."})
+    times = details.lost(record) + 1
+    if times > MOST_LOST:
+        told = f"{reason}, for the {times}th time; it is not started again."
+        return _final(record, Event.FAILED, ending, told)
+    again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
+    return _back_in_line(record, Event.LOST, again)
+
+
+def _back_in_line(record: Record, event: Event, detail: dict[str, Any]) -> Change:
+    return Change(
+        workload=record.workload.id,
+        event=event,
+        fields={"placement": (), "stop": None, "activity": None},
+        detail=detail,
+    )
+
+
+def _final(record: Record, event: Event, ending: Ending, sentence: str | None) -> Change:
+    return Change(
+        workload=record.workload.id,
+        event=event,
+        fields={"placement": (), "finished_at": ending.at},
+        detail={} if sentence is None else {"sentence": sentence},
+    )

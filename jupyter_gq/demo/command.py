@@ -1,0 +1,145 @@
+"""`jupyter-gq demo`: the whole product on this machine, to click through or as a script."""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+
+from .person import CellFailed, Refused
+from .processes import DemoError, DemoHub, check_port, free_port, packaged
+from .story import NotSeen, Seen, Story, story_config
+
+USERS = ("ann", "bob", "carol")
+_CONFIG = "jupyterhub_config_local.py"
+
+_WELCOME = """
+  jupyter-gq is running:  {url}
+
+  Log in as               ann or carol (group vision, up to 0.5 GPU)
+                          bob (group nlp, up to 0.25 GPU); any password
+  Try                     1. Log in as ann, choose 0.5 GPU, and open digits.ipynb.
+                          2. Run its cells down to the training cell, then click "Send to training" on that cell.
+                          3. Watch the loss curve grow under the cell; stop the server: the job goes on.
+                          4. In a private window log in as bob, send a cell to the queue nlp with 0.5 GPU,
+                             and see ann's job give way and come back by itself.
+  Who uses what           {url}/services/jupyter-gq/
+  Settings                {config}
+                          (edit the quotas: a change takes effect within seconds)
+  Log                     {log}
+
+  Ctrl-C ends everything.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jupyter-gq demo`."""
+    parser.add_argument("--port", type=int, default=8000, help="port of the hub on 127.0.0.1 (default: 8000)")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        help="folder for homes, databases and log (default: %(metavar)s)",
+        metavar=str(default_folder()),
+    )
+    parser.add_argument(
+        "--script",
+        action="store_true",
+        help="play the story of the README without a browser and print what happened",
+    )
+    parser.add_argument("--reset", action="store_true", help="forget what an earlier demo left in that folder")
+
+
+def default_folder() -> Path:
+    """Where the demo keeps its things between runs."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "jupyter-gq" / "demo"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo; return the exit code."""
+    try:
+        return asyncio.run(_script() if arguments.script else _serve(arguments))
+    except DemoError as error:
+        print(f"\njupyter-gq demo: {error}", file=sys.stderr)
+        return 1
+
+
+async def _serve(arguments: argparse.Namespace) -> int:
+    folder = (arguments.dir or default_folder()).resolve()
+    check_port(arguments.port)
+    if arguments.reset:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    hub = DemoHub(folder=folder, port=arguments.port, config=_own_config(folder), users=USERS)
+    stopped = _stop_signal()
+    print("Starting JupyterHub and the scheduler service...", flush=True)
+    hub.start()
+    try:
+        ready = asyncio.create_task(hub.wait_until_ready())
+        await asyncio.wait({ready, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            await ready
+            print(_WELCOME.format(url=hub.url, config=hub.config, log=hub.log), flush=True)
+            while hub.alive() and not stopped.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stopped.wait(), 1)
+            if not stopped.is_set():
+                raise DemoError(f"JupyterHub ended by itself; {hub.log} says why.")
+        ready.cancel()
+    finally:
+        print("\nEnding the hub, the service, all servers and jobs...", flush=True)
+        await hub.stop()
+    return 0
+
+
+async def _script() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
+    config = story_config(packaged("hub_config") / _CONFIG, folder)
+    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
+    story = Story(hub=hub, tell=_print_step)
+    print(f"Starting JupyterHub on {hub.url}: a story of three people and two GPUs...\n", flush=True)
+    hub.start()
+    failure = ""
+    try:
+        await hub.wait_until_ready()
+        print(f"  {'at':>7}  {'took':>7}  {'who':<6} what was seen\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
+        await story.play()
+    except (NotSeen, Refused, CellFailed, httpx.HTTPError) as error:
+        failure = f"{type(error).__name__}: {error}"
+    finally:
+        await hub.stop()
+    if failure:
+        print(f"\nThe story stopped after {len(story.seen)} steps. {failure}\nLog: {hub.log}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder, ignore_errors=True)
+    print(f"\nAll {len(story.seen)} steps were seen, in {story.seen[-1].at:.0f} s.")
+    return 0
+
+
+def _print_step(step: Seen) -> None:
+    print(f"  {step.at:6.1f}s  {step.took:6.1f}s  {step.who:<6} {step.what}", flush=True)
+
+
+def _own_config(folder: Path) -> Path:
+    """In a checkout the file of the repository; otherwise a copy that the user can edit."""
+    shipped = packaged("hub_config") / _CONFIG
+    if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
+        return shipped
+    copy = folder / _CONFIG
+    if not copy.exists():
+        shutil.copy(shipped, copy)
+    return copy
+
+
+def _stop_signal() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(name, stopped.set)
+    return stopped

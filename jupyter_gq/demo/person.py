@@ -1,0 +1,232 @@
+"""A user of the hub without a browser: logs in, starts a server, runs cells, sends one to training."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """The product said no; `status` and `message` are what the user was told."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status, self.message = status, message
+
+
+class CellFailed(Exception):
+    """A cell raised, or its kernel went away."""
+
+
+class Person:
+    """One user, as his browser and his JupyterLab would act for him."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.url, self.name = url.rstrip("/"), name
+        self._http = httpx.AsyncClient(base_url=self.url, timeout=60, follow_redirects=True)
+        self._token = ""
+
+    async def __aenter__(self) -> Self:
+        await self._log_in()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    # --- the hub ------------------------------------------------------------------------------------------------
+
+    async def options_page(self) -> str:
+        """The page on which the user chooses his share, as HTML."""
+        answer = await self._http.get(f"/hub/spawn/{self.name}")
+        answer.raise_for_status()
+        return answer.text
+
+    async def start_server(self, gpus: str, server: str = "", patience: float = 90) -> None:
+        """Start a server with that share and wait until it is ready; raise `Refused` when the hub says no."""
+        answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
+        if answer.is_error:
+            raise Refused(answer.status_code, answer.json().get("message", answer.text))
+        async with asyncio.timeout(patience):
+            while not (state := (await self.servers()).get(server)) or not state["ready"]:
+                if state is None:
+                    raise Refused(409, f"The server of {self.name} is not starting any more.")
+                await asyncio.sleep(0.2)
+
+    async def stop_server(self, server: str = "") -> None:
+        """Stop a server and wait until it is gone."""
+        await self._hub("DELETE", self._server_path(server))
+        while server in await self.servers():
+            await asyncio.sleep(0.2)
+
+    async def servers(self) -> dict[str, Json]:
+        """The servers of this user that the hub knows, by name."""
+        answer = await self._hub("GET", f"users/{self.name}")
+        answer.raise_for_status()
+        return dict(answer.json()["servers"])
+
+    # --- the lab ------------------------------------------------------------------------------------------------
+
+    async def gq(self, method: str, path: str, body: Json | None = None) -> Any:
+        """Ask the server extension, as the lab does."""
+        answer = await self._lab(method, f"jupyter-gq/{path}", body)
+        if answer.is_error:
+            problem = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+            raise Refused(answer.status_code, problem.get("message", answer.text[:500]))
+        return answer.json() if answer.content else None
+
+    async def read_notebook(self, path: str) -> Json:
+        """A notebook of this user's home."""
+        answer = await self._lab("GET", f"api/contents/{path}?content=1&type=notebook")
+        answer.raise_for_status()
+        return dict(answer.json()["content"])
+
+    async def start_kernel(self, path: str) -> str:
+        """Open a notebook session; return the id of its kernel."""
+        body = {"path": path, "name": Path(path).name, "type": "notebook", "kernel": {"name": "python3"}}
+        answer = await self._lab("POST", "api/sessions", body)
+        answer.raise_for_status()
+        return str(answer.json()["kernel"]["id"])
+
+    async def run_cell(self, kernel: str, code: str) -> str:
+        """Execute code in that kernel and return the text that it printed; raise `CellFailed` if it fails."""
+        session = uuid.uuid4().hex
+        address = f"{self.url}/user/{self.name}/api/kernels/{kernel}/channels?session_id={session}"
+        request = HTTPRequest(address.replace("http", "ws", 1), headers=self._authorisation())
+        connection = await websocket_connect(request)
+        message = _execute_request(session, code)
+        try:
+            await connection.write_message(json.dumps(message))
+            return await _collect(connection, message["header"]["msg_id"])
+        finally:
+            connection.close()
+
+    async def send(self, notebook: Json, path: str, kernel: str, target: str, **options: str) -> Json:
+        """Send the code cell with the id `target`, replaying the code cells before it."""
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        before = code[: [cell["id"] for cell in code].index(target)]
+        body = {
+            "key": uuid.uuid4().hex,
+            "notebook_path": path,
+            "kernel_id": kernel,
+            "mode": "replay",
+            "notebook": notebook,
+            "targets": [target],
+            "prefix": [{"cell_id": cell["id"], "source": cell["source"], "seconds": None} for cell in before],
+            **options,
+        }
+        return dict(await self.gq("POST", "send", body))
+
+    # --- the service, also while no server runs -------------------------------------------------------------------
+
+    async def service(self, method: str, path: str) -> Any:
+        """Ask the scheduler service directly."""
+        answer = await self._http.request(method, f"/services/jupyter-gq/api/v1/{path}", headers=self._authorisation())
+        if answer.is_error:
+            raise Refused(answer.status_code, answer.text[:500])
+        return answer.json()
+
+    async def job(self, job: str) -> Json:
+        """One of this user's jobs."""
+        return dict(await self.service("GET", f"jobs/{job}"))
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    async def _log_in(self) -> None:
+        await self._http.get("/hub/login")
+        answer = await self._http.post(
+            "/hub/login",
+            data={"username": self.name, "password": "demo", "_xsrf": self._xsrf()},
+            follow_redirects=False,
+        )
+        if answer.status_code not in {200, 302}:
+            raise Refused(answer.status_code, f"The hub did not let {self.name} in.")
+        await self._http.get("/hub/home")
+        answer = await self._http.post(
+            f"/hub/api/users/{self.name}/tokens",
+            json={"note": "jupyter-gq demo"},
+            headers={"X-XSRFToken": self._xsrf(), "Referer": f"{self.url}/hub/home"},
+        )
+        answer.raise_for_status()
+        self._token = answer.json()["token"]
+
+    def _xsrf(self) -> str:
+        for cookie in self._http.cookies.jar:
+            if cookie.name == "_xsrf" and cookie.path.startswith("/hub"):
+                return cookie.value or ""
+        return ""
+
+    def _authorisation(self) -> dict[str, str]:
+        return {"Authorization": f"token {self._token}"}
+
+    def _server_path(self, server: str) -> str:
+        return f"users/{self.name}/" + (f"servers/{server}" if server else "server")
+
+    async def _hub(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+        return await self._http.request(method, f"/hub/api/{path}", json=body, headers=self._authorisation())
+
+    async def _lab(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+        return await self._http.request(method, f"/user/{self.name}/{path}", json=body, headers=self._authorisation())
+
+
+def source_hash(source: str) -> str:
+    """The hash by which a job knows its cell again."""
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _execute_request(session: str, code: str) -> Json:
+    header = {
+        "msg_id": uuid.uuid4().hex,
+        "msg_type": "execute_request",
+        "username": "",
+        "session": session,
+        "version": "5.3",
+    }
+    content = {
+        "code": code,
+        "silent": False,
+        "store_history": True,
+        "user_expressions": {},
+        "allow_stdin": False,
+        "stop_on_error": True,
+    }
+    return {
+        "channel": "shell",
+        "header": header,
+        "parent_header": {},
+        "metadata": {},
+        "content": content,
+        "buffers": [],
+    }
+
+
+async def _collect(connection: Any, message_id: str) -> str:
+    printed: list[str] = []
+    while True:
+        raw = await connection.read_message()
+        if raw is None:
+            raise CellFailed("The kernel's connection was closed.")
+        message: Json = {}
+        with contextlib.suppress(ValueError):
+            message = json.loads(raw)
+        if message.get("parent_header", {}).get("msg_id") != message_id:
+            continue
+        content = message["content"]
+        match message["header"]["msg_type"]:
+            case "stream":
+                printed.append(content["text"])
+            case "error":
+                raise CellFailed(f"{content['ename']}: {content['evalue']}")
+            case "status" if content["execution_state"] == "idle":
+                return "".join(printed)

@@ -1,0 +1,202 @@
+"""Start a local JupyterHub and end everything that came from it.
+
+Guarantees
+----------
+1. The hub, its service, every server, kernel and job that it starts are descendants of this process, also those
+   whose parent died: this process is their reaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
+2. `DemoHub.stop` returns when none of them is left.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import psutil
+
+_PR_SET_CHILD_SUBREAPER = 36
+_READY_SECONDS = 60.0
+#: The example that a new server opens.
+FIRST_NOTEBOOK = "digits.ipynb"
+_STOP_SECONDS = 15.0
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says what to do."""
+
+
+def packaged(name: str) -> Path:
+    """A folder that travels with the package (`hub_config`, `examples`): in the wheel, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for candidate in (package / name, package.parent / name):
+        if candidate.is_dir():
+            return candidate
+    raise DemoError(f"The folder {name} is missing from this installation: reinstall jupyter-gq.")
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def check_port(port: int) -> None:
+    """Raise `DemoError` when something listens on that port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise DemoError(
+                f"Port {port} is in use by another program. Stop that program, or choose another port: "
+                f"jupyter-gq demo --port {port + 10}"
+            ) from error
+
+
+@dataclass(kw_only=True)
+class DemoHub:
+    """A JupyterHub of this user's own, in one folder, on the loopback interface."""
+
+    #: Database, state, homes and log are kept there.
+    folder: Path
+    #: Port of the proxy.
+    port: int
+    #: The hub's configuration file.
+    config: Path
+    #: Interpreter that has JupyterHub and this package.
+    python: str = sys.executable
+    #: Added to the hub's environment.
+    environment: dict[str, str] = field(default_factory=dict)
+    #: Names of the users whose homes get the example notebooks.
+    users: tuple[str, ...] = ()
+
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the hub and the service print."""
+        return self.folder / "jupyterhub.log"
+
+    @property
+    def pid(self) -> int:
+        """Process of the hub."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the hub; does not wait for it."""
+        _become_reaper()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for user in self.users:
+            self._furnish(user)
+        bin_folder = str(Path(self.python).parent)
+        environment = {
+            **os.environ,
+            **self.environment,
+            "PATH": os.pathsep.join([bin_folder, os.environ.get("PATH", os.defpath)]),
+            "TZ": "UTC",
+        }
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [
+                    *(self.python, "-m", "jupyterhub", "--config", str(self.config)),
+                    f"--JupyterHub.bind_url={self.url}",
+                    f"--JupyterHub.hub_port={free_port()}",
+                    f"--Spawner.default_url=/lab/tree/{FIRST_NOTEBOOK}",
+                    f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{free_port()}",
+                ],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    async def wait_until_ready(self) -> None:
+        """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
+        assert self._process is not None
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _READY_SECONDS
+        async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
+            while loop.time() < deadline:
+                if self._process.poll() is not None:
+                    raise DemoError(f"JupyterHub ended at its start. {self._end_of_log()}")
+                if await _answers(client):
+                    return
+                await asyncio.sleep(0.2)
+        raise DemoError(f"JupyterHub did not answer within {_READY_SECONDS:.0f} s. {self._end_of_log()}")
+
+    def alive(self) -> bool:
+        """The hub's process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    async def stop(self) -> None:
+        """End the hub and everything that came from it."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, _STOP_SECONDS)
+        self._process.poll()
+        await asyncio.to_thread(end_descendants)
+        if self._process.poll() is None:
+            self._process.wait()
+        self._process = None
+
+    def _furnish(self, user: str) -> None:
+        home = self.folder / "homes" / user
+        home.mkdir(parents=True, exist_ok=True)
+        for notebook in packaged("examples").glob("*.ipynb"):
+            if not (home / notebook.name).exists():
+                shutil.copy(notebook, home)
+        settings = home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+        if not settings.exists():  # the lab asks each new user about Jupyter news; three users would be asked
+            settings.parent.mkdir(parents=True, exist_ok=True)
+            settings.write_text('{"fetchNews": "false", "checkForUpdates": false}\n')
+
+    def _end_of_log(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()[-15:]
+        return f"The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def end_descendants(spare: frozenset[int] = frozenset()) -> None:
+    """Terminate, then kill, every descendant of this process but those in `spare`."""
+    family = [process for process in psutil.Process().children(recursive=True) if process.pid not in spare]
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, left = psutil.wait_procs(family, timeout=5)
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=5)
+
+
+async def _answers(client: httpx.AsyncClient) -> bool:
+    try:
+        hub = await client.get("/hub/health")
+        service = await client.get("/services/jupyter-gq/api/v1/health")
+    except httpx.TransportError:
+        return False
+    return hub.is_success and service.is_success
+
+
+def _become_reaper() -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

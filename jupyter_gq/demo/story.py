@@ -1,0 +1,219 @@
+"""The story of the README, played by three people against the real hub, service and kernels.
+
+Each step says what must be seen; one that is not seen ends the story with what was seen instead.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .person import Json, Person, Refused
+from .processes import FIRST_NOTEBOOK as NOTEBOOK
+from .processes import DemoHub
+
+#: Long enough to be paused in the middle, short enough to watch.
+EPOCHS = 240
+#: The story's own idle rule: what takes half an hour at work takes seconds here.
+IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
+
+
+class NotSeen(Exception):
+    """A step of the story did not happen as it must."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """One step that happened."""
+
+    #: Seconds since the story began.
+    at: float
+    #: Seconds that the step took.
+    took: float
+    who: str
+    what: str
+
+
+@dataclass(kw_only=True)
+class Story:
+    """Plays the steps in order; `tell` hears of each one as it is seen."""
+
+    hub: DemoHub
+    tell: Callable[[Seen], None]
+    seen: list[Seen] = field(default_factory=list)
+    _began: float = 0.0
+    _step_began: float = 0.0
+
+    async def play(self) -> None:
+        """Play it to its end; raise `NotSeen` at the first step that is not seen."""
+        self._began = self._step_began = asyncio.get_running_loop().time()
+        url = self.hub.url
+        async with Person(url, "ann") as ann, Person(url, "bob") as bob, Person(url, "carol") as carol:
+            await self._notebooks_get_their_fractions(ann, bob)
+            await self._a_server_beyond_the_quota_is_refused(bob)
+            job = await self._a_cell_is_sent_and_borrows(ann)
+            await self._its_server_may_stop(ann, job)
+            await self._the_owner_reclaims_and_the_job_comes_back(ann, bob, job)
+            await self._an_idle_share_goes_to_who_waits(ann, bob, carol)
+            await self._the_result_is_there(ann, job)
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    async def _notebooks_get_their_fractions(self, ann: Person, bob: Person) -> None:
+        page = await ann.options_page()
+        expect('value="0.5"' in page and 'value="0.25"' in page, "the options page offers 0.25 and 0.5", page)
+        self._saw("ann", "The page offers CPU only, 0.25 and 0.5 GPU")
+        await ann.start_server("0.5")
+        hers = await notebook_of(ann)
+        self._saw("ann", f"Her notebook has 0.5 GPU of {hers['devices'][0]}")
+        await bob.start_server("0.25")
+        his = await notebook_of(bob)
+        expect(his["devices"] == hers["devices"], "both notebooks are on one device", his)
+        self._saw("bob", "His notebook has 0.25 of the same GPU")
+
+    async def _a_server_beyond_the_quota_is_refused(self, bob: Person) -> None:
+        try:
+            await bob.start_server("0.25", "second")
+        except Refused as refusal:
+            expect(refusal.status == 403 and "0.25" in refusal.message, "a 403 with the numbers", refusal.message)
+            self._saw("bob", f"A second one is refused: {refusal.message}")
+        else:
+            raise NotSeen("Bob got a second server beyond his fixed quota.")
+
+    async def _a_cell_is_sent_and_borrows(self, ann: Person) -> str:
+        notebook = shortened(await ann.read_notebook(NOTEBOOK))
+        kernel = await ann.start_kernel(NOTEBOOK)
+        for cell in code_cells(notebook)[:2]:
+            await ann.run_cell(kernel, cell["source"])
+        job = await ann.send(
+            notebook, NOTEBOOK, kernel, training_cell(notebook), name="digits", queue="vision", gpus="1"
+        )
+        running = await until(
+            lambda: ann.job(job["id"]), lambda seen: seen["phase"] == "running" and seen["last_seq"] > 3
+        )
+        expect(running["over_quota"] == "0.5", "the job is 0.5 over its queue's quota", running)
+        self._saw("ann", "Her cell trains on 1 GPU, 0.5 of it borrowed; its output arrives")
+        return str(job["id"])
+
+    async def _its_server_may_stop(self, ann: Person, job: str) -> None:
+        before = (await ann.job(job))["last_seq"]
+        await ann.stop_server()
+        await until(lambda: ann.job(job), lambda seen: seen["phase"] == "running" and seen["last_seq"] > before)
+        self._saw("ann", "She closes her server; the job goes on")
+
+    async def _the_owner_reclaims_and_the_job_comes_back(self, ann: Person, bob: Person, job: str) -> None:
+        notebook = shortened(await bob.read_notebook(NOTEBOOK), epochs=20)
+        kernel = await bob.start_kernel(NOTEBOOK)
+        his = await bob.send(notebook, NOTEBOOK, kernel, training_cell(notebook), name="check", queue="nlp", gpus="0.5")
+        paused = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "paused")
+        self._saw("ann", paused["sentence"])
+        await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"running", "done"})
+        self._saw("bob", "His cell runs on the 0.5 GPU that nlp is guaranteed")
+        done = await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"done", "failed"})
+        expect(done["phase"] == "done", "Bob's job succeeds", done)
+        self._saw("bob", "It is done")
+        resumed = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "running")
+        expect(resumed["run"] == 2, "her job runs for the second time", resumed)
+        printed = await until(lambda: text_of_run(ann, job, 2), lambda text: "epoch" in text.lower())
+        self._saw("ann", f"Hers continues: {next(line for line in printed.splitlines() if 'epoch' in line.lower())}")
+
+    async def _an_idle_share_goes_to_who_waits(self, ann: Person, bob: Person, carol: Person) -> None:
+        await ann.start_server("0.5")
+        kernel = await ann.start_kernel(NOTEBOOK)
+        silent = asyncio.create_task(ann.run_cell(kernel, "import time; time.sleep(600)"))
+        self._saw("ann", "She is back, and a silent cell is busy in her kernel: she is not idle")
+        await until(lambda: notebook_of(bob), lambda seen: seen["idle_since"] is not None)
+        hers_starts = asyncio.create_task(carol.start_server("0.5"))
+        warned = await until(lambda: notebook_of(bob), lambda seen: seen["warning"] is not None)
+        self._saw("bob", f"His lab counts down: {warned['warning']['sentence']}")
+        await hers_starts
+        self._saw("carol", "She waited; her notebook starts with 0.5 GPU")
+        told = (await bob.service("GET", "me"))["last_eviction"]
+        expect(told is not None and told["reason"] == "IDLE", "Bob is told why his share went", told)
+        self._saw("bob", told["sentence"])
+        hers = await notebook_of(ann)
+        expect(hers["phase"] == "running" and hers["warning"] is None, "a busy notebook is left alone", hers)
+        silent.cancel()
+        await asyncio.wait({silent})
+
+    async def _the_result_is_there(self, ann: Person, job: str) -> None:
+        done = await until(lambda: ann.job(job), lambda seen: seen["phase"] in {"done", "failed"}, seconds=240)
+        expect(done["phase"] == "done", "her job succeeds", done)
+        notebook = await ann.service("GET", f"jobs/{job}/notebook")
+        pictures = [
+            out for cell in code_cells(notebook) for out in cell["outputs"] if "image/png" in out.get("data", {})
+        ]
+        expect(bool(pictures), "the executed notebook has the plot", notebook)
+        self._saw("ann", "The finished plot is in her notebook")
+
+    def _saw(self, who: str, what: str) -> None:
+        now = asyncio.get_running_loop().time()
+        step = Seen(at=now - self._began, took=now - self._step_began, who=who, what=what)
+        self._step_began = now
+        self.seen.append(step)
+        self.tell(step)
+
+
+def expect(truth: bool, what: str, seen: Any) -> None:
+    """Go on if it is true; else raise `NotSeen` with what was expected and what was seen."""
+    if not truth:
+        raise NotSeen(f"Expected that {what}, but saw: {str(seen)[:1500]}")
+
+
+async def until(look: Callable[[], Awaitable[Any]], enough: Callable[[Any], bool], seconds: float = 90) -> Any:
+    """Look until it is enough; raise `NotSeen` with the last look after so many seconds."""
+    seen: Any = None
+    try:
+        async with asyncio.timeout(seconds):
+            while not enough(seen := await look()):
+                await asyncio.sleep(0.2)
+    except TimeoutError as error:
+        raise NotSeen(f"Waited {seconds:.0f} s; the last that was seen: {str(seen)[:1500]}") from error
+    return seen
+
+
+async def notebook_of(person: Person) -> Json:
+    """The notebook of a person who has one."""
+    notebooks = (await person.service("GET", "notebooks"))["notebooks"]
+    if not notebooks:
+        raise NotSeen(f"{person.name} has no notebook.")
+    return dict(notebooks[0])
+
+
+async def text_of_run(person: Person, job: str, run: int) -> str:
+    """What the target cell printed in that run."""
+    page = await person.service("GET", f"jobs/{job}/outputs?after=0")
+    return "".join(
+        event["output"].get("text", "")
+        for event in page["events"]
+        if event["op"] == "append" and event["run"] == run and event["role"] == "target"
+    )
+
+
+def code_cells(notebook: Json) -> list[Json]:
+    """The code cells of a notebook."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def training_cell(notebook: Json) -> str:
+    """The id of the cell that trains: the one that listens to `should_stop`."""
+    return next(str(cell["id"]) for cell in code_cells(notebook) if "should_stop()" in cell["source"])
+
+
+def shortened(notebook: Json, epochs: int = EPOCHS) -> Json:
+    """The same notebook with another number of epochs, as a user would edit it."""
+    for cell in code_cells(notebook):
+        source = "".join(cell["source"])  # a file keeps a list of lines, the contents API one text
+        lines = (f"EPOCHS = {epochs}" if line.startswith("EPOCHS = ") else line for line in source.splitlines())
+        cell["source"] = "\n".join(lines)
+    return notebook
+
+
+def story_config(base: Path, folder: Path) -> Path:
+    """A hub configuration that is the demo's, with the story's idle rule."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "jupyterhub_config_story.py"
+    rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in IDLE_RULE.items())
+    config.write_text(f"c = get_config()  # noqa: F821\nload_subconfig({str(base)!r})  # noqa: F821\n{rule}")
+    return config

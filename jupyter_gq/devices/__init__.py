@@ -1,0 +1,1 @@
+"""The GPUs of this machine: the probe (NVML or simulated), and the limits of a share."""

@@ -1,0 +1,185 @@
+"""Devices that are not there: for the demo, for tests, and for trying a policy before the hardware comes.
+
+A process uses a simulated device as much as it uses the CPU (100 = one core or more), and as much of its memory as
+it says: the file `<temporary folder>/jupyter-gq-sim-<uid>/<pid>` holds whole MiB as text, written by
+`jupyter_gq.simulate_memory`.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+from traitlets import Bunch, Enum, TraitError, Unicode, validate
+from traitlets.config import Configurable
+
+from jupyter_gq.domain.amount import MiB
+
+from .limits import SIMULATED_PREFIX
+from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+
+#: Memory of known models, as nvidia-smi shows it.
+MODELS: dict[str, MiB] = {
+    "A10-24GB": MiB(23028),
+    "A100-40GB": MiB(40960),
+    "A100-80GB": MiB(81920),
+    "B200-192GB": MiB(183359),
+    "H100-80GB": MiB(81559),
+    "H200-141GB": MiB(143771),
+    "L4-24GB": MiB(23034),
+    "L40S-48GB": MiB(46068),
+    "RTX3090-24GB": MiB(24576),
+    "RTX4090-24GB": MiB(24564),
+    "T4-16GB": MiB(15360),
+    "V100-16GB": MiB(16384),
+    "V100-32GB": MiB(32768),
+}
+#: More would be a typing mistake.
+MOST_DEVICES = 1024
+_ENTRY = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<model>\S+)")  # noqa: RUF001 - people type the sign too
+_MEMORY = re.compile(r".+-(?P<gb>\d{1,4})GB", re.IGNORECASE)
+#: Bytes.
+_LONGEST_REPORT = 32
+#: Seconds; CPU use over less is noise.
+_SHORTEST_WINDOW = 0.5
+
+
+def parse_devices(text: str) -> tuple[DeviceInfo, ...]:
+    """Read "2x A100-40GB, T4-16GB" as devices; raise `ValueError` with a sentence when it cannot be read."""
+    models: list[str] = []
+    for entry in (part.strip() for part in text.split(",")):
+        if not entry:
+            continue
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
+            raise ValueError(f"{entry!r} is not a device: write a number and a model, such as 2x A100-40GB")
+        models += [match["model"]] * int(match["count"] or 1)
+        if len(models) > MOST_DEVICES:
+            raise ValueError(f"{text!r} are more than {MOST_DEVICES} devices")
+    return tuple(
+        DeviceInfo(uuid=f"{SIMULATED_PREFIX}{index}", index=index, model=model, memory=_memory(model))
+        for index, model in enumerate(models)
+    )
+
+
+class SimulatedProbe:
+    """Shows these devices; see `devices.probe.DeviceProbe`."""
+
+    def __init__(self, devices: Sequence[DeviceInfo], *, why: str, now: Callable[[], float]) -> None:
+        """`why` says in a few words why they are simulated; `now` tells the time in seconds."""
+        self._devices = tuple(devices)
+        self._why = why
+        self._now = now
+        self._watched: dict[int, _Watched] = {}
+
+    def status(self) -> ProbeStatus:
+        """OK, and why they are simulated."""
+        models = Counter(device.model for device in self._devices)
+        what = ", ".join(f"{count}x {model}" for model, count in models.items()) or "no devices"
+        return ProbeStatus(
+            state=ProbeState.OK if self._devices else ProbeState.NO_DEVICES, detail=f"Simulated ({what}): {self._why}"
+        )
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        """All devices, by index."""
+        return self._devices
+
+    def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
+        """Of each of these processes that lives. None for a device that there is not."""
+        if all(known.uuid != device for known in self._devices):
+            return None
+        self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}
+        found = (self._usage(pid) for pid in pids)
+        return tuple(usage for usage in found if usage is not None)
+
+    def _usage(self, pid: int) -> Usage | None:
+        try:
+            if pid not in self._watched:
+                self._watched[pid] = _Watched(psutil.Process(pid))
+            watched = self._watched[pid]
+            return Usage(pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu(self._now()))
+        except psutil.Error:
+            self._watched.pop(pid, None)
+            return None
+
+
+class _Watched:
+    """A process and its CPU use since it was last asked for."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self._asked_at: float | None = None
+        self._percent: int | None = None
+
+    def cpu(self, now: float) -> int | None:
+        """0 to 100; None at the first question, when there is nothing to compare with."""
+        if self._asked_at is not None and now - self._asked_at < _SHORTEST_WINDOW:
+            return self._percent
+        percent = min(100, round(self.process.cpu_percent()))
+        self._percent = None if self._asked_at is None else percent
+        self._asked_at = now
+        return self._percent
+
+
+class SimulatedDevices(Configurable):
+    """Devices that are simulated, and when."""
+
+    devices = Unicode(
+        "2x A100-40GB",
+        help="What is simulated: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
+        "Any model that ends in `-<N>GB` is possible.",
+    ).tag(config=True)
+    mode = Enum(
+        ["auto", "always", "never"],
+        "auto",
+        help="When devices are simulated: `auto` = when this machine has no NVIDIA GPU (a driver that is broken is "
+        "reported instead); `always`; `never`.",
+    ).tag(config=True)
+
+    @validate("devices")
+    def _check_devices(self, proposal: Bunch) -> str:
+        try:
+            parse_devices(proposal["value"])
+        except ValueError as error:
+            raise TraitError(f"c.SimulatedDevices.devices = {proposal['value']!r}: {error}.") from error
+        return str(proposal["value"])
+
+    def probe(self, *, why: str, now: Callable[[], float]) -> SimulatedProbe:
+        """The probe that shows them."""
+        return SimulatedProbe(parse_devices(self.devices), why=why, now=now)
+
+
+def _memory(model: str) -> MiB:
+    known = {name.upper(): memory for name, memory in MODELS.items()}.get(model.upper())
+    if known is not None:
+        return known
+    match = _MEMORY.fullmatch(model)
+    if match is None or int(match["gb"]) == 0:
+        raise ValueError(
+            f"the memory of {model!r} is not known: write it as {model}-16GB, or use one of {', '.join(MODELS)}"
+        )
+    return MiB(int(match["gb"]) * 1024)
+
+
+def _reported_memory(process: psutil.Process) -> MiB:
+    """What the process said of itself; 0 when it said nothing (a simulated device has no other use)."""
+    uid = process.uids().real
+    path = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{uid}", str(process.pid))
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return MiB(0)
+    try:
+        found = os.fstat(handle)
+        # An older file was left by an earlier process of the same pid.
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_mtime < process.create_time() - 1:
+            return MiB(0)
+        return MiB(max(0, int(os.read(handle, _LONGEST_REPORT))))
+    except (OSError, ValueError):
+        return MiB(0)
+    finally:
+        os.close(handle)

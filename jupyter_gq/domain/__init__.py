@@ -1,0 +1,1 @@
+"""Nouns and their laws: amounts, nodes, devices, queues, workloads, states, reasons, errors."""

@@ -1,0 +1,114 @@
+"""What can be wrong, and whose fault it is.
+
+Every error carries its facts as fields and renders to a sentence that says what was wrong, what
+was expected and what to do. HTTP statuses are chosen at the edge (`api`, `lab`, `hub`), not here.
+"""
+
+
+class JupyterGQError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class UserError(JupyterGQError):
+    """The request cannot be granted as it is; the user can change it."""
+
+    #: A stable word for programs, such as "unknown_queue".
+    code = "invalid_request"
+
+
+class AdminError(JupyterGQError):
+    """The configuration is wrong; an administrator can mend it."""
+
+
+class IllegalTransition(JupyterGQError):
+    """A state was asked to change in a way that its table does not know: a defect of ours."""
+
+    def __init__(self, workload: str, state: str, event: str) -> None:
+        super().__init__(f"workload {workload} is {state} and cannot take the event {event}")
+        self.workload, self.state, self.event = workload, state, event
+
+
+class InvalidAmount(UserError, ValueError):
+    """An amount of GPUs that is none."""
+
+    code = "invalid_amount"
+
+    def __init__(self, value: object, problem: str, fix: str) -> None:
+        super().__init__(f"{value!r} is not a valid amount of GPUs: {problem}; {fix}.")
+        self.value, self.problem, self.fix = value, problem, fix
+
+
+class UnknownQueue(UserError):
+    """No queue has that name."""
+
+    code = "unknown_queue"
+
+    def __init__(self, queue: str, known: tuple[str, ...]) -> None:
+        choices = ", ".join(known) if known else "none: ask your administrator to add you to a queue"
+        super().__init__(f"There is no training queue named {queue!r}. Queues you can use: {choices}.")
+        self.queue, self.known = queue, known
+
+
+class NotAMember(UserError):
+    """The user may not use that queue."""
+
+    code = "not_a_member"
+
+    def __init__(self, user: str, queue: str, allowed: tuple[str, ...]) -> None:
+        choices = ", ".join(allowed) if allowed else "none: ask your administrator"
+        super().__init__(f"{user} is not a member of the queue {queue!r}. Queues you can use: {choices}.")
+        self.user, self.queue, self.allowed = user, queue, allowed
+
+
+class QuotaExceeded(UserError):
+    """More than the fixed quota; the numbers say by how much and what holds it."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, *, requested: str, quota: str, used: str, holders: tuple[str, ...]) -> None:
+        held = f" ({', '.join(holders)})" if holders else ""
+        super().__init__(
+            f"You asked for {requested} GPU, but your fixed quota is {quota} GPU and {used} of it is in use{held}. "
+            + ("Stop one of those, or choose less." if holders else "Choose less, or ask your administrator for more.")
+        )
+        self.requested, self.quota, self.used, self.holders = requested, quota, used, holders
+
+
+class NeverFits(UserError):
+    """The request can never be placed, however long it waits."""
+
+    code = "never_fits"
+
+
+class NotFound(UserError):
+    """No such object, or not one that this user may see (the two are not told apart on purpose)."""
+
+    code = "not_found"
+
+
+class Conflict(UserError):
+    """The object is not in a state in which that can be done."""
+
+    code = "conflict"
+
+
+class TooLarge(UserError):
+    """More bytes than the limit."""
+
+    code = "too_large"
+
+
+class StorageFull(JupyterGQError):
+    """The disk refused a write; nothing was kept."""
+
+    code = "storage_full"
+
+
+class BackendError(JupyterGQError):
+    """The machine did not do what it was told."""
+
+    code = "backend_error"
+
+
+class InvalidSnapshot(AdminError, ValueError):
+    """The input of a cycle contradicts itself."""

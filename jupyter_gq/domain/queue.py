@@ -1,0 +1,32 @@
+"""Queues: where workloads wait, and what is promised to them."""
+
+from dataclasses import dataclass
+
+from .amount import NO_GPU, MilliGpu
+
+#: The queue above every user's fixed quota. A user's own leaf is `build_queue(user)`.
+BUILD_ROOT = "build"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queue:
+    """A node of the queue tree. Leaves take workloads; every check walks up to the root."""
+
+    name: str
+    #: The pool whose devices its workloads use; the same in a whole subtree.
+    pool: str
+    #: None for a root.
+    parent: str | None = None
+    #: What is guaranteed to it (its deserved quota).
+    quota: MilliGpu = NO_GPU
+    #: What it may never exceed; None = no limit.
+    limit: MilliGpu | None = None
+    #: Its part of the idle devices, relative to its siblings; 0 = it never borrows.
+    over_quota_weight: int = 1
+    #: Surplus goes to higher priorities first.
+    priority: int = 0
+
+
+def build_queue(user: str) -> str:
+    """The name of the leaf that holds the fixed quota of `user`."""
+    return f"{BUILD_ROOT}/{user}"

@@ -1,0 +1,43 @@
+"""Why something waits, and why something was taken back: constants, each with one sentence and its numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class EvictReason(StrEnum):
+    """Why devices were taken back."""
+
+    IDLE = "IDLE"
+    RECLAIMED = "RECLAIMED"
+    PREEMPTED = "PREEMPTED"
+    CONSOLIDATED = "CONSOLIDATED"
+    QUOTA_LOWERED = "QUOTA_LOWERED"
+    NODE_LOST = "NODE_LOST"
+    STOPPED_BY_USER = "STOPPED_BY_USER"
+
+
+class PendingReason(StrEnum):
+    """Why a workload waits."""
+
+    QUEUE_LIMIT = "QUEUE_LIMIT"  # the queue (or one above it) is at its limit
+    NO_FREE_DEVICE = "NO_FREE_DEVICE"  # entitled or not, every suitable device is taken
+    FRAGMENTED = "FRAGMENTED"  # enough is free in sum, but not on one device or node
+    WAITS_FOR_EVICTION = "WAITS_FOR_EVICTION"  # somebody was told to give way; it starts when he has
+    WAITS_FOR_IDLE = "WAITS_FOR_IDLE"  # an idle notebook has been warned; its share comes next
+    NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"
+    NO_DEVICE = "NO_DEVICE"  # no node is big enough any more
+    UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration
+    STARTS_NOW = "STARTS_NOW"  # only in previews
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """A reason, its numbers, who is in the way and what would help; `sentence` is what a person reads."""
+
+    reason: PendingReason
+    sentence: str
+    #: Named numbers in milli-GPU or counts, for programs and tests.
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    #: Ids of the workloads in the way.
+    blockers: tuple[str, ...] = ()

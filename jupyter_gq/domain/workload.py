@@ -1,0 +1,127 @@
+"""Workloads: what is scheduled. A notebook holds a share; a job is what the user sees of a training workload."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .amount import ONE_GPU, Instant, MilliGpu
+from .reasons import EvictReason
+from .states import HOLDING, State
+
+
+class Kind(StrEnum):
+    """What a workload is for."""
+
+    NOTEBOOK = "NOTEBOOK"
+    TRAINING = "TRAINING"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What each task needs: `devices` devices of one node, with the same amount of each."""
+
+    #: 0 = CPU only.
+    devices: int
+    #: Of each device: 1000 = whole, less = a fraction.
+    milli_per_device: MilliGpu = ONE_GPU
+
+    @property
+    def milli(self) -> MilliGpu:
+        """The sum over its devices."""
+        return MilliGpu(self.devices * self.milli_per_device)
+
+    @classmethod
+    def of(cls, milli: MilliGpu) -> "Request":
+        """From a parsed request: 250 is a quarter of one device, 2000 is two whole ones."""
+        if milli == 0:
+            return cls(devices=0)
+        if milli < ONE_GPU:
+            return cls(devices=1, milli_per_device=milli)
+        return cls(devices=milli // ONE_GPU)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPlacement:
+    """Where one task goes: a node and devices of it (empty for CPU only)."""
+
+    node: str
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """The intent to end a run, and why. Kept apart from the state, so that a restart goes on with it."""
+
+    reason: EvictReason
+    #: One sentence for the owner.
+    sentence: str
+    #: The workload or user for whom it is done; None when nobody else is involved.
+    by: str | None
+    at: Instant
+    #: True: back to its queue with its seniority. False: ends as CANCELLED.
+    requeue: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Activity:
+    """What is known of a notebook's use. None anywhere means unknown, and unknown is never idle."""
+
+    #: A kernel executes something now.
+    busy: bool | None
+    #: Last execution, last use of the share, or start, whichever is latest.
+    last_active: Instant | None
+    #: When this was sampled.
+    sampled_at: Instant
+    #: The owner said "Keep it" until then.
+    kept_until: Instant | None = None
+    #: Seconds of "Keep it" granted so far, against the bound of the policy.
+    kept_total: float = 0.0
+    #: Set while the owner is being warned: when the share will be taken.
+    expire_at: Instant | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workload:
+    """The thing that is scheduled, as the core sees it."""
+
+    id: str
+    kind: Kind
+    #: Name of the user.
+    owner: str
+    #: What the owner calls it: a job's name, or a server's name ("" for the default server).
+    name: str
+    #: Name of a leaf queue.
+    queue: str
+    request: Request
+    #: Number of tasks; each gets `request`.
+    tasks: int = 1
+    #: It starts with at least that many tasks, or not at all.
+    min_members: int = 1
+    #: Inside its queue; higher first.
+    priority: int = 0
+    #: False: it must fit the quota of each ancestor queue, and is never taken away for anybody.
+    preemptible: bool = True
+    state: State = State.PENDING
+    #: Seniority: kept through every pause.
+    submitted_at: Instant
+    #: Start of the present run.
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+    #: One per task while it holds devices; empty otherwise.
+    placement: tuple[TaskPlacement, ...] = ()
+    #: Number of the run, from 1; 0 before the first.
+    run: int = 0
+    stop: Stop | None = None
+    #: Notebooks only; None = nothing has been reported.
+    activity: Activity | None = None
+    #: The backend can suspend it without loss.
+    suspendable: bool = False
+
+    @property
+    def milli(self) -> MilliGpu:
+        """GPUs over all of its tasks."""
+        return MilliGpu(self.request.milli * self.tasks)
+
+    @property
+    def holds(self) -> bool:
+        """It holds quota and devices."""
+        return self.state in HOLDING

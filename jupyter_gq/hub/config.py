@@ -1,0 +1,235 @@
+"""`configure(c)`: everything in a hub configuration that depends on the Hub's version or that jupyter-gq needs.
+
+Rules
+-----
+1. The administrator's file holds values only; what is already set in it is kept and added to.
+2. The service executes the same file again whenever it changes: this module imports little and decides the same
+   again, above all the same port.
+3. No token is made here: the Hub makes one for the service at each start and keeps only its hash.
+"""
+
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import jupyterhub
+from traitlets.config.loader import LazyConfigValue
+
+SERVICE = "jupyter-gq"
+TEMPLATES = str(Path(__file__).parent / "templates")
+CUSTOM_SCOPES = {
+    "custom:gq:read": {"description": "See the GPU queues and your own jobs"},
+    "custom:gq:submit": {"description": "Send jobs to training", "subscopes": ["custom:gq:read"]},
+    "custom:gq:admin": {"description": "See and change every job", "subscopes": ["custom:gq:submit"]},
+}
+#: What each user may do, and each of his servers in his name.
+USER_SCOPES = [f"access:services!service={SERVICE}", "custom:gq:submit"]
+#: What the service may do: find users and servers, stop an idle server.
+SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:servers", "delete:servers"]
+
+_HOST = "127.0.0.1"
+_PROXY = "configurable-http-proxy"
+_STATE_DIR = "jupyter-gq-state"
+#: The pure-Python proxy ends every request after 20 s unless told otherwise; this is an hour, in milliseconds.
+_PROXY_TIMEOUT = "3600000"
+#: A service that was told to end gets this many moments, each of this many seconds.
+_MOMENTS, _MOMENT = 30, 0.1
+
+ProxyChoice = Literal["auto", "python", "node"]
+
+
+def configure(
+    c: Any,
+    *,
+    spawner: str = "jupyter-gq-local",
+    service_port: int = 0,
+    state_dir: str = "",
+    admins: Collection[str] = (),
+    proxy: ProxyChoice = "auto",
+) -> None:
+    """Prepare the hub configuration `c` for jupyter-gq: spawner, service, scopes, pages, proxy.
+
+    `spawner` is an entry point or a class; "jupyter-gq-system" runs servers as system users. `service_port` 0 takes a
+    free port and keeps it in `state_dir` (default: c.SchedulerService.state_dir, or "jupyter-gq-state" in the hub's
+    working folder). `admins` may see and change everybody's jobs and become administrators of the hub.
+    """
+    if state_dir:
+        c.SchedulerService.state_dir = state_dir
+    folder = Path(_value(c.SchedulerService, "state_dir", _STATE_DIR))
+    port = service_port or _service_port(folder)
+    base_url = "/" + str(_value(c.JupyterHub, "base_url", "/")).strip("/") + "/"
+    c.GPUShareMixin.service_url = f"http://{_HOST}:{port}{base_url.replace('//', '/')}services/{SERVICE}/"
+    c.JupyterHub.spawner_class = spawner
+    _set_pages(c)
+    _set_scopes(c, admins)
+    _set_service(c, port)
+    c.ConfigurableHTTPProxy.command = proxy_command(proxy)
+    c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the servers report their kernels
+
+
+def proxy_command(choice: ProxyChoice = "auto") -> list[str]:
+    """The proxy to start: that of Node where both are installed for good, else the pure-Python one of this environment.
+
+    Node's streams answers; the other holds each back until it is complete, which our pages and servers allow for.
+    """
+    node = _node_proxy() if choice != "python" else None
+    if node is not None:
+        return [node]
+    if choice == "node":
+        raise ValueError(f"No {_PROXY} of Node on the PATH. Install it with: npm install -g {_PROXY}")
+    beside = Path(sys.executable).with_name(_PROXY)
+    # It writes times of the local zone where the Hub expects UTC.
+    return ["env", "TZ=UTC", str(beside) if beside.exists() else _PROXY, "--proxy-timeout", _PROXY_TIMEOUT]
+
+
+def _node_proxy() -> str | None:
+    """A proxy on the PATH that is Node's and not of this environment (where Node may be only for a build)."""
+    ours = Path(sys.prefix).resolve()
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        command = shutil.which(_PROXY, path=folder) if folder else None
+        if command and ours not in Path(command).absolute().parents and _is_for_node(Path(command)):
+            return command if _node_outside(ours) else None
+    return None
+
+
+def _is_for_node(command: Path) -> bool:
+    try:
+        with command.open("rb") as file:
+            first_line = file.readline(256)
+    except OSError:
+        return False
+    return first_line.startswith(b"#!") and b"node" in first_line
+
+
+def _node_outside(ours: Path) -> bool:
+    node = shutil.which("node")
+    return node is not None and ours not in Path(node).absolute().parents
+
+
+def _set_pages(c: Any) -> None:
+    paths = _items(c.JupyterHub, "template_paths")
+    if TEMPLATES not in paths:
+        c.JupyterHub.template_paths = [*paths, TEMPLATES]
+
+
+def _set_scopes(c: Any, admins: Collection[str]) -> None:
+    c.JupyterHub.custom_scopes = {**_mapping(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
+    roles = _items(c.JupyterHub, "load_roles")
+    roles.append({"name": SERVICE, "services": [SERVICE], "scopes": SERVICE_SCOPES})
+    if admins:
+        users = sorted(admins)
+        roles.append({"name": f"{SERVICE}-admin", "users": users, "scopes": ["custom:gq:admin"]})
+        c.Authenticator.admin_users = {*_value(c.Authenticator, "admin_users", set()), *users}
+    user_role = next((role for role in roles if role.get("name") == "user"), None)
+    if user_role is not None:  # the administrator's own, which takes precedence in Hub 6 too
+        roles[roles.index(user_role)] = {**user_role, "scopes": _united(user_role.get("scopes", ["self"]), USER_SCOPES)}
+    elif jupyterhub.version_info >= (6,):
+        c.JupyterHub.extra_user_scopes = {*_value(c.JupyterHub, "extra_user_scopes", set()), *USER_SCOPES}
+    else:
+        roles.append({"name": "user", "scopes": ["self", *USER_SCOPES]})
+    c.JupyterHub.load_roles = roles
+    server = _value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
+    if not callable(server):
+        c.Spawner.server_token_scopes = _united(server, USER_SCOPES)
+
+
+def _set_service(c: Any, port: int) -> None:
+    services = [service for service in _items(c.JupyterHub, "services") if service.get("name") != SERVICE]
+    entry = {
+        "name": SERVICE,
+        "url": f"http://{_HOST}:{port}",
+        "command": [*_on_a_leash(), "-m", "jupyter_gq.app", "service", "--config", str(_config_file())],
+        "environment": {name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
+        # What a browser's login may carry to the service's page; each user gets of it what he holds.
+        "oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"],
+        "oauth_no_confirm": True,
+    }
+    c.JupyterHub.services = [*services, entry]
+
+
+def _on_a_leash() -> list[str]:
+    """A Python that ends with the Hub, also when the Hub is killed, and comes back at once when it is killed itself."""
+    return [sys.executable, str(Path(__file__).with_name("leash.py"))]
+
+
+def _config_file() -> Path:
+    """The file that the Hub was started with: it may load the one that calls `configure` (`load_subconfig`)."""
+    arguments = sys.argv[1:]
+    for index, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name in ("-f", "--config", "--JupyterHub.config_file"):
+            given = value if equals else next(iter(arguments[index + 1 :]), "")
+            if given:
+                return Path(given).absolute()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    caller = frame.f_globals.get("__file__", "jupyterhub_config.py") if frame else "jupyterhub_config.py"
+    return Path(caller).absolute()
+
+
+def _service_port(folder: Path) -> int:
+    """The port of the last start, so that what outlives the Hub still finds the service; else a free one."""
+    running = os.environ.get("JUPYTERHUB_SERVICE_URL", "")
+    if running and os.environ.get("JUPYTERHUB_SERVICE_NAME") == SERVICE:
+        return urlsplit(running).port or 0  # this is the service itself, reading the file
+    remembered = folder / "port"
+    try:
+        port = int(remembered.read_text())
+    except (OSError, ValueError):
+        port = 0
+    if "jupyterhub.app" not in sys.modules:
+        return port or _free_port(0)  # somebody else looks at the file: nothing is decided for the Hub, nor written
+    port = _free_again(port) or _free_port(0)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    remembered.write_text(f"{port}\n")
+    return port
+
+
+def _free_again(port: int) -> int:
+    """That port once it is free: the service of a Hub that was killed needs a moment to end. 0 if it stays taken."""
+    for _ in range(_MOMENTS):
+        free = _free_port(port)
+        if free:
+            return free
+        time.sleep(_MOMENT)
+    return 0
+
+
+def _free_port(wanted: int) -> int:
+    """`wanted` if nobody listens there, a free one for 0; 0 when `wanted` is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, wanted))
+        except OSError:
+            return 0
+        return int(probe.getsockname()[1])
+
+
+def _value(section: Any, name: str, otherwise: Any) -> Any:
+    """A value that the file has set before, or `otherwise`: reading `c.X.y` would make a placeholder."""
+    if name not in section:
+        return otherwise
+    value = section[name]
+    return value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
+
+
+def _items(section: Any, name: str) -> list[Any]:
+    return list(_value(section, name, []))
+
+
+def _mapping(section: Any, name: str) -> dict[str, Any]:
+    found: Mapping[str, Any] = _value(section, name, {})
+    return dict(found)
+
+
+def _united(first: Collection[str], second: Collection[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *second]))

@@ -1,0 +1,295 @@
+"""Gives any spawner a share of a GPU: checks the request, waits in line, attaches the process, gives back.
+
+How it fits into a spawn (the order is the Hub's)
+-------------------------------------------------
+1. `clear_state`: an earlier ticket is forgotten.
+2. `_run_apply_user_options`: the request is checked; what is not ours goes on to the administrator's own hook.
+3. `run_pre_spawn_hook`, outside `start_timeout`: the administrator's hook first, then the share is asked for and
+   waited for. `progress` tells everybody who looks.
+4. `start`: only uses what was admitted. Afterwards the process is attached to the ticket.
+5. On any failure, on `stop`, and when `poll` finds the process gone, the ticket is given back. That is a courtesy:
+   the service frees a share when its process is gone, whether or not the Hub lives to say so.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from traitlets import Any as AnyTrait
+from traitlets import Float, Unicode, default
+from traitlets.config import LoggingConfigurable
+
+from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
+from jupyter_gq.client.models import ProcessReport
+from jupyter_gq.domain.errors import UserError
+
+from . import options_form
+from .admission import Admission, Patience, Refused, Share, attach, give_back
+from .credentials import SUBMIT, short_token
+from .refusal import refuse
+from .request import ShareRequest, read_request, unwrap
+from .status import SpawnStatus, StatusBoard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jupyterhub.spawner import Spawner as _Base
+else:
+    # Not Spawner: a class without start, stop and poll of its own would be refused.
+    _Base = LoggingConfigurable
+
+_STATE = "jupyter_gq"
+_SLOWEST_RETRY = 5.0
+
+
+class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
+    """Put it before a spawner class: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
+
+    service_url = Unicode(
+        "http://127.0.0.1:8899/services/jupyter-gq/",
+        help="Address of the scheduler service with its prefix, as the hub and the servers reach it. "
+        "The configuration helper sets it.",
+    ).tag(config=True)
+    service_timeout = Float(
+        10.0, help="Seconds to wait for one answer of the scheduler service while a server starts."
+    ).tag(config=True)
+    gpu_queue_timeout = Float(
+        3600.0,
+        help="The longest wait in line, in seconds. Then the start is refused with a sentence, and nothing is kept. "
+        "It is not part of `start_timeout`. Each waiting server counts for `JupyterHub.concurrent_spawn_limit`.",
+    ).tag(config=True)
+    gpu_queue_poll_interval = Float(
+        1.0, help="Seconds between two questions to the service while a server waits in line."
+    ).tag(config=True)
+    build_pool = Unicode(
+        help="Pool whose devices the options page shows. Default: the one of `Pools.build`, as for the service."
+    ).tag(config=True)
+    kernel_provisioner = Unicode(
+        "jupyter-gq",
+        help="Kernel provisioner of the servers, which tells training jobs and notebooks apart. "
+        "Empty: leave it to Jupyter, for environments of users without the package jupyter-gq.",
+    ).tag(config=True)
+
+    # The Hub declares a Dict, and a body that is none becomes a failed spawn (Hub 5): anything may arrive here.
+    user_options = AnyTrait(help="What the user asked for; not trusted, see jupyter_gq.hub.request.")
+
+    _share: Share | None = None
+    _share_token = ""
+    _attaching: "asyncio.Task[None] | None" = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._board = StatusBoard()
+        super().__init__(*args, **kwargs)
+
+    @default("user_options")
+    def _no_options(self) -> dict[str, Any]:
+        return {}
+
+    @default("build_pool")
+    def _pool_for_building(self) -> str:
+        return str(self.config.Pools.get("build", "") or "build")
+
+    @default("options_form")
+    def _options_page(self) -> Any:
+        return options_form.page
+
+    @default("options_from_form")
+    def _options_reader(self) -> Any:
+        return options_form.read
+
+    # --- what templates may read ------------------------------------------------------------------------------------
+
+    @property
+    def gpu_status(self) -> SpawnStatus:
+        """What the start is doing now."""
+        return self._board.now
+
+    @property
+    def gpu_waited(self) -> int | None:
+        """Seconds in line so far; None outside of it."""
+        since = self._board.now.since
+        return None if since is None else int(asyncio.get_running_loop().time() - since)
+
+    # --- the steps of a spawn ---------------------------------------------------------------------------------------
+
+    def other_options(self) -> Collection[str] | None:
+        """Keys of `user_options` that something else handles; None: any key but ours.
+
+        A subclass over a spawner with options of its own adds them.
+        """
+        handler = self.apply_user_options
+        if isinstance(handler, dict):
+            return handler.keys()
+        return None if handler else ()
+
+    def share_request(self) -> ShareRequest:
+        """What the user asks for; raise the refusal when it is nothing that can be asked for."""
+        try:
+            return read_request(self.user_options, also_known=self.other_options())
+        except UserError as error:
+            raise refuse(self, str(error), "gpu_bad_request", 400) from error
+
+    async def _run_apply_user_options(self, user_options: Any) -> None:
+        self.share_request()
+        options = self.user_options = unwrap(user_options)  # hooks and `start` see them unwrapped
+        if not callable(self.apply_user_options):  # a callable may want to see the share; others would warn about it
+            options = {key: value for key, value in options.items() if key != "gpus"}
+        await super()._run_apply_user_options(options)
+
+    async def run_pre_spawn_hook(self) -> None:
+        """The administrator's hook, then the share: returns when it is reserved."""
+        await _maybe(super().run_pre_spawn_hook())
+        request = self.share_request()
+        with self._service(self.api_token) as service:
+            admission = Admission(
+                service=service,
+                server=self.name,
+                request=request,
+                board=self._board,
+                patience=Patience(period=self.gpu_queue_poll_interval, longest_wait=self.gpu_queue_timeout),
+            )
+            try:
+                self._share = await admission.obtain()
+            except Refused as error:
+                self._board.show(SpawnStatus(step="ended", gpus=request.gpus, sentence=error.sentence))
+                raise refuse(self, error.sentence, error.reason, error.status) from error
+        self._share_token = self.api_token
+
+    async def start(self) -> Any:
+        """Start the server with what was admitted, and attach its process to the ticket."""
+        share = self._share
+        gpus, note = (share.gpus, share.note) if share else ("0", "")
+        sentence = f"Starting the server with {gpus} GPU." if gpus != "0" else f"Starting without a GPU. {note}".strip()
+        self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
+        where = await _maybe(super().start())
+        await self._attach_process()
+        return where  # after a failure the Hub calls poll and stop, which give the share back
+
+    async def stop(self, now: bool = False) -> None:
+        """Stop the server, then give its share back."""
+        try:
+            await _maybe(super().stop(now=now))
+        finally:
+            await self._give_share_back()
+
+    async def poll(self) -> int | None:
+        """The spawner's answer; an ended server gives its share back."""
+        share, token = self._share, self._share_token  # finding the end clears the state
+        status: int | None = await _maybe(super().poll())
+        if status is not None and share is not None:
+            self._share, self._share_token = share, token
+            await self._give_share_back()
+        return status
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """What happens, from the present moment on; each viewer gets all of it."""
+        async with aclosing(self._board.watch()) as statuses:
+            async for status in statuses:
+                yield status.event
+                if status.step in ("starting", "ended"):
+                    break
+        if self._board.now.step == "starting":
+            async with aclosing(super().progress()) as events:
+                async for event in events:
+                    yield event
+
+    # --- environment and state --------------------------------------------------------------------------------------
+
+    def get_env(self) -> dict[str, str]:
+        """The spawner's environment with the share; ours wins over what an administrator set for everybody."""
+        environment: dict[str, str] = super().get_env()
+        environment["JUPYTER_GQ_URL"] = self.service_url
+        environment["JUPYTER_GQ_SERVER"] = self.name
+        if self.kernel_provisioner:
+            environment["JUPYTER_DEFAULT_PROVISIONER_NAME"] = self.kernel_provisioner
+        if self._share is not None:
+            environment["JUPYTER_GQ_TICKET"] = self._share.ticket
+            environment.update(self._share.environment)
+        return environment
+
+    def get_state(self) -> dict[str, Any]:
+        """The spawner's state with the ticket."""
+        state: dict[str, Any] = super().get_state()
+        if self._share is not None and self._share.ticket:
+            state[_STATE] = {"ticket": self._share.ticket, "gpus": self._share.gpus}
+        return state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take the ticket up again after a restart of the Hub."""
+        super().load_state(state)
+        saved = state.get(_STATE)
+        if saved:
+            self._share = Share(ticket=saved["ticket"], gpus=saved["gpus"], environment={})
+
+    def clear_state(self) -> None:
+        """Forget the ticket: before a start, and after the end."""
+        super().clear_state()
+        self._share, self._share_token = None, ""
+        self._board.show(SpawnStatus())
+
+    # --- the service ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _service(self, token: str) -> "Iterator[ServiceClient]":
+        client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    async def _attach_process(self) -> None:
+        share, pid = self._share, getattr(self, "pid", 0)
+        if share is None or not share.ticket or not pid:
+            return
+        try:
+            report = ProcessReport(pid=pid, started=psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess:
+            return  # it ended at once: the Hub finds out by itself
+        try:
+            with self._service(self._share_token) as service:
+                await attach(service, share.ticket, report)
+        except ServiceUnavailable as error:
+            self.log.warning("The process of %s is reported to the GPU service later: %s", self._log_name, error)
+            self._attaching = asyncio.create_task(self._attach_later(share.ticket, report, self._share_token))
+        except Refused as error:
+            await _maybe(super().stop(now=True))
+            raise refuse(self, error.sentence, error.reason, error.status) from error
+
+    async def _attach_later(self, ticket: str, report: ProcessReport, token: str) -> None:
+        pause = 0.2
+        while psutil.pid_exists(report.pid):
+            await asyncio.sleep(pause)
+            try:
+                with self._service(token) as service:
+                    await attach(service, ticket, report)
+                break
+            except ServiceUnavailable:
+                pause = min(2 * pause, _SLOWEST_RETRY)
+            except Refused as error:
+                self.log.warning("The GPU service does not accept %s: %s", self._log_name, error.sentence)
+                break
+
+    async def _give_share_back(self) -> None:
+        share, token = self._share, self._share_token
+        self._share, self._share_token = None, ""
+        if self._attaching is not None:
+            self._attaching.cancel()
+            self._attaching = None
+        if share is None or not share.ticket:
+            return
+        if token:
+            with self._service(token) as service:
+                await give_back(service, share.ticket)
+            return
+        try:  # the Hub was restarted since: it keeps only the hash of the server's token
+            with short_token(self, SUBMIT) as short, self._service(short) as service:
+                await give_back(service, share.ticket)
+        except ValueError as error:
+            self.log.warning("Could not give ticket %s back (its process is gone): %s", share.ticket, error)
+
+
+async def _maybe(result: Any) -> Any:
+    """The result of a method that may be plain or a coroutine, as the Hub allows both."""
+    return await result if asyncio.iscoroutine(result) or asyncio.isfuture(result) else result

@@ -1,0 +1,79 @@
+"""What the browser sends to this server, and what POST check answers."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from jupyter_gq.client.problems import PlainProblem
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="ignore")  # a newer page may say more
+
+
+class PrefixCell(_Request):
+    """A cell as it ran in the kernel. The flags only make warnings."""
+
+    cell_id: str = ""
+    source: str
+    seconds: float | None = None
+    edited: bool = False
+    failed: bool = False
+
+
+class CellsRequest(_Request):
+    """What should run, and where: POST check."""
+
+    notebook_path: str = Field(default="", description="Relative to the root folder of this server.")
+    kernel_id: str | None = Field(default=None, description="None: the kernel that the notebook names is taken.")
+    mode: Literal["replay", "notebook"] = Field(
+        default="replay", description="notebook: every code cell, in the order of the document, is a target."
+    )
+    notebook: dict[str, Any] = Field(description="nbformat JSON of the model, with unsaved edits.")
+    targets: list[str] = Field(default_factory=list, description="Ids of the cells to run; for mode replay.")
+    prefix: list[PrefixCell] = Field(default_factory=list, description="In run order; for mode replay.")
+
+
+class SendRequest(CellsRequest):
+    """The same with what the job asks for: POST send."""
+
+    key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
+    name: str = ""
+    queue: str
+    gpus: str | int | float
+    tasks: int = 1
+    priority: int = 0
+
+
+class PlannedCell(BaseModel):
+    """A cell that will run."""
+
+    cell_id: str
+    title: str = Field(description="Its first line that says something.")
+    seconds: float | None
+    why: Literal["ran", "setup", "target"]
+
+
+class Warned(BaseModel):
+    """Something that the user should know before he sends."""
+
+    code: str
+    message: str
+    cell_id: str | None = None
+
+
+class Plan(BaseModel):
+    """Answer of POST check."""
+
+    prefix: list[PlannedCell]
+    targets: list[PlannedCell]
+    warnings: list[Warned]
+
+
+def problem_of(error: ValidationError) -> PlainProblem:
+    """The first thing that is wrong with a request, with its place as a dotted path."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or None
+    count = error.error_count()
+    more = "" if count == 1 else f" ({count - 1} more)"
+    return PlainProblem(code="invalid_request", message=f"{field or 'request'}: {first['msg']}{more}", field=field)

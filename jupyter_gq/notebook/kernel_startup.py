@@ -1,0 +1,191 @@
+"""Started in place of `python -m ipykernel_launcher`: applies the memory caps of the share, then becomes it.
+
+Rules
+-----
+1. Standard library only, and nothing of this package: the kernel may live in another environment, of another
+   Python.
+2. Nothing of the user's is shadowed: no name in his namespace, no sitecustomize, PYTHONPATH, IPython setting.
+3. A framework that the user does not import costs nothing; one whose cap cannot be set says so and goes on.
+4. Without a fraction in the environment (CPU only, a whole device) nothing is capped.
+
+| Framework | Cap |
+|---|---|
+| PyTorch >= 2.10 | key `per_process_memory_fraction` of PYTORCH_ALLOC_CONF, merged with the user's value |
+| PyTorch < 2.10 | after its import, lazily, so that no CUDA context is made: it would reject that key |
+| TensorFlow | after its import, a logical device with a memory limit on each GPU |
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import re
+import runpy
+import sys
+from collections.abc import Callable, MutableMapping, Sequence
+from types import ModuleType
+
+FRACTION = "JUPYTER_GQ_MEMORY_FRACTION"
+BYTES = "GQ_GPU_MEMORY_BYTES"
+TORCH_KEY = "per_process_memory_fraction"
+FIRST_TORCH_WITH_KEY = (2, 10)
+
+
+def apply_caps(environ: MutableMapping[str, str]) -> None:
+    """Set what can be set now, and hook the imports of what must be capped later."""
+    if not _share_fraction(environ):
+        return
+    if (torch_version(_spec_of("torch")) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
+        cap_torch_by_key(environ)
+    sys.meta_path.insert(0, CapsFinder(environ))
+
+
+def cap_torch_by_key(environ: MutableMapping[str, str]) -> None:
+    """Add our key to PyTorch's allocator settings, for child processes too; what else the user set stays."""
+    names = [name for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF") if environ.get(name)]
+    fraction = _share_fraction(environ)
+    for name in names or ["PYTORCH_ALLOC_CONF"]:
+        entries = [entry for entry in re.split(r",(?![^\[]*\])", environ.get(name, "")) if entry.strip()]
+        theirs = [_number(entry.partition(":")[2]) for entry in entries if entry.strip().startswith(TORCH_KEY)]
+        smallest = min([fraction, *(value for value in theirs if value)])
+        kept = [entry for entry in entries if not entry.strip().startswith(TORCH_KEY)]
+        environ[name] = ",".join([*kept, f"{TORCH_KEY}:{smallest:g}"])
+
+
+def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int] | None:
+    """Major and minor version of the PyTorch found there, without importing it; None when there is none."""
+    if spec is None or not spec.origin:
+        return None
+    try:
+        with open(os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8") as file:
+            found = re.search(r"__version__[^=]*=\s*['\"](\d+)\.(\d+)", file.read())
+    except OSError:
+        return None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> None:
+    """For PyTorch before 2.10: the cap is set when CUDA is first used, so that we make no context."""
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    if version >= FIRST_TORCH_WITH_KEY:
+        return
+    fraction = _share_fraction(environ)
+    torch.cuda._lazy_call(lambda: torch.cuda.set_per_process_memory_fraction(fraction))
+
+
+def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str, str]) -> None:
+    """Give each visible GPU one logical device with our limit, unless the user configures his own first."""
+    limit = int(environ.get(BYTES, "0")) // 2**20
+    if limit <= 0:
+        return
+    config = tensorflow.config
+    for gpu in config.list_physical_devices("GPU"):
+        config.set_logical_device_configuration(gpu, [config.LogicalDeviceConfiguration(memory_limit=limit)])
+
+
+_AFTER_IMPORT: dict[str, Callable[[ModuleType, MutableMapping[str, str]], None]] = {
+    "torch": cap_imported_torch,
+    "tensorflow": cap_imported_tensorflow,
+}
+
+
+class CapsFinder(importlib.abc.MetaPathFinder):
+    """Lets the other finders find a framework, and has its cap applied once it is imported."""
+
+    def __init__(self, environ: MutableMapping[str, str]) -> None:
+        self._environ = environ
+        self._searching = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in _AFTER_IMPORT or self._searching:
+            return None
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._searching = False
+        if spec is None or spec.loader is None:
+            return None
+        if fullname == "torch" and (torch_version(spec) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
+            cap_torch_by_key(self._environ)  # it may have been installed since the kernel started
+        spec.loader = CapsLoader(spec.loader, _AFTER_IMPORT[fullname], self._environ)
+        return spec
+
+
+class CapsLoader(importlib.abc.Loader):
+    """The framework's own loader; afterwards the module has that one again, and its cap."""
+
+    def __init__(
+        self,
+        loader: importlib.abc.Loader,
+        cap: Callable[[ModuleType, MutableMapping[str, str]], None],
+        environ: MutableMapping[str, str],
+    ) -> None:
+        self._loader, self._cap, self._environ = loader, cap, environ
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        try:
+            self._cap(module, self._environ)
+        except Exception as error:  # noqa: BLE001 - whatever a framework's version does, the user's import must succeed
+            sys.stderr.write(f"jupyter-gq: the memory cap of {module.__name__} could not be set: {error}\n")
+
+
+class ApiFinder(importlib.abc.MetaPathFinder):
+    """Finds `jupyter_gq` beside this file for kernels of environments that lack it. It is asked last."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != os.path.basename(self._package):
+            return None
+        return importlib.util.spec_from_file_location(
+            fullname, os.path.join(self._package, "__init__.py"), submodule_search_locations=[self._package]
+        )
+
+
+def _spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def _share_fraction(environ: MutableMapping[str, str]) -> float:
+    """The part of the device's memory that this process may use; 0 when there is no cap."""
+    fraction = _number(environ.get(FRACTION, ""))
+    return fraction if 0 < fraction < 1 else 0
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0
+
+
+def main() -> None:
+    """Apply the caps and become the kernel, as `python -m ipykernel_launcher` would."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    if sys.path and os.path.abspath(sys.path[0]) == here:
+        del sys.path[0]  # put there because this is a script; the user's modules must not be found beside it
+    apply_caps(os.environ)
+    sys.meta_path.append(ApiFinder(os.path.dirname(here)))
+    runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

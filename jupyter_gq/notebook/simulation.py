@@ -1,0 +1,41 @@
+"""On simulated GPUs: say how much GPU memory this process would use.
+
+The simulated devices read `<temporary folder>/jupyter-gq-sim-<uid>/<pid>`, which holds whole MiB as text.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from pathlib import Path
+
+
+def simulate_memory(mib: float) -> None:
+    """Pretend that this process uses `mib` MiB of GPU memory, from now on until it ends or says otherwise.
+
+    0 means none. On real GPUs it changes nothing: there the driver tells.
+    """
+    if mib < 0:
+        raise ValueError(f"simulate_memory({mib}): an amount of memory is 0 or more MiB")
+    report = _folder() / str(os.getpid())
+    temporary = report.with_name(f"{report.name}.tmp")
+    temporary.write_text(str(round(mib)), encoding="ascii")
+    temporary.replace(report)
+    atexit.unregister(_remove)
+    atexit.register(_remove, report, os.getpid())
+
+
+def _folder() -> Path:
+    """The folder of this user's reports; nobody else may write or read it."""
+    folder = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to somebody else; remove it or set TMPDIR")
+    return folder
+
+
+def _remove(report: Path, pid: int) -> None:
+    """Remove the report, unless this is a forked copy of the process that wrote it."""
+    if os.getpid() == pid:
+        report.unlink(missing_ok=True)

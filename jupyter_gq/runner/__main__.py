@@ -1,0 +1,34 @@
+"""`python -m jupyter_gq.runner JOB_DIR --run N --task I`: run the cells of a job.
+
+A cell's owner waits for this start: the kernel is launched with the standard library alone, and what is slow to
+import is imported while it boots.
+"""
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run the job; 0 when its cells ran or it was paused, 1 when it failed."""
+    _forget_working_folder()
+    import argparse
+    from pathlib import Path
+
+    from jupyter_gq.runner.boot import boot
+
+    parser = argparse.ArgumentParser(prog="jupyter_gq.runner", description="Run the cells of a training job.")
+    parser.add_argument("job_dir", type=Path, help="folder of the job")
+    parser.add_argument("--run", type=int, required=True, help="number of the run, from 1")
+    parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
+    given = parser.parse_args()
+    return boot(given.job_dir.resolve(), given.run, given.task)
+
+
+def _forget_working_folder() -> None:
+    """Import nothing from the user's folder, in which a `random.py` of his may lie; his kernel still does."""
+    if sys.path and not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
+        del sys.path[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

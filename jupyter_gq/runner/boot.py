@@ -1,0 +1,64 @@
+"""The first milliseconds of a run: read the bundle, start the kernel, then import what runs cells."""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from jupyter_gq.runner.bundle import read_bundle
+from jupyter_gq.runner.clock import now
+from jupyter_gq.runner.folder import RunFolder
+from jupyter_gq.runner.job import Job
+from jupyter_gq.runner.kernel import start_kernel
+from jupyter_gq.runner.problems import RunError, disk_sentence
+from jupyter_gq.runner.stopping import StopRequest
+from jupyter_gq.runner.verdict import broken
+
+
+def boot(job_dir: Path, run: int, task: int) -> int:
+    """Run one task of one run of the job in this folder; return the exit status of the process."""
+    folder = RunFolder(job=job_dir, run=run, task=task)
+    stop = StopRequest(folder.stop)
+    stop.install()
+    try:
+        folder.prepare()
+        return _run(folder, stop)
+    except RunError as error:
+        return _fail(folder, str(error))
+    except OSError as error:
+        return _fail(folder, disk_sentence(error))
+    except Exception as error:  # noqa: BLE001 - the last guard: whatever happens, the owner gets a sentence
+        traceback.print_exc()
+        return _fail(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
+
+
+def _run(folder: RunFolder, stop: StopRequest) -> int:
+    job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
+    job = Job(
+        id=job_id,
+        folder=folder,
+        bundle=read_bundle(folder.job / "bundle.json"),
+        url=os.environ.get("GQ_SERVICE_URL", ""),
+        token=folder.take_token(),
+        stop=stop,
+        kernel_env={
+            "GQ_JOB_ID": job_id,
+            "GQ_RUN_DIR": str(folder.path),
+            "GQ_CHECKPOINT_DIR": str(folder.checkpoint),
+        },
+    )
+    kernel = start_kernel(job.bundle, folder.path, job.kernel_env)
+    try:
+        # jsonschema takes rfc3987_syntax as optional; importing it costs more than the whole start of a kernel.
+        sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+        from jupyter_gq.runner.run import run_job  # here, because it is slow to import and the kernel boots meanwhile
+
+        return run_job(job, kernel)
+    finally:
+        kernel.discard()
+
+
+def _fail(folder: RunFolder, sentence: str) -> int:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the run's log
+    folder.write_result(broken(sentence).result(now()))
+    return 1

@@ -1,0 +1,145 @@
+"""What is asked before something is queued: may it be asked for at all, could it ever run, what would happen now."""
+
+from dataclasses import dataclass, replace
+
+from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.reasons import Explanation, PendingReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+
+from . import gang
+from .cycle import run_cycle
+from .decision import Admit
+from .explain import slots_of
+from .policy import Policy
+from .quota import Accounts
+from .wording import gpus, is_build, who_with_amount
+
+#: A preview names at most so many other queues.
+NAMED_QUEUES = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outlook:
+    """What would happen to a workload if it were queued now."""
+
+    starts_now: bool
+    #: One sentence for its owner.
+    sentence: str
+    #: Place in its queue, from 1; None when it starts now.
+    position: int | None = None
+    #: Part that could be reclaimed, if it started now.
+    over_quota: MilliGpu = NO_GPU
+    #: Where it would go; empty when it waits.
+    placement: tuple[TaskPlacement, ...] = ()
+    #: Why it would wait; None when it starts now.
+    why: Explanation | None = None
+
+
+def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
+    """Raise `QuotaExceeded` when a notebook asks for more than is left of its owner's fixed quota.
+
+    What waits counts, for it was granted; what is stopping does not, for it will be gone when this one starts.
+    """
+    queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
+    quota = 0 if queue is None else queue.quota
+    holders = [
+        other
+        for other in snapshot.workloads
+        if other.queue == workload.queue
+        and other.id != workload.id
+        and other.state not in FINAL
+        and other.state is not State.STOPPING
+        and other.milli > 0
+    ]
+    used = sum(other.milli for other in holders)
+    if workload.milli and used + workload.milli > quota:
+        raise QuotaExceeded(
+            requested=format_gpus(workload.milli),
+            quota=format_gpus(quota),
+            used=format_gpus(used),
+            holders=tuple(who_with_amount(other, other.milli) for other in holders),
+        )
+
+
+def check_fits(snapshot: Snapshot, workload: Workload) -> None:
+    """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits."""
+    queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
+    if queue is None or workload.request.devices == 0:
+        return
+    _check_devices(snapshot, queue, workload)
+    milli = gang.smallest(workload)
+    for account in Accounts(snapshot.queues).of(workload.queue).chain:
+        limit, name = account.queue.limit, account.queue.name
+        owner = "your fixed quota" if is_build(name) else f"the limit of {name}"
+        if limit is not None and milli > limit:
+            raise NeverFits(
+                f"You asked for {gpus(milli)}, but {owner} is {gpus(limit)}. Ask for {gpus(limit)} or less."
+            )
+        if not workload.preemptible and milli > account.queue.quota:
+            raise NeverFits(
+                f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
+                f"{gpus(account.queue.quota)}. Ask for that or less."
+            )
+
+
+def _check_devices(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
+    request, pool = workload.request, queue.pool
+    on_nodes = [sum(1 for device in node.devices if device.pool == pool) for node in snapshot.nodes]
+    largest = max(on_nodes, default=0)
+    if request.devices > largest:
+        have = (
+            f"no node of the pool {pool} has more than {gpus(1000 * largest)}"
+            if largest
+            else f"the pool {pool} has no GPU"
+        )
+        fix = f"Ask for {largest} or less." if largest else "Ask your administrator."
+        raise NeverFits(f"You asked for {gpus(request.milli)}, but {have}. {fix}")
+    slots = slots_of(snapshot.nodes, pool, request, healthy=False)
+    if workload.min_members > slots:
+        raise NeverFits(
+            f"You asked for {workload.min_members} tasks of {gpus(request.milli)} that start together, but the pool "
+            f"{pool} has room for {slots} of them. Ask for {slots} tasks or less."
+        )
+
+
+def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
+    """Run the cycle as if `workload` had been queued, and say what became of it."""
+    queued = replace(workload, state=State.PENDING, placement=())
+    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
+    decision = run_cycle(replace(snapshot, workloads=(*others, queued)), policy, now)
+    for instruction in decision.instructions:
+        if isinstance(instruction, Admit) and instruction.workload == workload.id:
+            return Outlook(
+                starts_now=True,
+                sentence=_starts_now(snapshot, workload, instruction.over_quota),
+                over_quota=instruction.over_quota,
+                placement=instruction.placement,
+            )
+    entry = next(entry for entry in decision.pending if entry.workload == workload.id)
+    return Outlook(starts_now=False, sentence=_later(entry.why), position=entry.position, why=entry.why)
+
+
+def _later(why: Explanation) -> str:
+    """What a waiting workload is told, for one that has not been queued yet."""
+    text = why.sentence.removeprefix("Waiting: ")
+    if why.reason is PendingReason.WAITS_FOR_EVICTION:
+        return f"Starts soon: {text}"
+    return f"Would wait: {text}"
+
+
+def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) -> str:
+    if not over_quota:
+        return "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
+    pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
+    parents = {queue.parent for queue in snapshot.queues}
+    others = sorted(
+        queue.name
+        for queue in snapshot.queues
+        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
+    )
+    wanting = f"{' or '.join(others)} wants its" if 0 < len(others) <= NAMED_QUEUES else "another queue wants its"
+    return f"Starts now, {format_gpus(over_quota)} over your queue's quota; may be paused when {wanting} share."

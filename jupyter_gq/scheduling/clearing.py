@@ -1,0 +1,178 @@
+"""Make room: find few victims, in a given order, such that a waiting workload fits once they are gone.
+
+One search for everybody who takes something back: reclaim, preemption, idle notebooks, and the explanation of who is
+in the way. The caller gives the candidates in the order in which they should go and may refuse each of them when its
+turn comes.
+
+Rules
+-----
+1. Candidates are added in the order given until the workload fits; then those that turn out not to be needed stay.
+   Where that finds nothing (the rules may let only a few go, who must then lie together), place by place.
+2. The result is minimal: without any one of them the workload does not fit where it was placed, nor, for small sets,
+   anywhere.
+3. On success the workload is promised its place and the victims are released in the books; on failure nothing changed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from jupyter_gq.domain.workload import Workload
+
+from .books import Books
+from .placement import View
+from .quota import obstacle
+
+#: May this one go, as things stand now?
+Allowed = Callable[[Workload], bool]
+
+#: The candidates in their order; may be lazy, and may leave out who is not allowed any more.
+Candidates = Callable[[], Iterable[Workload]]
+
+#: Up to so many victims, each is tried for being left alone by placing anew without it.
+THOROUGH = 16
+
+
+def make_room(
+    books: Books, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
+) -> list[Workload] | None:
+    """The victims; None when there is no way (rule 3). `candidates` is asked anew for each search."""
+    for search in (_one_after_another, _place_by_place):
+        trial = _Trial(books, allowed or _anybody)
+        if search(trial, workload, candidates()):
+            return _spare(books, workload, trial.released)
+        trial.undo()
+    return None
+
+
+def _anybody(_: Workload) -> bool:
+    return True
+
+
+class _Trial:
+    """Victims released so far, with the way back."""
+
+    def __init__(self, books: Books, allowed: Allowed) -> None:
+        self.books = books
+        self.released: list[Workload] = []
+        self._allowed = allowed
+        self._mark = books.ledger.mark()
+
+    def release(self, candidate: Workload) -> bool:
+        """Count it as gone, if the rules let it go when its turn comes."""
+        if not self._allowed(candidate):
+            return False
+        self.books.release(candidate)
+        self.released.append(candidate)
+        return True
+
+    def undo(self) -> None:
+        """As if nothing had been tried."""
+        self.undo_to(self._mark, 0)
+
+    def undo_to(self, mark: int, count: int) -> None:
+        """Back to when `count` had been released and the ledger was at `mark`."""
+        self.books.ledger.rollback(mark)
+        for candidate in self.released[count:]:
+            self.books.recharge(candidate)
+        del self.released[count:]
+
+
+def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
+    """In the order given, wherever they are: nobody goes who loses more than the last one that is needed."""
+    for candidate in candidates:
+        if trial.release(candidate) and _may_fit(trial.books, workload) and trial.books.try_promise(workload):
+            return True
+    return False
+
+
+def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
+    """Clear the cheapest places first: for when only so many may be taken that they must lie together."""
+    books = trial.books
+    for place in _places_by_cost(books, workload, list(candidates)):
+        mark, count = books.ledger.mark(), len(trial.released)
+        gone = {candidate.id for candidate in trial.released}
+        if not all(candidate.id in gone or trial.release(candidate) for candidate in place):
+            trial.undo_to(mark, count)
+        elif _may_fit(books, workload) and books.try_promise(workload):
+            return True
+    return False
+
+
+def _places_by_cost(books: Books, workload: Workload, candidates: Sequence[Workload]) -> list[list[Workload]]:
+    """For each device (node, if a task needs several) the candidates that would have to go for one task of it."""
+    by_device = workload.request.devices == 1
+    places: dict[str, list[Workload]] = {}
+    for candidate in candidates:
+        held = {d if by_device else task.node for task in candidate.placement for d in task.devices}
+        for name in held:
+            places.setdefault(name, []).append(candidate)
+    order = {candidate.id: rank for rank, candidate in enumerate(candidates)}
+    found: list[tuple[int, int, str, list[Workload]]] = []
+    for name, there in places.items():
+        needed = _needed_there(books, workload, there)
+        if needed:
+            found.append((len(needed), max(order[c.id] for c in needed), name, needed))
+    return [needed for *_, needed in sorted(found, key=lambda entry: entry[:3])]
+
+
+def _needed_there(books: Books, workload: Workload, there: Sequence[Workload]) -> list[Workload]:
+    """A minimal set of them whose going gives room for one more task; empty when not even all do."""
+    ledger, pool = books.ledger, books.account(workload).queue.pool
+    mark = ledger.mark()
+    before = ledger.slots(pool, workload.request, View.FUTURE)
+    needed: list[Workload] = []
+    enough = False
+    for candidate in there:
+        books.release(candidate)
+        needed.append(candidate)
+        enough = ledger.slots(pool, workload.request, View.FUTURE) > before
+        if enough:
+            break
+    for candidate in list(reversed(needed)):
+        if enough and books.unrelease(candidate):
+            if ledger.slots(pool, workload.request, View.FUTURE) > before:
+                needed.remove(candidate)
+            else:
+                books.release(candidate)
+    ledger.rollback(mark)
+    for candidate in needed:
+        books.recharge(candidate)
+    return needed if enough else []
+
+
+def _may_fit(books: Books, workload: Workload) -> bool:
+    """A cheap bound before anything is placed."""
+    account = books.account(workload)
+    slots = books.ledger.slots(account.queue.pool, workload.request, View.FUTURE)
+    return slots >= workload.min_members
+
+
+def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[Workload]:
+    """Leave alone who is not needed: first those away from the chosen place, then by trying without them."""
+    kept = [victim for victim in reversed(released) if not _leave_alone(books, workload, victim)]
+    kept.reverse()
+    if 1 < len(kept) <= THOROUGH:
+        for victim in list(reversed(kept)):
+            if _fits_without(books, workload, victim):
+                kept.remove(victim)
+    return kept
+
+
+def _leave_alone(books: Books, workload: Workload, victim: Workload) -> bool:
+    """Let `victim` stay if neither the place nor a limit needs it gone; the workload keeps its place."""
+    if not books.unrelease(victim):
+        return False
+    if obstacle(books.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
+        return True
+    books.release(victim)
+    return False
+
+
+def _fits_without(books: Books, workload: Workload, victim: Workload) -> bool:
+    """Try another place that does not need `victim` gone, and take it if there is one."""
+    place = books.withdraw(workload)
+    if books.unrelease(victim):
+        if books.try_promise(workload):
+            return True
+        books.release(victim)
+    books.promise_at(workload, place)
+    return False

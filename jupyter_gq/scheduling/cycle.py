@@ -1,0 +1,77 @@
+"""One scheduling cycle: what to do now, least disruptive first, and why the others wait.
+
+1. Obey limits that were lowered.
+2. Keep the promises of earlier cycles: room freed for somebody goes to him.
+3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
+4. Reclaim across queues. 5. Preempt inside a queue. 6. Let elastic work grow. 7. Idle notebooks.
+8. Explain every workload that still waits.
+
+A pure function: same input, same output, and nothing of the input is changed.
+"""
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Workload
+
+from . import explain
+from .books import Books
+from .converge import obey_limits
+from .decision import Decision
+from .idle import take_idle
+from .ordering import Turn, seniority
+from .policy import Policy
+from .preempt import preempt
+from .reclaim import reclaim
+
+
+def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
+    """Decide. Raises `InvalidSnapshot` when the queues are not a tree."""
+    books = Books(snapshot, policy, now)
+    obey_limits(books)
+    admit_without_devices(books)
+    keep_promises(books)
+    settle(books)
+    books.spare_needless()
+    grow(books)
+    take_idle(books)
+    return Decision(instructions=books.decided(), pending=explain.pending(books))
+
+
+def settle(books: Books) -> None:
+    """Admit, reclaim, preempt. What was admitted and then had to give way makes room for others: once more."""
+    for _ in range(len(books.waiting) + 1):
+        admit(books)
+        if not books.unsettled() or not (reclaim(books) | preempt(books)):
+            break
+
+
+def grow(books: Books) -> None:
+    """Elastic workloads get more than their smallest gang, a task at a time, once everybody has had his turn."""
+    growing = [workload for workload in books.admitted.values() if workload.tasks > workload.min_members]
+    while growing:
+        growing = [workload for workload in growing if books.try_grow(workload)]
+
+
+def admit_without_devices(books: Books) -> None:
+    """Work that needs no device waits for nobody."""
+    for workload in sorted(books.waiting.values(), key=seniority):
+        if workload.request.devices == 0:
+            books.try_admit(workload)
+
+
+def keep_promises(books: Books) -> None:
+    """Serve first those for whom somebody has been told to stop, so that nobody snatches what was freed for them."""
+    names = {w.stop.by for w in books.leaving.values() if w.stop is not None and w.stop.by is not None}
+    waiting: list[Workload] = [books.waiting[name] for name in names if name in books.waiting]
+    for workload in sorted(waiting, key=seniority):
+        books.try_start(workload)
+
+
+def admit(books: Books) -> None:
+    """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
+    turn = Turn(books.accounts, books.unsettled())
+    while (workload := turn.next()) is not None:
+        if books.try_admit(workload) or (books.leaving and books.try_promise(workload)):
+            turn.done()
+        else:
+            turn.pass_over()

@@ -1,0 +1,116 @@
+"""In which order work loses its devices: those first who lose least.
+
+Rules
+-----
+1. What was promised or admitted in this cycle loses nothing. What has not started loses nothing either.
+2. Then the lower priority, then the newest run, then the newest submission, then the id.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
+
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+
+from .books import Books
+
+Disruption = tuple[bool, bool, int, float, float, str]
+
+
+def disruption(workload: Workload) -> Disruption:
+    """Sort key of what could be stopped; those of this cycle are PENDING with a placement."""
+    started = workload.started_at if workload.started_at is not None else workload.submitted_at
+    return (
+        workload.state is not State.PENDING,
+        workload.state is State.RUNNING,
+        workload.priority,
+        -started,
+        -workload.submitted_at,
+        workload.id,
+    )
+
+
+class _LeafStock:
+    """The victims of one leaf in one pool, in their order; those already gone are skipped."""
+
+    __slots__ = ("start", "victims")
+
+    def __init__(self) -> None:
+        self.victims: list[Workload] = []
+        self.start = 0
+
+
+class Stock:
+    """All preemptible work with devices, by pool and leaf queue, for many searches in one cycle.
+
+    Taking from the front costs nothing for those who are gone, however many they are.
+    """
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        self._pools: dict[str, dict[str, _LeafStock]] = {}
+        for victim in sorted([*books.staying(), *placed_in_this_cycle(books)], key=disruption):
+            if victim.preemptible and victim.request.devices:
+                for pool in books.pools_of(victim):
+                    self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock()).victims.append(victim)
+
+    def add(self, workload: Workload) -> None:
+        """It has just been promised a place or been admitted: it may have to give way again."""
+        if not workload.preemptible or not workload.request.devices:
+            return
+        books = self._books
+        victim = books.admitted.get(workload.id) or replace(workload, placement=books.promised[workload.id])
+        for pool in books.pools_of(victim):
+            leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock())
+            insort(leaf.victims, victim, lo=leaf.start, key=disruption)
+
+    def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
+        """Those of one leaf queue, in their order."""
+        leaf = self._pools.get(pool, {}).get(queue)
+        return iter(()) if leaf is None else self._there(leaf)
+
+    def of_others(self, pool: str, queue: str, allowed: Callable[[Workload], bool]) -> Iterator[Workload]:
+        """Those of all other leaf queues, in their order; a queue is left alone from its first refusal on."""
+        heap = []
+        for name, leaf in self._pools.get(pool, {}).items():
+            members = self._there(leaf)
+            first = next(members, None)
+            if name != queue and first is not None and allowed(first):
+                heap.append((disruption(first), first, members))
+        heapify(heap)
+        while heap:
+            _, victim, members = heap[0]
+            if not allowed(victim):
+                heappop(heap)
+                continue
+            yield victim
+            following = next(members, None)
+            if following is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, (disruption(following), following, members))
+
+    def _there(self, leaf: _LeafStock) -> Iterator[Workload]:
+        while leaf.start < len(leaf.victims) and not is_there(self._books, leaf.victims[leaf.start]):
+            leaf.start += 1
+        for index in range(leaf.start, len(leaf.victims)):
+            if is_there(self._books, leaf.victims[index]):
+                yield leaf.victims[index]
+
+
+def placed_in_this_cycle(books: Books) -> list[Workload]:
+    """Those admitted or promised a place, with that place."""
+    promised = [replace(books.workloads[name], placement=place) for name, place in books.promised.items()]
+    return [*books.admitted.values(), *promised]
+
+
+def is_there(books: Books, victim: Workload) -> bool:
+    """It still holds, or is still to get, the devices that it is listed with."""
+    if victim.state is not State.PENDING:
+        return victim.id not in books.evicted
+    place = books.promised.get(victim.id)
+    if place is None and victim.id in books.admitted:
+        place = books.admitted[victim.id].placement
+    return place == victim.placement

@@ -1,0 +1,162 @@
+"""Whose turn it is: between queues by what they use of what is theirs, inside a queue by priority and seniority.
+
+Rules
+-----
+1. Inside a queue: higher priority first, then the older submission, then the id.
+2. Between sibling queues, with the workload each would start next: who is not above its fair share; who stays within
+   its deserved quota with it; who stays within its fair share with it; higher queue priority; the smaller part of its
+   share used with it; the smaller part used before; the smaller share; the name.
+3. Who takes something back (reclaim) ranks before the one it was taken from: that is what rule 2's second and third
+   parts are for. Otherwise the two would take turns for ever.
+4. After each step only the queues on the way from that leaf to the root are compared anew.
+5. Identical requests of a queue form a class: when one of them cannot be helped, none of them can, and they are
+   passed over together.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+
+from jupyter_gq.domain.workload import Kind, Workload
+
+from . import gang
+from .quota import Account, Accounts
+
+Seniority = tuple[int, float, str]
+ClassKey = tuple[int, int, int, int, bool, int, Kind]
+_Key = tuple[bool, bool, bool, int, float, float, int, str]
+
+
+def seniority(workload: Workload) -> Seniority:
+    """Sort key inside a queue."""
+    return (-workload.priority, workload.submitted_at, workload.id)
+
+
+def request_class(workload: Workload) -> ClassKey:
+    """Those that agree in this are the same to every rule, but for their seniority."""
+    request = workload.request
+    return (
+        request.devices,
+        request.milli_per_device,
+        workload.tasks,
+        workload.min_members,
+        workload.preemptible,
+        workload.priority,
+        workload.kind,
+    )
+
+
+class _Leaf:
+    """Those who wait in one leaf queue, by class."""
+
+    __slots__ = ("classes", "heads")
+
+    def __init__(self, workloads: Iterable[Workload]) -> None:
+        self.classes: dict[ClassKey, deque[Workload]] = {}
+        for workload in sorted(workloads, key=seniority):
+            self.classes.setdefault(request_class(workload), deque()).append(workload)
+        self.heads: list[tuple[Seniority, ClassKey]] = [(seniority(q[0]), key) for key, q in self.classes.items()]
+        heapq.heapify(self.heads)
+
+    def head(self) -> Workload | None:
+        return self.classes[self.heads[0][1]][0] if self.heads else None
+
+    def advance(self) -> None:
+        """The first one is done; the next of its class follows."""
+        _, key = heapq.heappop(self.heads)
+        members = self.classes[key]
+        members.popleft()
+        if members:
+            heapq.heappush(self.heads, (seniority(members[0]), key))
+
+    def pass_over(self) -> None:
+        """The first one cannot be helped, nor any of its class."""
+        heapq.heappop(self.heads)
+
+
+class Turn:
+    """An iterator over waiting workloads in their order, which changes with what is decided on the way.
+
+    Call `done` or `pass_over` for the workload that `next` returned before asking for another; call `touch` for a
+    queue whose accounts were changed by something else.
+    """
+
+    def __init__(self, accounts: Accounts, workloads: Iterable[Workload]) -> None:
+        by_leaf: dict[str, list[Workload]] = {}
+        for workload in workloads:
+            by_leaf.setdefault(workload.queue, []).append(workload)
+        self._accounts = accounts
+        self._leaves = {name: _Leaf(members) for name, members in by_leaf.items()}
+        self._version: dict[str, int] = {}
+        #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).
+        self._heaps: dict[str, list[tuple[_Key, int, str]]] = {}
+        self._current = ""
+        for name in sorted(self._leaves):
+            self.touch(accounts.of(name))
+
+    def next(self) -> Workload | None:
+        """Whose turn it is; None when nobody is left."""
+        name = self._best("")
+        while name is not None and name not in self._leaves:
+            name = self._best(name)
+        if name is None:
+            return None
+        self._current = name
+        return self._leaves[name].head()
+
+    def done(self) -> None:
+        """It has been served."""
+        self._leaves[self._current].advance()
+        self.touch(self._accounts.of(self._current))
+
+    def pass_over(self) -> None:
+        """It cannot be helped in this round, nor can those like it in its queue."""
+        self._leaves[self._current].pass_over()
+        self.touch(self._accounts.of(self._current))
+
+    def touch(self, account: Account) -> None:
+        """Its books have changed: compare it and its ancestors anew."""
+        for each in account.chain:
+            name = each.queue.name
+            version = self._version.get(name, 0) + 1
+            self._version[name] = version
+            head = self._head(name)
+            if head is not None:
+                parent = "" if each.parent is None else each.parent.queue.name
+                heapq.heappush(self._heaps.setdefault(parent, []), (_key(each, head), version, name))
+
+    def _head(self, name: str) -> Workload | None:
+        """The workload that this queue would start next."""
+        while name not in self._leaves:
+            best = self._best(name)
+            if best is None:
+                return None
+            name = best
+        return self._leaves[name].head()
+
+    def _best(self, parent: str) -> str | None:
+        heap = self._heaps.get(parent, [])
+        while heap and self._version[heap[0][2]] != heap[0][1]:
+            heapq.heappop(heap)
+        return heap[0][2] if heap else None
+
+
+def _key(account: Account, head: Workload) -> _Key:
+    """Rule 2; smaller goes first."""
+    milli = gang.smallest(head)
+    using = account.lasting
+    share = max(account.queue.quota, account.fair_share)
+    return (
+        using > account.fair_share,
+        using + milli > account.queue.quota,
+        using + milli > account.fair_share,
+        -account.queue.priority,
+        _part(using + milli, share),
+        _part(using, share),
+        share,
+        account.queue.name,
+    )
+
+
+def _part(using: int, share: int) -> float:
+    return using / share if share else (float("inf") if using else 0.0)

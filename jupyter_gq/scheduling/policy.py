@@ -1,0 +1,46 @@
+"""The settings of a cycle: frozen values, made from the traits at the edge."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jupyter_gq.domain.amount import Seconds
+
+HALF_AN_HOUR = Seconds(1800)
+TEN_MINUTES = Seconds(600)
+AN_HOUR = Seconds(3600)
+A_MOMENT = Seconds(90)
+
+
+class Placement(StrEnum):
+    """How to choose among devices that fit."""
+
+    PACK = "pack"
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdleRule:
+    """When an idle notebook loses its share."""
+
+    #: Idle for so long before the share is taken.
+    after: Seconds = HALF_AN_HOUR
+    #: Length of the countdown in the notebook, inside `after`.
+    warning: Seconds = TEN_MINUTES
+    #: No verdict so soon after the start.
+    grace: Seconds = TEN_MINUTES
+    #: A sample older than this is no sample.
+    fresh: Seconds = A_MOMENT
+    #: False: only when somebody waits for it. True: always.
+    always: bool = False
+    #: "Keep it" up to so long in all.
+    keep_total: Seconds = AN_HOUR
+    #: What one "Keep it" gives.
+    keep_step: Seconds = HALF_AN_HOUR
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """Everything adjustable in a cycle."""
+
+    placement: Placement = Placement.PACK
+    idle: IdleRule = field(default_factory=IdleRule)

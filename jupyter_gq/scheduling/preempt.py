@@ -1,0 +1,34 @@
+"""Preempt: inside one queue, work of strictly lower priority gives way.
+
+Rules
+-----
+1. Only inside the same leaf queue, only preemptible work, only strictly lower priority.
+2. It leaves no queue above its fair share, but for an exchange of like for like (`Books.make_room_within_share`).
+3. What this cycle admitted or promised goes first, then the lowest priority; inside one, who loses least.
+"""
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import Workload
+
+from . import explain
+from .books import Books
+from .clearing import make_room
+from .disruption import Stock, disruption
+from .serving import serve_in_rounds
+
+
+def preempt(books: Books) -> bool:
+    """Serve all who may take the place of lower priorities in their queue; the result is that of `serve_in_rounds`."""
+    return serve_in_rounds(books, _preempt_for, EvictReason.PREEMPTED, explain.preempted)
+
+
+def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:
+    account = books.account(workload)
+    if not account.known:
+        return None
+    if books.try_start(workload):
+        return []
+    members = stock.of_queue(account.queue.pool, workload.queue)
+    lower = [victim for victim in members if victim.priority < workload.priority]
+    lower.sort(key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
+    return books.make_room_within_share(workload, lambda: make_room(books, workload, lambda: lower)) if lower else None

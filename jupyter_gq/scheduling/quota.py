@@ -1,0 +1,201 @@
+"""The accounts of the queue tree: what is used, what is promised, what is deserved.
+
+Rules
+-----
+1. Every charge and every check walks from the leaf up to the root.
+2. `used` counts all that holds quota now, also what is stopping: a device is free when its process is gone.
+   `lasting` is what it will be when everything told to stop has stopped and everything promised has started.
+3. A limit holds for both. A missing limit never means "nothing runs".
+4. Work that is not preemptible must fit the deserved quota of each ancestor.
+5. Fair shares are computed once a cycle, from what is held and what waits (also what was evicted and comes back),
+   so that an eviction does not change them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import InvalidSnapshot
+from jupyter_gq.domain.queue import Queue
+
+from .fairshare import Claim, divide
+
+
+class Rule(StrEnum):
+    """Which promise forbids something."""
+
+    LIMIT = "LIMIT"
+    QUOTA = "QUOTA"
+
+
+class Account:
+    """The books of one queue. Amounts are milli-GPU."""
+
+    __slots__ = (
+        "chain",
+        "children",
+        "demand",
+        "fair_share",
+        "fixed_lasting",
+        "fixed_used",
+        "known",
+        "lasting",
+        "parent",
+        "pledged",
+        "queue",
+        "used",
+    )
+
+    def __init__(self, queue: Queue, *, known: bool = True) -> None:
+        self.queue = queue
+        #: False: workloads name it, but the configuration does not.
+        self.known = known
+        self.parent: Account | None = None
+        self.children: list[Account] = []
+        #: From itself up to its root.
+        self.chain: tuple[Account, ...] = (self,)
+        self.used = 0
+        self.lasting = 0
+        #: The parts of `used` and `lasting` that are not preemptible.
+        self.fixed_used = 0
+        self.fixed_lasting = 0
+        #: The part of `lasting` that is only promised, and holds nothing yet.
+        self.pledged = 0
+        self.demand = 0
+        self.fair_share = 0
+
+    @property
+    def over_quota(self) -> int:
+        """The part of `lasting` above the deserved quota."""
+        return max(0, self.lasting - self.queue.quota)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Obstacle:
+    """The promise that forbids something, and the queue that made it."""
+
+    rule: Rule
+    account: Account
+
+
+class Accounts:
+    """All queues of a snapshot."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self._by_name = {queue.name: Account(queue) for queue in queues}
+        for account in self._by_name.values():
+            parent = self._by_name.get(account.queue.parent or "")
+            account.parent = parent
+            if parent is not None:
+                parent.children.append(account)
+        for account in self._by_name.values():
+            account.chain = _chain(account)
+
+    def __iter__(self) -> Iterator[Account]:
+        return iter(self._by_name.values())
+
+    def of(self, queue: str) -> Account:
+        """The account of that queue; one without quota and without devices if the configuration has none."""
+        account = self._by_name.get(queue)
+        if account is None:
+            account = Account(Queue(name=queue, pool="", over_quota_weight=0), known=False)
+            self._by_name[queue] = account
+        return account
+
+    def roots(self, pool: str) -> list[Account]:
+        """The roots of that pool, by name."""
+        found = [a for a in self._by_name.values() if a.parent is None and a.queue.pool == pool]
+        return sorted(found, key=lambda account: account.queue.name)
+
+    def pools(self) -> list[str]:
+        """The pools that some queue uses."""
+        return sorted({account.queue.pool for account in self._by_name.values()})
+
+    def demand(self, account: Account, milli: int) -> None:
+        """Count what a workload of this leaf holds or wants; before `divide`."""
+        account.demand += milli
+
+    def divide(self, nodes: Iterable[Node]) -> None:
+        """Compute every fair share (rule 5)."""
+        capacity: dict[str, int] = {}
+        for node in nodes:
+            for device in node.devices:
+                capacity[device.pool] = capacity.get(device.pool, 0) + 1000 * device.healthy
+        for pool in self.pools():
+            roots = self.roots(pool)
+            for root in roots:
+                _gather(root)
+            _divide(capacity.get(pool, 0), roots)
+
+
+def charge(account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True) -> None:
+    """Add `milli` (negative: take off) to `used` (now) and to `lasting` (later), up to the root."""
+    used = milli if now else 0
+    lasting = milli if later else 0
+    for each in account.chain:
+        each.used += used
+        each.lasting += lasting
+        if fixed:
+            each.fixed_used += used
+            each.fixed_lasting += lasting
+
+
+def pledge(account: Account, milli: int, *, fixed: bool) -> None:
+    """Add a promise of `milli` (negative: take it back) to `lasting`, up to the root."""
+    charge(account, milli, fixed=fixed, now=False)
+    for each in account.chain:
+        each.pledged += milli
+
+
+def obstacle(account: Account, milli: int, *, fixed: bool, now: bool) -> Obstacle | None:
+    """The first promise on the way up that forbids to add `milli`, now or once all that stops has stopped."""
+    for each in account.chain:
+        limit = each.queue.limit
+        if limit is not None and (max(each.used, each.lasting) if now else each.lasting) + milli > limit:
+            return Obstacle(rule=Rule.LIMIT, account=each)
+        if fixed and (
+            (max(each.fixed_used, each.fixed_lasting) if now else each.fixed_lasting) + milli > each.queue.quota
+        ):
+            return Obstacle(rule=Rule.QUOTA, account=each)
+    return None
+
+
+def entitled(account: Account, milli: int) -> bool:
+    """Every queue on the way up stays within its deserved quota with `milli` more."""
+    return all(each.lasting + milli <= each.queue.quota for each in account.chain)
+
+
+def _chain(account: Account) -> tuple[Account, ...]:
+    chain = [account]
+    while chain[-1].parent is not None:
+        if chain[-1].parent is account:
+            raise InvalidSnapshot(f"the queue {account.queue.name!r} is its own ancestor; the queues must be a tree")
+        chain.append(chain[-1].parent)
+        if len(chain) > 1000:
+            raise InvalidSnapshot(f"an ancestor of {account.queue.name!r} is its own ancestor; they must be a tree")
+    return tuple(chain)
+
+
+def _gather(account: Account) -> int:
+    """Sum the demand of the subtree into each account; return it as far as the limit allows."""
+    account.demand += sum(_gather(child) for child in account.children)
+    limit = account.queue.limit
+    return account.demand if limit is None else min(account.demand, limit)
+
+
+def _divide(total: int, siblings: list[Account]) -> None:
+    claims = [
+        Claim(
+            quota=each.queue.quota,
+            limit=each.queue.limit,
+            demand=each.demand,
+            weight=each.queue.over_quota_weight,
+            priority=each.queue.priority,
+        )
+        for each in siblings
+    ]
+    for each, share in zip(siblings, divide(total, claims), strict=True):
+        each.fair_share = share
+        if each.children:
+            _divide(share, sorted(each.children, key=lambda account: account.queue.name))

@@ -1,0 +1,46 @@
+"""Serve those who wait, best first, in rounds, by taking something back: what reclaim and preemption share.
+
+A round asks each waiting workload in its turn. What was taken may open a way for one that was passed over before, so
+rounds go on until one helps nobody.
+"""
+
+from collections.abc import Callable, Sequence
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import Workload
+
+from .books import Books, Sentence
+from .disruption import Stock
+from .ordering import Turn
+
+#: The victims for this workload (none when it simply fits), or None when it cannot be helped.
+Find = Callable[[Books, Workload, Stock], Sequence[Workload] | None]
+
+
+def serve_in_rounds(books: Books, find: Find, reason: EvictReason, sentence: Sentence) -> bool:
+    """Serve all whom `find` can help, until nobody is helped any more; `sentence` tells the owner of each victim.
+
+    True when something that this cycle had admitted or promised was undone, so that others may have a turn.
+    """
+    undone = False
+    for _ in range(len(books.waiting) + 1):
+        helped = False
+        waiting = books.unsettled()
+        if not waiting:
+            break
+        stock = Stock(books)
+        turn = Turn(books.accounts, waiting)
+        while (workload := turn.next()) is not None:
+            taken = find(books, workload, stock)
+            if taken is None:
+                turn.pass_over()
+                continue
+            helped = True
+            undone |= books.take_from(taken, workload, reason, sentence)
+            stock.add(workload)
+            turn.done()
+            for victim in taken:
+                turn.touch(books.account(victim))
+        if not helped:
+            break
+    return undone

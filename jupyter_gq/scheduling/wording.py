@@ -1,0 +1,57 @@
+"""How amounts, workloads and queues are named in sentences for people."""
+
+from collections.abc import Sequence
+
+from jupyter_gq.domain.amount import ONE_GPU, format_gpus
+from jupyter_gq.domain.queue import BUILD_ROOT
+from jupyter_gq.domain.workload import Kind, Workload
+
+#: A sentence names at most so many; the others are counted.
+NAMED = 3
+
+
+def gpus(milli: int) -> str:
+    """Such as "0.25 GPU", "2 GPUs"."""
+    return f"{format_gpus(milli)} {noun(milli)}"
+
+
+def noun(milli: int) -> str:
+    """Say "GPU", or "GPUs" for more than one."""
+    return "GPUs" if milli > ONE_GPU else "GPU"
+
+
+def who(workload: Workload) -> str:
+    """Such as "ann's digits", "bob's server", "bob's server 'second'"."""
+    if workload.kind is Kind.NOTEBOOK:
+        return f"{workload.owner}'s server" + (f" {workload.name!r}" if workload.name else "")
+    return f"{workload.owner}'s {workload.name or 'job'}"
+
+
+def who_with_amount(workload: Workload, milli: int) -> str:
+    """Such as "ann's digits (1 GPU)"."""
+    return f"{who(workload)} ({gpus(milli)})"
+
+
+def enumerate_names(names: Sequence[str]) -> str:
+    """Such as "a", "a and b", "a, b, c and 4 more"."""
+    shown = list(names[:NAMED])
+    if len(names) > NAMED:
+        shown.append(f"{len(names) - NAMED} more")
+    if len(shown) == 1:
+        return shown[0]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def is_build(queue: str) -> bool:
+    """It is somebody's fixed quota."""
+    return queue.startswith(f"{BUILD_ROOT}/")
+
+
+def for_whom(workload: Workload) -> str:
+    """On whose behalf something is taken back: a training queue, or the owner of a notebook."""
+    return workload.owner if is_build(workload.queue) else workload.queue
+
+
+def minutes(seconds: float) -> str:
+    """Such as "25 min"; below two minutes in seconds."""
+    return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"

@@ -1,0 +1,1 @@
+"""Remember: the Store protocol, and SQLAlchemy Core behind it (SQLite in WAL mode by default)."""

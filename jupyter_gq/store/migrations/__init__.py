@@ -1,0 +1,1 @@
+"""Numbered changes of the schema; each release runs what a database lacks."""

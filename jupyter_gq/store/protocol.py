@@ -1,0 +1,134 @@
+"""What the controller needs to remember, as a protocol. One contract suite runs against every implementation.
+
+Guarantees
+----------
+1. `save` is atomic over everything it is given: workloads, details, events. Either all of it is there after a
+   crash, or none.
+2. Events have increasing ids that are never reused, so a reader can resume after the last one it saw.
+3. Outputs of a job are unique by their sequence number; appending one twice changes nothing.
+4. A full disk raises `domain.errors.StorageFull` and changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.workload import Kind, Workload
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """A workload with what the core does not need to know of it."""
+
+    workload: Workload
+    #: Free-form facts of the object (for a job: notebook path, cell id, source hash, cwd...; see `controller.details`).
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    #: Set once, at submission; unique for one owner.
+    idempotency_key: str | None = None
+    #: SHA-256 of the token that the job's own runner uses; None when it has none.
+    token_hash: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredEvent:
+    """Something that a listener may want to know."""
+
+    id: int
+    at: Instant
+    #: User who may see it (admins see all); None = everybody who may read.
+    owner: str | None
+    #: "job", "notebook", "queues".
+    kind: str
+    #: Id of the object.
+    object: str
+    payload: Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewEvent:
+    """An event to record; the store gives it its id."""
+
+    at: Instant
+    owner: str | None
+    kind: str
+    object: str
+    payload: Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputEvent:
+    """One numbered piece of a job's output (the wire form is described in `client.outputs`)."""
+
+    #: From 1, without gaps, over all runs of the job.
+    seq: int
+    payload: Json
+
+
+class Store(Protocol):
+    """Where the service remembers."""
+
+    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+        """Insert or replace these records and append these events, all or nothing; return the events with ids."""
+        ...
+
+    def get(self, workload: str) -> Record | None:
+        """One record."""
+        ...
+
+    def live(self) -> tuple[Record, ...]:
+        """Every record that is not final, oldest `submitted_at` first (ties by id)."""
+        ...
+
+    def list(
+        self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
+    ) -> tuple[Record, ...]:
+        """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
+        ...
+
+    def by_idempotency_key(self, owner: str, key: str) -> Record | None:
+        """The record that this owner submitted with that key."""
+        ...
+
+    def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
+        """Append those that are new and continue the sequence; return the highest stored sequence number (0: none).
+
+        A piece that would leave a gap is not stored, nor what follows it: the sender asks where to go on. A store
+        may forget the pieces that a later `set` of the same cell makes superfluous.
+        """
+        ...
+
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
+        """In order, those with a sequence number above `after`. They fold to what all of them folded to; those
+        that became superfluous may be missing, so the numbers increase but need not be consecutive."""
+        ...
+
+    def last_seq(self, workload: str) -> int:
+        """The highest stored sequence number; 0 when there is none."""
+        ...
+
+    def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
+        """In order, those with an id above `event`."""
+        ...
+
+    def event_range(self) -> tuple[int, int]:
+        """Smallest and largest id that is stored; (0, 0) when there is none."""
+        ...
+
+    def prune_events(self, keep: int) -> None:
+        """Forget all but the newest `keep` events."""
+        ...
+
+    def setting(self, name: str) -> Json | None:
+        """A small named document (an owner's last eviction, the last good policy)."""
+        ...
+
+    def put_setting(self, name: str, value: Json) -> None:
+        """Insert or replace that document."""
+        ...
+
+    def close(self) -> None:
+        """Release the database."""
+        ...

@@ -1,0 +1,51 @@
+"""Brings a database to the present schema. Safe when two processes open the same database at once."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import AdminError
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+#: The newest revision in `migrations/versions`; a test compares them.
+NEWEST = "0001"
+_KNOWN = frozenset({NEWEST})
+#: Any constant will do, as long as it is ours.
+_ADVISORY_LOCK = 0x6A7571
+
+
+def revision(connection: sa.Connection) -> str | None:
+    """The revision of this database; None when it is empty."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+
+
+def migrate(connection: sa.Connection) -> None:
+    """Run the migrations that this database lacks, inside the caller's write transaction.
+
+    Raises `AdminError` when the database was written by a newer release.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+    found = revision(connection)
+    if found == NEWEST:
+        return
+    if found is not None and found not in _KNOWN:
+        raise AdminError(
+            f"The database has the schema {found}, which this release does not know (it knows up to {NEWEST}). "
+            "Install the release that wrote it, or a newer one."
+        )
+    _upgrade(connection)
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    # Imported here: most starts find the schema in place, and Alembic costs time and memory.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,235 @@
+"""The store on SQL. SQLite in WAL mode with one writer; PostgreSQL by its URL passes the same contract."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.states import FINAL
+from jupyter_gq.domain.workload import Kind
+
+from . import statements
+from .codec import decode_json, decode_workload, encode_json, encode_workload
+from .engine import WRITES, open_engine, storage_full
+from .protocol import Json, NewEvent, OutputEvent, Record, StoredEvent
+from .schema import migrate
+
+#: Pieces that change the outputs of a cell; a later `set` makes them superfluous.
+_CHANGES_OUTPUTS = frozenset({"append", "replace", "clear", "set"})
+
+
+class SqlStore:
+    """Remembers in the database at `url`; see `store.protocol.Store` for the guarantees.
+
+    Opening runs the migrations that the database lacks. It may be used from several threads.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url)
+        self._writing = self._engine.execution_options(**{WRITES: True})
+        # One writer: without the lock two threads of ours would wait in SQLite's busy loop, which sleeps.
+        self._writer = threading.Lock()
+        with self._write() as connection:
+            migrate(connection)
+
+    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+        """Insert or replace these records and append these events, all or nothing; return the events with ids."""
+        with self._write() as connection:
+            if records:
+                _put_records(connection, records)
+            return tuple(_add_event(connection, event) for event in events)
+
+    def get(self, workload: str) -> Record | None:
+        """One record."""
+        with self._read() as connection:
+            return _record_or_none(statements.workload_by_id(connection, workload))
+
+    def live(self) -> tuple[Record, ...]:
+        """Every record that is not final, oldest `submitted_at` first (ties by id)."""
+        with self._read() as connection:
+            return tuple(_record(row) for row in statements.live_workloads(connection))
+
+    def list(
+        self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
+    ) -> tuple[Record, ...]:
+        """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
+        with self._read() as connection:
+            age = None if before is None else statements.workload_age(connection, before)
+            rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
+            return tuple(_record(row) for row in rows)
+
+    def by_idempotency_key(self, owner: str, key: str) -> Record | None:
+        """The record that this owner submitted with that key."""
+        with self._read() as connection:
+            return _record_or_none(statements.workload_by_key(connection, owner, key))
+
+    def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
+        """Append those that are new and continue the sequence; return the highest stored sequence number (0: none).
+
+        A piece that would leave a gap is not stored, nor what follows it. When a `set` arrives, the earlier pieces
+        that it makes superfluous are forgotten: a reader sees increasing numbers, and folds to the same outputs.
+        Raises `NotFound` for a workload that was never saved.
+        """
+        with self._write() as connection:
+            last = statements.last_output(connection, workload)
+            new = _continuation(last, outputs)
+            if not new:
+                return last
+            _add_outputs(connection, workload, new)
+            return new[-1].seq
+
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
+        """In order, those with a sequence number above `after`."""
+        with self._read() as connection:
+            rows = statements.outputs_after(connection, workload, after, limit)
+        return tuple(OutputEvent(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
+
+    def last_seq(self, workload: str) -> int:
+        """The highest stored sequence number; 0 when there is none."""
+        with self._read() as connection:
+            return statements.last_output(connection, workload)
+
+    def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
+        """In order, those with an id above `event`."""
+        with self._read() as connection:
+            rows = statements.events_after(connection, event, limit)
+        return tuple(_stored_event(row) for row in rows)
+
+    def event_range(self) -> tuple[int, int]:
+        """Smallest and largest id that is stored; (0, 0) when there is none."""
+        with self._read() as connection:
+            return statements.event_bounds(connection)
+
+    def prune_events(self, keep: int) -> None:
+        """Forget all but the newest `keep` events."""
+        with self._write() as connection:
+            statements.delete_events_but_newest(connection, keep)
+
+    def setting(self, name: str) -> Json | None:
+        """A small named document."""
+        with self._read() as connection:
+            value = statements.setting_by_name(connection, name)
+        return None if value is None else decode_json(value)
+
+    def put_setting(self, name: str, value: Json) -> None:
+        """Insert or replace that document."""
+        with self._write() as connection:
+            statements.put_setting(connection, {"name": name, "value": encode_json(value)})
+
+    def close(self) -> None:
+        """Release the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        try:
+            with self._writer, self._writing.begin() as connection:
+                yield connection
+        except sa.exc.DBAPIError as error:
+            full = storage_full(error)
+            if full is None:
+                raise
+            raise full from error
+
+
+def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
+    try:
+        statements.put_workloads(connection, [_row(record) for record in records])
+    except sa.exc.IntegrityError as error:
+        raise Conflict("Another workload of this owner was submitted with the same idempotency key.") from error
+
+
+def _row(record: Record) -> dict[str, Any]:
+    workload = record.workload
+    return {
+        "id": workload.id,
+        "kind": workload.kind.value,
+        "owner": workload.owner,
+        "final": workload.state in FINAL,
+        "submitted_at": workload.submitted_at,
+        "idempotency_key": record.idempotency_key,
+        "token_hash": record.token_hash,
+        "document": encode_workload(workload),
+        "detail": encode_json(record.detail),
+    }
+
+
+def _record_or_none(row: statements.Row | None) -> Record | None:
+    return None if row is None else _record(row)
+
+
+def _record(row: statements.Row) -> Record:
+    detail: Mapping[str, Any] = decode_json(row.detail)
+    return Record(
+        workload=decode_workload(row.document),
+        detail=detail,
+        idempotency_key=row.idempotency_key,
+        token_hash=row.token_hash,
+    )
+
+
+def _add_event(connection: sa.Connection, event: NewEvent) -> StoredEvent:
+    row = {
+        "at": event.at,
+        "owner": event.owner,
+        "kind": event.kind,
+        "object": event.object,
+        "payload": encode_json(event.payload),
+    }
+    return StoredEvent(
+        id=statements.add_event(connection, row),
+        at=event.at,
+        owner=event.owner,
+        kind=event.kind,
+        object=event.object,
+        payload=event.payload,
+    )
+
+
+def _stored_event(row: statements.Row) -> StoredEvent:
+    return StoredEvent(
+        id=row.id,
+        at=Instant(row.at),
+        owner=row.owner,
+        kind=row.kind,
+        object=row.object,
+        payload=decode_json(row.payload),
+    )
+
+
+def _continuation(last: int, outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
+    new: list[OutputEvent] = []
+    for output in sorted(outputs, key=lambda piece: piece.seq):
+        if output.seq == last + 1:
+            new.append(output)
+            last = output.seq
+        elif output.seq > last:
+            break
+    return new
+
+
+def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputEvent]) -> None:
+    rows = [
+        {"workload": workload, "seq": o.seq, "cell": _changed_cell(o.payload), "payload": encode_json(o.payload)}
+        for o in new
+    ]
+    try:
+        statements.add_outputs(connection, rows)
+    except sa.exc.IntegrityError as error:
+        raise NotFound(f"There is no workload {workload}.") from error
+    replaced = {o.payload["cell"]: o.seq for o in new if o.payload.get("op") == "set" and "cell" in o.payload}
+    for cell, seq in replaced.items():
+        statements.delete_outputs_of_cell(connection, workload, cell, seq)
+
+
+def _changed_cell(payload: Json) -> str | None:
+    return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None

@@ -1,0 +1,120 @@
+"""Every SQL statement, one named function each. The caller opens the transaction."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from .tables import events, outputs, settings, workloads
+
+Row = sa.Row[Any]
+Values = Mapping[str, Any]
+
+
+def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Insert or replace records."""
+    _put(connection, workloads, rows, key="id")
+
+
+def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
+    """One record."""
+    return connection.execute(sa.select(workloads).where(workloads.c.id == workload)).one_or_none()
+
+
+def workload_by_key(connection: sa.Connection, owner: str, key: str) -> Row | None:
+    """The record that an owner submitted with an idempotency key."""
+    query = sa.select(workloads).where(workloads.c.owner == owner, workloads.c.idempotency_key == key)
+    return connection.execute(query).one_or_none()
+
+
+def live_workloads(connection: sa.Connection) -> Sequence[Row]:
+    """Records that are not final, oldest first."""
+    query = sa.select(workloads).where(workloads.c.final.is_(False))
+    return connection.execute(query.order_by(workloads.c.submitted_at, workloads.c.id)).all()
+
+
+def newest_workloads(
+    connection: sa.Connection, *, kind: str | None, owner: str | None, limit: int, before: tuple[float, str] | None
+) -> Sequence[Row]:
+    """Records, newest first; `before` = (submitted_at, id) of the last one of the page before."""
+    query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
+    if kind is not None:
+        query = query.where(workloads.c.kind == kind)
+    if owner is not None:
+        query = query.where(workloads.c.owner == owner)
+    if before is not None:
+        query = query.where(sa.tuple_(workloads.c.submitted_at, workloads.c.id) < sa.tuple_(*before))
+    return connection.execute(query).all()
+
+
+def workload_age(connection: sa.Connection, workload: str) -> tuple[float, str] | None:
+    """Where a record stands in the order by age: (submitted_at, id)."""
+    query = sa.select(workloads.c.submitted_at, workloads.c.id).where(workloads.c.id == workload)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else (row.submitted_at, row.id)
+
+
+def last_output(connection: sa.Connection, workload: str) -> int:
+    """The highest sequence number; 0 when there is none."""
+    query = sa.select(sa.func.max(outputs.c.seq)).where(outputs.c.workload == workload)
+    return connection.execute(query).scalar() or 0
+
+
+def add_outputs(connection: sa.Connection, rows: Sequence[Values]) -> None:
+    """Append pieces of output."""
+    connection.execute(sa.insert(outputs), rows)
+
+
+def delete_outputs_of_cell(connection: sa.Connection, workload: str, cell: str, below: int) -> None:
+    """Forget what changed the outputs of this cell before the piece numbered `below`."""
+    connection.execute(
+        sa.delete(outputs).where(outputs.c.workload == workload, outputs.c.cell == cell, outputs.c.seq < below)
+    )
+
+
+def outputs_after(connection: sa.Connection, workload: str, after: int, limit: int) -> Sequence[Row]:
+    """Pieces of output above a sequence number, in order."""
+    query = sa.select(outputs).where(outputs.c.workload == workload, outputs.c.seq > after)
+    return connection.execute(query.order_by(outputs.c.seq).limit(limit)).all()
+
+
+def add_event(connection: sa.Connection, row: Values) -> int:
+    """Record an event; its id."""
+    key = connection.execute(sa.insert(events).values(row)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def events_after(connection: sa.Connection, event: int, limit: int) -> Sequence[Row]:
+    """Events above an id, in order."""
+    return connection.execute(sa.select(events).where(events.c.id > event).order_by(events.c.id).limit(limit)).all()
+
+
+def event_bounds(connection: sa.Connection) -> tuple[int, int]:
+    """Smallest and largest id of an event; (0, 0) when there is none."""
+    low, high = connection.execute(sa.select(sa.func.min(events.c.id), sa.func.max(events.c.id))).one()
+    return (low or 0, high or 0)
+
+
+def delete_events_but_newest(connection: sa.Connection, keep: int) -> None:
+    """Forget all events but the newest `keep`."""
+    newest_forgotten = sa.select(events.c.id).order_by(events.c.id.desc()).offset(keep).limit(1).scalar_subquery()
+    connection.execute(sa.delete(events).where(events.c.id <= newest_forgotten))
+
+
+def setting_by_name(connection: sa.Connection, name: str) -> str | None:
+    """The document of a setting."""
+    return connection.execute(sa.select(settings.c.value).where(settings.c.name == name)).scalar_one_or_none()
+
+
+def put_setting(connection: sa.Connection, row: Values) -> None:
+    """Insert or replace a setting."""
+    _put(connection, settings, [row], key="name")
+
+
+def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: str) -> None:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(table)
+    replaced = {column.name: insert.excluded[column.name] for column in table.columns if column.name != key}
+    connection.execute(insert.on_conflict_do_update(index_elements=[key], set_=replaced), rows)

@@ -1,0 +1,53 @@
+"""The tables. What is queried has a column; the rest of a record is one JSON document beside it."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+workloads = sa.Table(
+    "workloads",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("final", sa.Boolean, nullable=False),
+    sa.Column("submitted_at", sa.Double, nullable=False),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("token_hash", sa.Text),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.UniqueConstraint("owner", "idempotency_key", name="workloads_owner_key"),
+)
+sa.Index("workloads_by_age", workloads.c.submitted_at, workloads.c.id)
+sa.Index("workloads_by_owner", workloads.c.owner, workloads.c.submitted_at)
+sa.Index("workloads_live", workloads.c.final, workloads.c.submitted_at)
+
+outputs = sa.Table(
+    "outputs",
+    metadata,
+    sa.Column("workload", sa.Text, sa.ForeignKey("workloads.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    # The cell whose outputs this piece changes; NULL for marks such as the start of a run or a cell.
+    sa.Column("cell", sa.Text),
+    sa.Column("payload", sa.Text, nullable=False),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("owner", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("object", sa.Text, nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+    # Without it SQLite gives the id of a pruned event away again.
+    sqlite_autoincrement=True,
+)
+
+settings = sa.Table(
+    "settings",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)

@@ -1,0 +1,38 @@
+/** The pure modules are tested without a browser's layout; what touches JupyterLab's model uses its own classes. */
+const esm = [
+  '@codemirror',
+  '@jupyter',
+  '@jupyterlab',
+  '@lezer',
+  '@lumino',
+  '@marijn',
+  '@microsoft',
+  '@rjsf',
+  'crelt',
+  'exenv-es6',
+  'lib0',
+  'lodash-es',
+  'nanoid',
+  'style-mod',
+  'vscode-ws-jsonrpc',
+  'w3c-keyname',
+  'y-protocols',
+  'yjs'
+].join('|');
+
+/** @type {import('jest').Config} */
+module.exports = {
+  testEnvironment: 'jsdom',
+  setupFiles: ['<rootDir>/jest.setup.js'],
+  testMatch: ['<rootDir>/src/**/__tests__/*.spec.ts?(x)'],
+  moduleFileExtensions: ['ts', 'tsx', 'js', 'json'],
+  moduleNameMapper: {
+    '\\.(css|less|svg|raw)$': '<rootDir>/jest.style.js'
+  },
+  transform: {
+    '\\.tsx?$': ['ts-jest', { tsconfig: 'tsconfig.test.json' }],
+    [`node_modules[/\\\\](${esm})[/\\\\].+\\.m?js$`]: ['ts-jest', { tsconfig: 'tsconfig.test.json' }]
+  },
+  transformIgnorePatterns: [`node_modules[/\\\\](?!(${esm})[/\\\\])`],
+  reporters: ['default']
+};

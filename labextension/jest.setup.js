@@ -1,0 +1,18 @@
+// What a browser has and jsdom lacks.
+const { TextDecoder, TextEncoder } = require('util');
+const { webcrypto } = require('crypto');
+Object.assign(globalThis, { TextDecoder, TextEncoder });
+if (globalThis.crypto === undefined || globalThis.crypto.subtle === undefined) {
+  Object.defineProperty(globalThis, 'crypto', { value: webcrypto });
+}
+globalThis.DragEvent ??= class DragEvent extends Event {};
+globalThis.matchMedia ??= () => ({
+  matches: false,
+  addEventListener: () => {},
+  removeEventListener: () => {}
+});
+globalThis.ResizeObserver ??= class {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+};

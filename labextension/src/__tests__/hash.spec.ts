@@ -1,0 +1,18 @@
+import { createHash } from 'crypto';
+
+import { sha256 } from '../bundle/hash';
+
+describe('sha256', () => {
+  it.each([
+    '',
+    'abc',
+    'é',
+    '😀'.repeat(30),
+    'x'.repeat(55),
+    'x'.repeat(56),
+    'x'.repeat(64),
+    'line\r\n'.repeat(5000)
+  ])('agrees with another implementation (%#)', text => {
+    expect(sha256(text)).toBe(createHash('sha256').update(text).digest('hex'));
+  });
+});

@@ -1,0 +1,121 @@
+import {
+  activeJobOf,
+  amount,
+  isCancellable,
+  line,
+  memberQueues,
+  memory,
+  merged,
+  notebookLine,
+  ordinal,
+  queueTotals,
+  split,
+  summary
+} from '../jobs';
+import type { JobPhase } from '../wire';
+import { aJob, aNotebook, aQueue } from './builders';
+
+describe('the list of jobs', () => {
+  it('is newest first, and a later version of a job takes its place', () => {
+    const jobs = merged(
+      [aJob({ id: 'a', submitted_at: 1 }), aJob({ id: 'b', submitted_at: 2 })],
+      [aJob({ id: 'c', submitted_at: 3 }), aJob({ id: 'a', submitted_at: 1, sentence: 'new' })]
+    );
+    expect(jobs.map(job => job.id)).toEqual(['c', 'b', 'a']);
+    expect(jobs[2].sentence).toBe('new');
+  });
+
+  it('never goes back: an answer that was under way does not undo an event', () => {
+    const final = aJob({ phase: 'done', finished_at: 5 });
+    expect(merged([final], [aJob({ phase: 'running' })])).toEqual([final]);
+    const second = aJob({ run: 2, phase: 'paused' });
+    expect(merged([second], [aJob({ run: 1 })])).toEqual([second]);
+  });
+
+  it('puts what is under way before what is over', () => {
+    const { active, over } = split([aJob({ id: 'a', phase: 'done' }), aJob({ id: 'b', phase: 'waiting' })]);
+    expect([active.map(job => job.id), over.map(job => job.id)]).toEqual([['b'], ['a']]);
+  });
+
+  it.each<[JobPhase, boolean]>([
+    ['waiting', true],
+    ['running', true],
+    ['paused', true],
+    ['cancelling', false],
+    ['done', false],
+    ['failed', false],
+    ['cancelled', false]
+  ])('%s can be cancelled: %s', (phase, expected) => {
+    expect(isCancellable(aJob({ phase }))).toBe(expected);
+  });
+
+  it('knows whether a cell is already in training', () => {
+    const job = aJob({ targets: [{ cell_id: 'x', source_hash: '', seconds: null }] });
+    expect(activeJobOf([job], 'x', 'digits.ipynb')).toBe(job);
+    expect(activeJobOf([job], 'x', 'other.ipynb')).toBeNull();
+    expect(activeJobOf([aJob({ ...job, phase: 'done' })], 'x', 'digits.ipynb')).toBeNull();
+  });
+});
+
+describe('the words of a job', () => {
+  it('say what trained where and for how long', () => {
+    const job = aJob({ phase: 'done', started_at: 1000, finished_at: 1123 });
+    expect(summary(job, 9999)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
+    expect(summary({ ...job, run: 3 }, 0)).toBe('Trained in vision on 1 GPU for 2 min 3 s, in 3 runs');
+  });
+
+  it('say why it failed', () => {
+    const job = aJob({ phase: 'failed', error: { ename: 'ValueError', evalue: 'bad\nmore' } });
+    expect(summary(job, 0)).toBe('ValueError: bad');
+    expect(summary(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0)).toBe('The node was lost.');
+  });
+
+  it('say the place in the queue first', () => {
+    const job = aJob({ phase: 'waiting', position: 2, sentence: 'All devices are in use.' });
+    expect(line(job, 0)).toBe('2nd in line. All devices are in use.');
+  });
+
+  it('say what the code itself says while it runs', () => {
+    expect(line(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
+    expect(line(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');
+  });
+
+  it('count and amount', () => {
+    expect([1, 2, 3, 4, 11, 12, 13, 21, 112].map(ordinal)).toEqual(
+      '1st 2nd 3rd 4th 11th 12th 13th 21st 112th'.split(' ')
+    );
+    expect(amount(aJob({ gpus: '0' }))).toBe('CPU only');
+    expect(amount(aJob({ gpus: '0.5', tasks: 2 }))).toBe('2 × 0.5 GPU');
+    expect(amount(aJob({ gpus: '2' }))).toBe('2 GPUs');
+  });
+});
+
+describe('the words of a notebook', () => {
+  it('never show the unknown as 0', () => {
+    expect(memory(aNotebook())).toBe('');
+    expect(memory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GB');
+    expect(memory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GB');
+    expect(notebookLine(aNotebook({ sentence: 'Runs.' }), 2000)).toBe('Runs.');
+  });
+
+  it('say how long it has been idle', () => {
+    expect(notebookLine(aNotebook({ idle_since: 1000 }), 1000 + 740)).toBe('Idle 12 min');
+  });
+});
+
+describe('queues', () => {
+  it('are said with their totals', () => {
+    expect(queueTotals(aQueue({ used: '1', waiting: 2, limit: '4' }))).toBe(
+      '0.5 guaranteed, 1 in use, at most 4, 2 waiting'
+    );
+  });
+
+  it('can be sent to when they are leaves and one is a member', () => {
+    const queues = [
+      aQueue({ name: 'root' }),
+      aQueue({ name: 'leaf', parent: 'root' }),
+      aQueue({ name: 'x', member: false })
+    ];
+    expect(memberQueues(queues).map(queue => queue.name)).toEqual(['leaf']);
+  });
+});

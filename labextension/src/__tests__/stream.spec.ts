@@ -1,0 +1,114 @@
+import { JobStream } from '../attach/stream';
+import type { IOutputEvent, IOutputPage } from '../wire';
+
+const text = (seq: number, role = 'target'): IOutputEvent => ({
+  seq,
+  run: 1,
+  at: 0,
+  op: 'append',
+  cell: role === 'target' ? 't' : 'p',
+  role,
+  output: { output_type: 'stream', name: 'stdout', text: `${seq} ` }
+});
+
+/** A service that holds these pieces and gives them out two at a time. */
+class FakeService {
+  events: IOutputEvent[] = [];
+  final = false;
+  asked: number[] = [];
+  isAway = false;
+
+  readonly fetch = (after: number): Promise<IOutputPage> => {
+    this.asked.push(after);
+    if (this.isAway) {
+      return Promise.reject(new Error('away'));
+    }
+    const last_seq = this.events.length;
+    const events = this.events.filter(event => event.seq > after).slice(0, 2);
+    return Promise.resolve({ events, last_seq, finished: this.final });
+  };
+}
+
+async function settled(stream: JobStream): Promise<void> {
+  stream.pull();
+  await jest.advanceTimersByTimeAsync(1000);
+}
+
+const shownText = (stream: JobStream): unknown => stream.cells.get('t')?.[0]?.text;
+
+describe('the stream of a job', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('fetches page by page, once, and tells when it caught up', async () => {
+    const service = new FakeService();
+    service.events = [text(1), text(2), text(3), text(4), text(5)];
+    const stream = new JobStream(service.fetch);
+    let told = 0;
+    stream.changed.connect(() => told++);
+    await settled(stream);
+    expect(shownText(stream)).toBe('1 2 3 4 5 ');
+    expect([service.asked, told, stream.seq, stream.caughtUp, stream.finished]).toEqual([
+      [0, 2, 4],
+      1,
+      5,
+      true,
+      false
+    ]);
+  });
+
+  it('never doubles anything, however often it is told that there is more', async () => {
+    const service = new FakeService();
+    const stream = new JobStream(service.fetch);
+    for (let seq = 1; seq <= 4; seq++) {
+      service.events.push(text(seq));
+      stream.pull();
+      stream.pull();
+      await settled(stream);
+    }
+    expect(shownText(stream)).toBe('1 2 3 4 ');
+  });
+
+  it('goes on where it was after an outage', async () => {
+    const service = new FakeService();
+    service.events = [text(1)];
+    const stream = new JobStream(service.fetch);
+    await settled(stream);
+    service.isAway = true;
+    service.events.push(text(2));
+    await settled(stream);
+    expect(shownText(stream)).toBe('1 ');
+    service.isAway = false;
+    await settled(stream);
+    expect(shownText(stream)).toBe('1 2 ');
+  });
+
+  it('keeps what replayed cells print out of the cells', async () => {
+    const service = new FakeService();
+    service.events = [text(1, 'prefix'), text(2)];
+    const stream = new JobStream(service.fetch);
+    await settled(stream);
+    expect([...stream.cells.keys()]).toEqual(['t']);
+    expect(stream.seq).toBe(2);
+  });
+
+  it('is finished when the job is, and then asks no more', async () => {
+    const service = new FakeService();
+    service.events = [text(1)];
+    service.final = true;
+    const stream = new JobStream(service.fetch);
+    await settled(stream);
+    expect(stream.finished).toBe(true);
+    await settled(stream);
+    expect(service.asked).toEqual([0]);
+  });
+
+  it('asks no more once it is disposed', async () => {
+    const service = new FakeService();
+    const stream = new JobStream(service.fetch);
+    stream.pull();
+    stream.dispose();
+    await settled(stream);
+    expect(service.asked).toEqual([]);
+  });
+});

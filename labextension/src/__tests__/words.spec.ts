@@ -1,0 +1,72 @@
+import { choices, gpuWords, milli, portion } from '../amounts';
+import { shareText, warningText } from '../live/share';
+import { ago, countdown, duration, minutes, span } from '../times';
+import { aNotebook } from './builders';
+
+describe('amounts', () => {
+  it('are integers inside', () => {
+    expect(['0', '0.25', '1', '2', 'abc', '', '0.1234'].map(milli)).toEqual([
+      0,
+      250,
+      1000,
+      2000,
+      null,
+      null,
+      null
+    ]);
+  });
+
+  it('are offered up to the largest request', () => {
+    expect(choices('0')).toEqual(['0']);
+    expect(choices('0.5')).toEqual(['0', '0.1', '0.2', '0.25', '0.5']);
+    expect(choices('2').slice(-3)).toEqual(['0.75', '1', '2']);
+    expect(choices('20').slice(-4)).toEqual(['7', '8', '16', '20']);
+  });
+
+  it('have words and bars', () => {
+    expect(['0', '0.5', '1', '4'].map(gpuWords)).toEqual(['CPU only', '0.5 GPU', '1 GPU', '4 GPUs']);
+    expect([portion('0.25', '0.5'), portion('2', '1'), portion('1', '0')]).toEqual([0.5, 1, 0]);
+  });
+});
+
+describe('times', () => {
+  it('have two units at most', () => {
+    expect([4, 60, 123, 3600, 3900, 90000].map(span)).toEqual([
+      '4 s',
+      '1 min',
+      '2 min 3 s',
+      '1 h',
+      '1 h 5 min',
+      '1 d 1 h'
+    ]);
+    expect([0.01, 1.24, 12, 100].map(duration)).toEqual(['< 0.1 s', '1.2 s', '12 s', '1 min 40 s']);
+    expect([3, 40, 130, 7300, 200000].map(seconds => ago(0, seconds))).toEqual([
+      'just now',
+      '40 s ago',
+      '2 min ago',
+      '2 h ago',
+      '2 d ago'
+    ]);
+    expect([59, 60, 3599, 3700].map(minutes)).toEqual(['0 min', '1 min', '59 min', '1 h 1 min']);
+    expect([0, 7, 247, 3723, -5].map(countdown)).toEqual(['0:00', '0:07', '4:07', '1:02:03', '0:00']);
+  });
+});
+
+describe('the share of this server', () => {
+  it('says what is known and leaves out what is not', () => {
+    expect(shareText(aNotebook(), 0)).toBe('GPU 0.5');
+    expect(shareText(aNotebook({ idle_since: 0 }), 725)).toBe('GPU 0.5 · idle 12 min');
+    expect(shareText(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0)).toBe(
+      'GPU 0.5 · 6.1 / 10 GB'
+    );
+    expect(shareText(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
+  });
+
+  it('is counted down to an absolute time, first in the message', () => {
+    const warning = { expire_at: 1000, sentence: 'Bob waits.', keep_seconds: 0 };
+    expect(warningText(aNotebook({ warning }), 753)).toMatch(
+      /^Your GPU share is taken at .+, in 4:07\. Bob waits\.$/
+    );
+    expect(warningText(aNotebook({ warning }), 1001)).toMatch(/being taken now/);
+  });
+});

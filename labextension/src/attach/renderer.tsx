@@ -1,0 +1,122 @@
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
+import type { CommandRegistry } from '@lumino/commands';
+import * as React from 'react';
+
+import { amount, isCancellable, isFinal, JOB_LOOKS, line } from '../jobs';
+import { Action, PhaseTag, ProgressBar } from '../panel/parts';
+import type { ITraining } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { IJob } from '../wire';
+import { gpuWords } from '../amounts';
+import type { IPlaceholder } from './metadata';
+import { placeholderIn } from './metadata';
+
+/** The line under a cell that says how its job is doing: live when the job is known, as the file says otherwise. */
+export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
+  constructor(
+    private readonly _training: ITraining,
+    private readonly _commands: CommandRegistry
+  ) {
+    super();
+    this.addClass('jp-gq-status-host');
+  }
+
+  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this._placeholder = placeholderIn(model.data);
+    this.update();
+    return Promise.resolve();
+  }
+
+  protected render(): React.JSX.Element | null {
+    const placeholder = this._placeholder;
+    if (placeholder === null) {
+      return <span>A training job that this version cannot show.</span>;
+    }
+    return (
+      <UseSignal signal={this._training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
+        {() => {
+          const job = this._training.state.jobs.find(known => known.id === placeholder.job);
+          return job === undefined ? (
+            <StoredLine placeholder={placeholder} run={this._run} />
+          ) : (
+            <JobLine job={job} run={this._run} />
+          );
+        }}
+      </UseSignal>
+    );
+  }
+
+  private readonly _run: RunCommand = (command, job) => {
+    void this._commands.execute(command, { job });
+  };
+
+  private _placeholder: IPlaceholder | null = null;
+}
+
+type RunCommand = (command: string, job: string) => void;
+
+function JobLine({ job, run }: { job: IJob; run: RunCommand }): React.JSX.Element {
+  const final = isFinal(job.phase);
+  const now = Date.now() / 1000;
+  return (
+    <div
+      className="jp-gq-status"
+      role="status"
+      aria-label={`Training job ${job.name}`}
+      data-phase={job.phase}
+    >
+      <PhaseTag look={JOB_LOOKS[job.phase]} />
+      <span className="jp-gq-status-name" title={job.name}>
+        {job.name}
+      </span>
+      {!final && <span className="jp-gq-status-amount">{amount(job)}</span>}
+      <span className="jp-gq-status-sentence" title={line(job, now)}>
+        {line(job, now)}
+      </span>
+      {job.phase === 'running' && <ProgressBar fraction={job.progress?.fraction ?? null} label="Progress" />}
+      <span className="jp-gq-status-actions">
+        {isCancellable(job) && (
+          <Action
+            label="Cancel"
+            about={`job ${job.name}`}
+            onClick={() => run(CommandIDs.cancelJob, job.id)}
+          />
+        )}
+        <Action label="Log" about={`of job ${job.name}`} onClick={() => run(CommandIDs.openLog, job.id)} />
+        <Action
+          label="Details"
+          about={`of job ${job.name}`}
+          onClick={() => run(CommandIDs.showJob, job.id)}
+        />
+      </span>
+    </div>
+  );
+}
+
+function StoredLine({ placeholder, run }: { placeholder: IPlaceholder; run: RunCommand }): React.JSX.Element {
+  const sentence = placeholder.sentence || `${gpuWords(placeholder.gpus)} in ${placeholder.queue}`;
+  return (
+    <div
+      className="jp-gq-status"
+      role="status"
+      aria-label={`Training job ${placeholder.name}`}
+      data-phase={placeholder.phase}
+    >
+      <PhaseTag look={JOB_LOOKS[placeholder.phase]} />
+      <span className="jp-gq-status-name" title={placeholder.name}>
+        {placeholder.name}
+      </span>
+      <span className="jp-gq-status-sentence" title={sentence}>
+        {sentence}
+      </span>
+      <span className="jp-gq-status-actions">
+        <Action
+          label="Details"
+          about={`of job ${placeholder.name}`}
+          onClick={() => run(CommandIDs.showJob, placeholder.job)}
+        />
+      </span>
+    </div>
+  );
+}

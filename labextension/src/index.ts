@@ -1,0 +1,27 @@
+/** The plugins of this package, one per concern. */
+
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+
+import { countdownPlugin } from './plugins/countdown';
+import { history } from './plugins/history';
+import { jobs } from './plugins/jobs';
+import { notify } from './plugins/notify';
+import { outputs } from './plugins/outputs';
+import { panel } from './plugins/panel';
+import { send } from './plugins/send';
+import { status } from './plugins/status';
+import { training } from './plugins/training';
+
+const plugins: JupyterFrontEndPlugin<unknown>[] = [
+  training,
+  history,
+  outputs,
+  send,
+  jobs,
+  panel,
+  status,
+  countdownPlugin,
+  notify
+];
+
+export default plugins;

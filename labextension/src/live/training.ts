@@ -1,0 +1,234 @@
+import type { ServiceManager } from '@jupyterlab/services';
+import type { ISignal } from '@lumino/signaling';
+import { Signal } from '@lumino/signaling';
+import { Poll } from '@lumino/polling';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { Client } from '../client';
+import { messageOf, RequestError } from '../client';
+import { isFinal } from '../jobs';
+import type { ITraining } from '../tokens';
+import type { IJob, INotebook } from '../wire';
+import { EVENT_SCHEMA } from '../wire';
+import type { ILiveState } from './state';
+import { lost, notebookHere, UNKNOWN, withJob, withNotebook, withOlder, withPage } from './state';
+
+const PAGE = 50;
+/** Milliseconds between refreshes that nobody asked for: events do the work, this only catches lost ones. */
+const SAFETY_INTERVAL = 60_000;
+/** While the service is down it is asked more often, with growing intervals. */
+const RETRY_INTERVAL = 4_000;
+/** Totals of queues change often in a busy cluster: ask at most that often, in milliseconds. */
+const QUEUE_INTERVAL = 2_000;
+
+/** Keeps the live state from events; asks again after a gap, and never while the page is hidden. */
+export class Training implements ITraining, IDisposable {
+  constructor(
+    readonly client: Client,
+    private readonly _events: ServiceManager.IManager['events']
+  ) {
+    this._events.stream.connect(this._onEmission, this);
+    document.addEventListener('visibilitychange', this._onVisibility);
+    this._poll = new Poll({
+      auto: true,
+      factory: () => this._refreshOrThrow(),
+      frequency: { interval: RETRY_INTERVAL, backoff: 2, max: SAFETY_INTERVAL },
+      name: 'jupyter-gq:refresh',
+      standby: 'when-hidden'
+    });
+    // A success is followed by the long interval, a failure by the short one and its backoff.
+    this._poll.ticked.connect((poll, tick) => {
+      if (tick.phase === 'resolved') {
+        poll.frequency = { ...poll.frequency, interval: SAFETY_INTERVAL };
+      } else if (tick.phase === 'rejected') {
+        poll.frequency = { ...poll.frequency, interval: RETRY_INTERVAL };
+      }
+    });
+  }
+
+  get state(): ILiveState {
+    return this._state;
+  }
+
+  get stateChanged(): ISignal<ITraining, ILiveState> {
+    return this._stateChanged;
+  }
+
+  get jobChanged(): ISignal<ITraining, IJob> {
+    return this._jobChanged;
+  }
+
+  get outputArrived(): ISignal<ITraining, { job: string; last_seq: number }> {
+    return this._outputArrived;
+  }
+
+  get resumed(): ISignal<ITraining, void> {
+    return this._resumed;
+  }
+
+  get here(): INotebook | null {
+    return notebookHere(this._state);
+  }
+
+  get isDisposed(): boolean {
+    return this._poll.isDisposed;
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this._events.stream.disconnect(this._onEmission, this);
+    document.removeEventListener('visibilitychange', this._onVisibility);
+    window.clearTimeout(this._queueTimer);
+    this._poll.dispose();
+    Signal.clearData(this);
+  }
+
+  async refresh(): Promise<void> {
+    await this._poll.refresh();
+    await this._poll.tick.catch(() => undefined);
+  }
+
+  async loadMore(): Promise<void> {
+    const before = this._state.next;
+    if (before === null) {
+      return;
+    }
+    const page = await this.client.jobs(PAGE, before);
+    this._set(withOlder(this._state, page));
+  }
+
+  async job(id: string): Promise<IJob | null> {
+    const known = this._state.jobs.find(job => job.id === id);
+    if (known !== undefined) {
+      return known;
+    }
+    try {
+      const job = await this.client.job(id);
+      if (!isFinal(job.phase)) {
+        this.learn(job); // It is old, but under way: its line under the cell is live too.
+      }
+      return job;
+    } catch (reason) {
+      if (reason instanceof RequestError && reason.status === 404) {
+        return null;
+      }
+      throw reason;
+    }
+  }
+
+  learn(job: IJob): void {
+    this._set(withJob(this._state, job));
+    this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
+  }
+
+  learnNotebook(notebook: INotebook): void {
+    this._set(withNotebook(this._state, notebook));
+  }
+
+  private async _refreshOrThrow(): Promise<void> {
+    const wasDown = this._state.available === false;
+    try {
+      await this._fetchAll();
+    } catch (reason) {
+      this._set(lost(this._state, messageOf(reason)));
+      throw reason;
+    }
+    if (wasDown || this._missed) {
+      this._missed = false;
+      this._resumed.emit();
+    }
+  }
+
+  private async _fetchAll(): Promise<void> {
+    const status = await this.client.status();
+    if (!status.available) {
+      throw new Error(status.message || 'The GPU scheduler does not answer.');
+    }
+    const [page, notebooks, me] = await Promise.all([
+      this.client.jobs(PAGE),
+      this.client.notebooks(),
+      this.client.me()
+    ]);
+    const state = withPage({ ...this._state, server: status.server, notebooks, me, queues: me.queues }, page);
+    this._set(state);
+    page.jobs.forEach(job => this._jobChanged.emit(job));
+  }
+
+  private _onEmission(_: unknown, emission: { readonly schema_id: string }): void {
+    if (emission.schema_id !== EVENT_SCHEMA) {
+      return;
+    }
+    const event = emission as unknown as { kind: string; data: unknown };
+    switch (event.kind) {
+      case 'job':
+        this.learn(event.data as IJob);
+        break;
+      case 'notebook':
+        this.learnNotebook(event.data as INotebook);
+        break;
+      case 'output':
+        this._outputArrived.emit(event.data as { job: string; last_seq: number });
+        break;
+      case 'queues':
+        this._scheduleQueues();
+        break;
+      case 'reset':
+        this._missed = true;
+        void this._poll.refresh();
+        break;
+      case 'connection':
+        this._onConnection(event.data as { available: boolean; message: string });
+        break;
+    }
+  }
+
+  private _onConnection(data: { available: boolean; message: string }): void {
+    if (data.available) {
+      this._missed = true;
+      void this._poll.refresh();
+    } else {
+      this._set(lost(this._state, data.message));
+      this._poll.frequency = { ...this._poll.frequency, interval: RETRY_INTERVAL };
+      void this._poll.schedule({ interval: RETRY_INTERVAL, phase: 'started' });
+    }
+  }
+
+  private readonly _onVisibility = (): void => {
+    if (document.visibilityState === 'visible') {
+      this._missed = true;
+      void this._poll.refresh();
+    }
+  };
+
+  private _scheduleQueues(): void {
+    if (this._queueTimer !== undefined || document.visibilityState === 'hidden') {
+      return;
+    }
+    this._queueTimer = window.setTimeout(() => {
+      this._queueTimer = undefined;
+      this.client.queues().then(
+        queues => this._set({ ...this._state, queues }),
+        // The next event or refresh brings them.
+        () => undefined
+      );
+    }, QUEUE_INTERVAL);
+  }
+
+  private _set(state: ILiveState): void {
+    if (state !== this._state) {
+      this._state = state;
+      this._stateChanged.emit(state);
+    }
+  }
+
+  private _state: ILiveState = UNKNOWN;
+  private _missed = false;
+  private _queueTimer: number | undefined;
+  private readonly _poll: Poll<void, unknown>;
+  private readonly _stateChanged = new Signal<ITraining, ILiveState>(this);
+  private readonly _jobChanged = new Signal<ITraining, IJob>(this);
+  private readonly _outputArrived = new Signal<ITraining, { job: string; last_seq: number }>(this);
+  private readonly _resumed = new Signal<ITraining, void>(this);
+}

@@ -1,0 +1,151 @@
+/** The side panel: state in, actions out, no requests of its own. */
+
+import { refreshIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { split } from '../jobs';
+import type { ILiveState } from '../live/state';
+import { notebookHere } from '../live/state';
+import type { IJob } from '../wire';
+import { Notebooks } from './notebooks';
+import { Action } from './parts';
+import { Queues } from './queues';
+import type { IJobActions } from './row';
+import { JobRow } from './row';
+
+export interface IPanelProps {
+  state: ILiveState;
+  now: number;
+  /** Ids of the jobs that are unfolded. */
+  open: ReadonlySet<string>;
+  loadingMore: boolean;
+  actions: IJobActions;
+  onToggle: (job: IJob) => void;
+  onRefresh: () => void;
+  onMore: () => void;
+}
+
+export function TrainingPanel(props: IPanelProps): React.JSX.Element {
+  const { state, now, onRefresh } = props;
+  return (
+    <div className="jp-gq-panel" role="region" aria-label="Training">
+      <header className="jp-gq-panel-header">
+        <h2>Training</h2>
+        <button
+          type="button"
+          className="jp-gq-icon-button"
+          aria-label="Refresh"
+          title="Ask the scheduler again"
+          onClick={onRefresh}
+        >
+          <refreshIcon.react tag="span" width="16px" height="16px" />
+        </button>
+      </header>
+      <Banner state={state} onRetry={onRefresh} />
+      <div className="jp-gq-scroll">
+        <Queues queues={state.queues} />
+        {state.loaded ? (
+          <>
+            <Section title="Notebooks" count={state.notebooks.length}>
+              <Notebooks notebooks={state.notebooks} here={notebookHere(state)?.id ?? null} now={now} />
+            </Section>
+            <Section title="Jobs" count={state.jobs.length} more={state.next !== null}>
+              <Jobs {...props} />
+            </Section>
+          </>
+        ) : (
+          state.available === null && <Loading />
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** One calm line while the service is away; what was known stays below. */
+function Banner({ state, onRetry }: { state: ILiveState; onRetry: () => void }): React.JSX.Element | null {
+  if (state.available !== false) {
+    return null;
+  }
+  return (
+    <div className="jp-gq-banner" role="status" aria-label="Connection">
+      <p>
+        {state.message}
+        {state.loaded && ' Jobs go on; what is shown may be out of date.'}
+      </p>
+      <Action label="Try now" onClick={onRetry} />
+    </div>
+  );
+}
+
+function Loading(): React.JSX.Element {
+  return (
+    <div className="jp-gq-loading" role="status" aria-label="Loading">
+      {[0, 1, 2].map(index => (
+        <span key={index} className="jp-gq-skeleton" />
+      ))}
+    </div>
+  );
+}
+
+interface ISectionProps {
+  title: string;
+  count: number;
+  /** There are more than that. */
+  more?: boolean;
+  children: React.ReactNode;
+}
+
+function Section({ title, count, more, children }: ISectionProps): React.JSX.Element {
+  return (
+    <section className="jp-gq-section" aria-label={title}>
+      <h3>
+        {title}
+        {count > 0 && (
+          <span className="jp-gq-count">
+            {count}
+            {more === true && '+'}
+          </span>
+        )}
+      </h3>
+      {children}
+    </section>
+  );
+}
+
+function Jobs(props: IPanelProps): React.JSX.Element {
+  const { state, loadingMore, onMore } = props;
+  if (state.jobs.length === 0) {
+    return (
+      <p className="jp-gq-empty">
+        Nothing has been sent yet. Select a cell that takes long and choose <b>Send to training</b> in its
+        toolbar: it runs in a queue, and its output comes back under the cell.
+      </p>
+    );
+  }
+  const { active, over } = split(state.jobs);
+  return (
+    <>
+      <ul className="jp-gq-list" aria-label="Jobs">
+        {[...active, ...over].map(job => (
+          <JobRow
+            key={job.id}
+            job={job}
+            now={props.now}
+            open={props.open.has(job.id)}
+            onToggle={props.onToggle}
+            actions={props.actions}
+          />
+        ))}
+      </ul>
+      {state.next !== null && (
+        <div className="jp-gq-more">
+          <Action
+            label={loadingMore ? 'Loading…' : 'Show older jobs'}
+            disabled={loadingMore}
+            onClick={onMore}
+          />
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+/** Small parts shared by the panel and the line under a cell: props in, no requests. */
+
+import {
+  caretDownIcon,
+  caretRightIcon,
+  checkIcon,
+  errorIcon,
+  historyIcon,
+  LabIcon,
+  pauseIcon,
+  runIcon,
+  stopIcon
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import type { IPhaseLook } from '../jobs';
+import { absolute, ago } from '../times';
+
+const ICONS: Readonly<Record<IPhaseLook['icon'], LabIcon>> = {
+  clock: historyIcon,
+  spinner: runIcon,
+  pause: pauseIcon,
+  check: checkIcon,
+  error: errorIcon,
+  stop: stopIcon
+};
+
+/** A state as icon and word; the word is never left out. */
+export function PhaseTag({ look }: { look: IPhaseLook }): React.JSX.Element {
+  const Icon = ICONS[look.icon];
+  return (
+    <span className={`jp-gq-phase jp-gq-tone-${look.tone}`}>
+      {look.icon === 'spinner' ? (
+        <span className="jp-gq-spinner" aria-hidden="true" />
+      ) : (
+        <Icon.react tag="span" className="jp-gq-phase-icon" width="14px" height="14px" aria-hidden="true" />
+      )}
+      <span>{look.word}</span>
+    </span>
+  );
+}
+
+/** How far something is; without a fraction nothing is drawn. */
+export function ProgressBar({
+  fraction,
+  label
+}: {
+  fraction: number | null;
+  label: string;
+}): React.JSX.Element | null {
+  if (fraction === null) {
+    return null;
+  }
+  const percent = Math.round(Math.min(1, Math.max(0, fraction)) * 100);
+  return (
+    <span
+      className="jp-gq-progress"
+      role="progressbar"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={percent}
+      title={`${percent} %`}
+    >
+      <span style={{ width: `${percent}%` }} />
+    </span>
+  );
+}
+
+/** A relative time with the absolute one on hover. */
+export function Age({ instant, now }: { instant: number; now: number }): React.JSX.Element {
+  return (
+    <time className="jp-gq-age" dateTime={new Date(instant * 1000).toISOString()} title={absolute(instant)}>
+      {ago(instant, now)}
+    </time>
+  );
+}
+
+export interface IActionProps {
+  label: string;
+  onClick: () => void;
+  /** Told to screen readers where the label alone is not enough. */
+  about?: string;
+  disabled?: boolean;
+  title?: string;
+}
+
+/** A small text button. */
+export function Action({ label, onClick, about, disabled, title }: IActionProps): React.JSX.Element {
+  return (
+    <button
+      type="button"
+      className="jp-gq-action"
+      aria-label={about === undefined ? label : `${label} ${about}`}
+      title={title}
+      disabled={disabled}
+      onClick={event => {
+        event.stopPropagation();
+        onClick();
+      }}
+    >
+      {label}
+    </button>
+  );
+}
+
+/** The caret of something that unfolds. */
+export function Caret({ open }: { open: boolean }): React.JSX.Element {
+  const Icon = open ? caretDownIcon : caretRightIcon;
+  return <Icon.react tag="span" className="jp-gq-caret" width="16px" height="16px" aria-hidden="true" />;
+}

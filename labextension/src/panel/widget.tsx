@@ -1,0 +1,138 @@
+import { Notification } from '@jupyterlab/apputils';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import type { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import { messageOf } from '../client';
+import { trainIcon } from '../icons';
+import type { ITraining } from '../tokens';
+import { CommandIDs, PANEL_ID } from '../tokens';
+import type { IJob } from '../wire';
+import { TrainingPanel } from './panel';
+import type { IJobActions } from './row';
+
+/** Milliseconds between redraws for the ages. */
+const TICK = 10_000;
+/** Events come in bursts: what came within that many milliseconds is drawn together. */
+const BURST = 50;
+
+/** The side panel. It draws only while it is shown. */
+export class PanelWidget extends ReactWidget {
+  constructor(
+    private readonly _training: ITraining,
+    private readonly _commands: CommandRegistry
+  ) {
+    super();
+    this.id = PANEL_ID;
+    this.addClass('jp-gq-panel-host');
+    this.title.icon = trainIcon;
+    this.title.caption = 'Training';
+    _training.stateChanged.connect(this._onState, this);
+    this._actions = {
+      cancel: job => this._run(CommandIDs.cancelJob, job),
+      openLog: job => this._run(CommandIDs.openLog, job),
+      openResult: job => this._run(CommandIDs.openResult, job),
+      goToCell: job => this._run(CommandIDs.goToCell, job)
+    };
+  }
+
+  dispose(): void {
+    this._training.stateChanged.disconnect(this._onState, this);
+    window.clearInterval(this._ticker);
+    window.clearTimeout(this._burst);
+    super.dispose();
+  }
+
+  /** Unfolds one job and brings it into view. */
+  reveal(id: string): void {
+    this._open = new Set([...this._open, id]);
+    this.update();
+    void this.renderPromise?.then(() => {
+      const row = this.node.querySelector<HTMLElement>(`[data-job="${CSS.escape(id)}"]`);
+      row?.scrollIntoView({ block: 'nearest' });
+      row?.querySelector('button')?.focus();
+    });
+  }
+
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    this._begin();
+  }
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._begin();
+  }
+
+  private _begin(): void {
+    window.clearInterval(this._ticker);
+    this._ticker = window.setInterval(() => {
+      if (document.visibilityState === 'visible') {
+        this.update();
+      }
+    }, TICK);
+    this.update();
+  }
+
+  protected onAfterHide(msg: Message): void {
+    super.onAfterHide(msg);
+    window.clearInterval(this._ticker);
+  }
+
+  protected render(): React.JSX.Element {
+    return (
+      <TrainingPanel
+        state={this._training.state}
+        now={Math.floor(Date.now() / TICK) * (TICK / 1000)}
+        open={this._open}
+        loadingMore={this._loadingMore}
+        actions={this._actions}
+        onToggle={this._onToggle}
+        onRefresh={() => void this._commands.execute(CommandIDs.refresh)}
+        onMore={() => void this._more()}
+      />
+    );
+  }
+
+  private _onState(): void {
+    if (this.isVisible && this._burst === undefined) {
+      this._burst = window.setTimeout(() => {
+        this._burst = undefined;
+        this.update();
+      }, BURST);
+    }
+  }
+
+  private readonly _onToggle = (job: IJob): void => {
+    const open = new Set(this._open);
+    if (!open.delete(job.id)) {
+      open.add(job.id);
+    }
+    this._open = open;
+    this.update();
+  };
+
+  private async _more(): Promise<void> {
+    this._loadingMore = true;
+    this.update();
+    try {
+      await this._training.loadMore();
+    } catch (reason) {
+      Notification.error(`Older jobs could not be fetched. ${messageOf(reason)}`, { autoClose: 5000 });
+    } finally {
+      this._loadingMore = false;
+      this.update();
+    }
+  }
+
+  private _run(command: string, job: IJob): void {
+    void this._commands.execute(command, { job: job.id });
+  }
+
+  private readonly _actions: IJobActions;
+  private _open: ReadonlySet<string> = new Set();
+  private _loadingMore = false;
+  private _ticker: number | undefined;
+  private _burst: number | undefined;
+}

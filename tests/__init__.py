@@ -1,0 +1,1 @@
+"""Tests, one folder a tier; each tier needs nothing of the next."""

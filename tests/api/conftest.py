@@ -1,0 +1,115 @@
+"""A real server in this process, a real (small) Hub beside it, and requests over HTTP."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
+from tornado.netutil import bind_sockets
+
+from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.auth import HubAuthenticator
+
+from .hubs import SERVICE_TOKEN, Hub
+
+PREFIX = "/services/jupyter-gq/"
+
+
+@dataclass
+class Served:
+    """The service as a client sees it."""
+
+    url: str
+    http: AsyncHTTPClient
+    authenticator: HubAuthenticator
+
+    async def ask(
+        self, method: str, path: str, token: str | None = "ann", body: Any = None, **headers: str
+    ) -> HTTPResponse:
+        """One request; `body` is sent as JSON unless it is bytes; a header `If_None` is sent as `If-None`."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token is not None:
+            sent["Authorization"] = f"token {token}"
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = HTTPRequest(
+            self.url + path, method=method, headers=sent, body=content, allow_nonstandard_methods=True
+        )
+        return await self.http.fetch(request, raise_error=False)
+
+    async def problem(self, *given: Any, **named: Any) -> tuple[int, dict[str, Any]]:
+        """The status and the problem of a refusal; checks the form that every refusal has."""
+        response = await self.ask(*given, **named)
+        document = json.loads(response.body)
+        assert response.code >= 400
+        assert response.headers["Content-Type"].startswith("application/json")
+        assert set(document) == {"code", "message", "field"}
+        assert "Traceback" not in response.body.decode()
+        return response.code, document
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest_asyncio.fixture
+async def hub() -> AsyncIterator[Hub]:
+    """A Hub that works."""
+    running = Hub()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest_asyncio.fixture
+async def serve(hub: Hub) -> AsyncIterator[Serve]:
+    """Start the service over this controller; `hub_url` instead of the working Hub, for those that fail."""
+    servers = []
+    clients: list[Any] = []
+
+    async def start(controller: Any, *, hub_url: str | None = None, clock: Any = None, **options: Any) -> Served:
+        authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=2.0)
+        server = make_server(make_application(controller, authenticator, PREFIX, **options))
+        sockets = bind_sockets(0, "127.0.0.1")
+        server.add_sockets(sockets)
+        servers.append(server)
+        http = AsyncHTTPClient(force_instance=True, max_clients=50)
+        clients.extend([http, authenticator])
+        port = sockets[0].getsockname()[1]
+        return Served(f"http://127.0.0.1:{port}{PREFIX}", http, authenticator)
+
+    yield start
+    for server in servers:
+        server.stop()
+        await server.close_all_connections()
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def bundle() -> dict[str, Any]:
+    """The bundle of a job of one cell."""
+    return {
+        "manifest": {
+            "notebook_path": "train.ipynb",
+            "cwd": "/home/ann",
+            "kernel": {"name": "python3", "argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]},
+            "targets": [{"cell_id": "abc", "source_hash": "0" * 64}],
+        },
+        "notebook": {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {},
+            "cells": [
+                {
+                    "cell_type": "code",
+                    "id": "abc",
+                    "metadata": {},
+                    "source": "print(1)",
+                    "outputs": [],
+                    "execution_count": None,
+                }
+            ],
+        },
+    }

@@ -1,0 +1,361 @@
+"""The product's own client and the product's own controller, over HTTP: each route does what it says."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.client import models
+from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.domain.errors import NotFound
+
+from .fakes import Raises
+from .world import World, submission
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest_asyncio.fixture
+async def people(serve, world):
+    """The clients of ann, bob and root by name."""
+    served = await serve(world.controller)
+    clients = {name: ServiceClient(served.url, name) for name in ("ann", "bob", "root", "ann-reads", "prometheus")}
+    yield clients
+    for client in clients.values():
+        client.close()
+
+
+def refuses(status: int, code: str, field: str | None = None):
+    """The service refuses in the block, with exactly that."""
+    return pytest.raises(
+        ServiceError, check=lambda e: (e.status, e.problem.code, e.problem.field) == (status, code, field)
+    )
+
+
+def piece(seq: int, text: str = "x") -> dict:
+    output = {"output_type": "stream", "name": "stdout", "text": text}
+    return {"seq": seq, "run": 1, "at": 1.0, "op": "append", "cell": "abc", "role": "target", "output": output}
+
+
+async def test_a_job_from_sending_to_its_result(people, world, bundle):
+    ann = people["ann"]
+    preview = await ann.preview(models.JobRequest(queue="vision", gpus="0.5"))
+    assert preview.starts_now
+    job, created = await ann.submit(submission(bundle), key="k1")
+    assert created
+    assert (job.owner, job.queue, job.gpus, job.phase, job.name) == ("ann", "vision", "0.5", "waiting", "digits")
+    assert world.bundles.kept[job.id]["notebook"] == bundle["notebook"]
+    await world.steps()
+    assert (await ann.job(job.id)).phase == "running"
+
+    delivery = Delivery(ann.url, job.id, world.job_token(job.id))
+    assert await delivery.send([]) == 0
+    assert await delivery.send([piece(1), piece(2)]) == 2
+    assert await delivery.send([piece(2), piece(3)]) == 3
+    assert await delivery.send([piece(9)]) == 3
+    await delivery.heartbeat(1, 0.5, "epoch 5 of 10")
+    delivery.close()
+    page = await ann.outputs(job.id, after=1)
+    assert [event["seq"] for event in page.events] == [2, 3]
+    assert not page.finished
+    assert (await ann.job(job.id)).progress == models.Progress(fraction=0.5, text="epoch 5 of 10")
+
+    with refuses(404, "not_found"):
+        await ann.notebook(job.id)
+    world.bundles.executed[job.id] = {"cells": []}
+    world.bundles.logs[job.id] = "caf\u00e9\n"
+    assert await ann.notebook(job.id) == {"cells": []}
+    assert await ann.log(job.id) == "caf\u00e9\n"
+    world.machine.end(job.id)
+    await world.steps()
+    assert (await ann.job(job.id)).phase == "done"
+    assert (await ann.outputs(job.id, after=3)).finished
+    with refuses(409, "conflict"):
+        await ann.cancel(job.id)
+
+
+async def test_the_same_key_makes_one_job_also_when_sent_at_once(people, bundle):
+    ann = people["ann"]
+    answers = await asyncio.gather(*(ann.submit(submission(bundle), key="again") for _ in range(5)))
+    assert len({job.id for job, _ in answers}) == 1
+    assert sorted(created for _, created in answers) == [False, False, False, False, True]
+    assert len((await ann.jobs()).jobs) == 1
+    other, created = await people["root"].submit(submission(bundle), key="again")
+    assert created
+    assert other.id != answers[0][0].id
+
+
+async def test_what_is_not_yours_is_not_there(people, world, bundle):
+    job, _ = await people["ann"].submit(submission(bundle))
+    bob = people["bob"]
+    for attempt in (
+        bob.job(job.id),
+        bob.cancel(job.id),
+        bob.outputs(job.id),
+        bob.notebook(job.id),
+        bob.log(job.id),
+        bob.job("job-never"),
+    ):
+        with refuses(404, "not_found"):
+            await attempt
+    assert (await bob.jobs()).jobs == []
+    with refuses(403, "missing_scope"):
+        await bob.jobs(owner="ann")
+    assert [seen.id for seen in (await people["root"].jobs(owner="*")).jobs] == [job.id]
+    assert [seen.id for seen in (await people["root"].jobs(owner="ann")).jobs] == [job.id]
+    assert (await people["root"].jobs()).jobs == []
+    assert (await people["root"].cancel(job.id)).phase in {"cancelled", "cancelling"}
+
+
+async def test_tickets_of_others_are_not_there_either(people, world):
+    ticket = await people["ann"].open_ticket(models.TicketRequest(gpus="0.25"))
+    bob = people["bob"]
+    report = models.ProcessReport(pid=4321, started=1.0)
+    for attempt in (bob.ticket(ticket.id), bob.close_ticket(ticket.id), bob.attach(ticket.id, report)):
+        with refuses(404, "not_found"):
+            await attempt
+    assert (await bob.notebooks()).notebooks == []
+
+
+async def test_jobs_come_in_pages_newest_first(people, world, bundle):
+    ann = people["ann"]
+    sent = []
+    for _ in range(5):
+        world.clock.forward(1)
+        sent.append((await ann.submit(submission(bundle)))[0].id)
+    seen, before = [], None
+    while True:
+        page = await ann.jobs(limit=2, before=before)
+        seen += [job.id for job in page.jobs]
+        before = page.next
+        if before is None:
+            break
+    assert seen == sent[::-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code", "field"),
+    [
+        ({"queue": "visoin"}, 422, "unknown_queue", "queue"),
+        ({"queue": "nlp"}, 403, "not_a_member", "queue"),
+        ({"gpus": "0.1234"}, 422, "invalid_amount", "gpus"),
+        ({"gpus": "abc"}, 422, "invalid_amount", "gpus"),
+        ({"gpus": 1.5}, 422, "invalid_amount", "gpus"),
+        ({"gpus": -1}, 422, "invalid_amount", "gpus"),
+        ({"gpus": "1e999999999"}, 422, "invalid_amount", "gpus"),
+        ({"gpus": "1e5000"}, 422, "invalid_amount", "gpus"),
+        ({"gpus": "1e-5000"}, 422, "invalid_amount", "gpus"),
+        ({"gpus": 10**30}, 422, "invalid_amount", "gpus"),
+        ({"gpus": 9}, 422, "never_fits", "gpus"),
+    ],
+    ids=str,
+)
+async def test_a_job_that_cannot_be_is_refused_with_its_reason(people, bundle, changes, status, code, field):
+    with refuses(status, code, field):
+        await people["ann"].submit(submission(bundle, **changes))
+    assert (await people["ann"].jobs()).jobs == []
+
+
+async def test_a_full_disk_is_507_and_keeps_nothing(serve, world, bundle, people):
+    world.bundles._full = True
+    with refuses(507, "storage_full"):
+        await people["ann"].submit(submission(bundle))
+    assert (await people["ann"].jobs()).jobs == []
+
+
+async def test_a_notebook_from_its_ticket_to_its_end(people, world):
+    ann = people["ann"]
+    ticket = await ann.open_ticket(models.TicketRequest(server="", gpus="0.5"))
+    assert (await ann.open_ticket(models.TicketRequest(server="", gpus="0.5"))).id == ticket.id
+    await world.steps()
+    admitted = await ann.ticket(ticket.id)
+    assert admitted.phase == "starting"
+    assert admitted.environment["JUPYTER_GQ_GPUS"] == "0.5"
+    with refuses(409, "conflict"):
+        await ann.attach(ticket.id, models.ProcessReport(pid=77, started=1.0))
+    world.servers.processes.add(77)
+    await ann.attach(ticket.id, models.ProcessReport(pid=77, started=1.0))
+    await world.steps()
+    (notebook,) = (await ann.notebooks()).notebooks
+    assert (notebook.server, notebook.gpus, notebook.phase) == ("", "0.5", "running")
+    kernel = models.KernelActivity(id="k", busy=True, last_active=world.clock.now())
+    await ann.report_activity("", models.ActivityReport(at=world.clock.now(), kernels=[kernel]))
+    with refuses(409, "conflict"):
+        await ann.keep("")
+    with refuses(403, "quota_exceeded", "gpus"):
+        await ann.open_ticket(models.TicketRequest(server="second", gpus="0.25"))
+    with refuses(404, "not_found"):
+        await ann.keep("second")
+    await ann.close_ticket(ticket.id)
+    await world.steps()
+    assert [seen.phase for seen in (await ann.notebooks()).notebooks] == ["stopping"]
+    world.servers.processes.discard(77)
+    await world.steps()
+    assert (await ann.notebooks()).notebooks == []
+
+
+async def test_totals(people, world):
+    me = await people["ann"].me()
+    assert (me.user, me.quota, me.left, me.admin) == ("ann", "0.5", "0.5", False)
+    assert [queue.name for queue in me.queues if queue.member] == ["vision"]
+    assert {queue.name for queue in (await people["ann"].queues()).queues} == {"vision"}
+    assert {queue.name for queue in (await people["root"].queues()).queues} >= {"vision", "nlp"}
+    assert len((await people["ann"].devices()).devices) == 2
+    assert (await people["ann-reads"].health()).status == "ok"
+
+
+async def test_metrics_show_sums_and_no_names_of_users(people, world, bundle):
+    await people["ann"].submit(submission(bundle))
+    await world.steps()
+    text = await people["prometheus"].metrics()
+    assert 'jupyter_gq_queue_used_gpus{queue="vision"} 0.5\n' in text
+    assert 'jupyter_gq_queue_running_jobs{queue="vision"} 1\n' in text
+    assert "ann" not in text
+    for line in text.splitlines():
+        assert line.startswith("#") or line.split("{")[0].split(" ")[0].startswith("jupyter_gq_")
+
+
+async def test_events_resume_with_no_gap_and_no_duplicate(people, world, bundle):
+    """The stream is cut after every event; what arrives is what an uncut listener sees."""
+    ann, root = people["ann"], people["root"]
+    uncut = root.events(after=0)
+    expected, seen = [], []
+    after = 0
+    for number in range(3):
+        await ann.submit(submission(bundle, name=f"job {number}"))
+        await world.steps(1)
+    newest = world.store.event_range()[1]
+    assert newest > 3
+    while not expected or expected[-1] < newest:
+        event = await asyncio.wait_for(anext(uncut), 5)
+        if event.id is not None:
+            expected.append(event.id)
+    await uncut.aclose()
+    while after < newest:
+        cut = ann.events(after=after)
+        event = await asyncio.wait_for(anext(cut), 5)
+        await cut.aclose()
+        assert event.kind != "reset"
+        if event.id is not None:
+            seen.append(event.id)
+            after = event.id
+    assert seen == expected
+    assert seen == sorted(set(seen))
+
+
+async def test_events_of_others_do_not_arrive(people, world, bundle):
+    opened = asyncio.Event()
+    bob, root = people["bob"].events(after=0, on_open=opened.set), people["root"].events(after=0)
+    heard = []
+
+    async def listen() -> None:
+        async for event in bob:
+            heard.append(event)
+
+    listening = asyncio.create_task(listen())
+    await asyncio.wait_for(opened.wait(), 5)
+    await people["ann"].submit(submission(bundle))
+    await world.steps()
+    while (await asyncio.wait_for(anext(root), 5)).kind != "job":
+        """The admin hears of it."""
+    async with asyncio.timeout(5):
+        while not heard:
+            await world.controller.refresh()
+            world.settings.change()
+            await asyncio.sleep(0.02)
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await bob.aclose()
+    await root.aclose()
+    assert {event.kind for event in heard} == {"queues"}
+    assert all(event.data == {} for event in heard)
+
+
+async def test_a_listener_who_was_away_too_long_gets_a_reset(people, world, bundle):
+    for number in range(4):
+        await people["ann"].submit(submission(bundle, name=f"job {number}"))
+    world.store.prune_events(1)
+    for after in (1, 10_000):
+        events = people["ann"].events(after=after)
+        event = await asyncio.wait_for(anext(events), 5)
+        await events.aclose()
+        assert event.kind == "reset"
+
+
+async def test_the_token_of_a_job_is_no_use_for_another_nor_after_the_end(people, world, bundle):
+    first, _ = await people["ann"].submit(submission(bundle))
+    second, _ = await people["ann"].submit(submission(bundle))
+    await world.steps()
+    token = world.job_token(first.id)
+    foreign = Delivery(people["ann"].url, second.id, token)
+    with refuses(401, "invalid_token"):
+        await foreign.send([piece(1)])
+    foreign.close()
+    with refuses(401, "invalid_token"):
+        await ServiceClient(people["ann"].url, token).job(first.id)
+
+
+async def test_a_large_delivery_is_cut_into_requests_that_pass(people, world, bundle):
+    job, _ = await people["ann"].submit(submission(bundle))
+    await world.steps()
+    delivery = Delivery(people["ann"].url, job.id, world.job_token(job.id))
+    pieces = [piece(number, "x" * 100_000) for number in range(1, 121)]
+    assert await delivery.send(pieces) == 120
+    delivery.close()
+    assert (await people["ann"].job(job.id)).last_seq == 120
+
+
+async def test_a_server_name_is_one_segment_whatever_is_in_it(serve):
+    controller = Raises(NotFound("reached"))
+    served = await serve(controller)
+    client = ServiceClient(served.url, "ann")
+    names = ["a/b", "../x", "caf\u00e9", "%2F", "-x", ""]
+    for name in names:
+        with refuses(404, "not_found"):
+            await client.keep(name)
+    assert [given[1] for _, given in controller.acts] == names
+    client.close()
+
+
+async def test_nobody_there_is_unavailable_and_names_the_address():
+    client = ServiceClient("http://127.0.0.1:9/services/jupyter-gq", "secret-token", timeout=1)
+    for attempt in (client.me(), anext(client.events())):
+        with pytest.raises(ServiceUnavailable, match=r"127\.0\.0\.1:9") as caught:
+            await attempt
+        assert caught.value.status == 503
+        assert "secret-token" not in str(caught.value) + repr(client._transport)
+    client.close()
+
+
+async def test_an_outage_of_the_hub_is_unavailable_with_the_services_own_words(serve, hub):
+    served = await serve(Raises(AssertionError()), hub_url="http://127.0.0.1:9/hub/api")
+    with pytest.raises(ServiceUnavailable) as caught:
+        await ServiceClient(served.url, "ann").me()
+    assert caught.value.problem.code == "hub_unreachable"
+
+
+async def test_an_answer_of_somebody_else_is_told_apart(serve, hub):
+    """A proxy's page, or a service of another version."""
+    client = ServiceClient(hub.url, "ann")
+    with refuses(404, "unexpected_answer"):
+        await client.me()
+    client.close()
+
+
+async def test_the_runner_imports_its_channel_without_pydantic():
+    code = "import sys, jupyter_gq.client.delivery; print([m for m in sys.modules if m.startswith('pydantic')])"
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == []

@@ -1,0 +1,117 @@
+"""The event stream over HTTP, read by the product's own client."""
+
+import asyncio
+
+import pytest
+
+from jupyter_gq.api import events as stream_rules
+from jupyter_gq.api.events import event_stream
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.controller.caller import Caller
+
+from .fakes import ScriptedSubscription, Streams
+
+pytestmark = pytest.mark.asyncio
+
+
+def queues(number: int | None = None) -> ServiceEvent:
+    return ServiceEvent(id=number, kind="queues", data={"text": "line\nend \u2028 \U0001f525"})
+
+
+async def listener(streams: Streams, count: int = 1) -> ScriptedSubscription:
+    async with asyncio.timeout(5):
+        while len(streams.listeners) < count:
+            await asyncio.sleep(0.01)
+    return streams.listeners[count - 1]
+
+
+async def test_events_arrive_as_they_were_sent(serve):
+    streams = Streams()
+    served = await serve(streams)
+    opened = asyncio.Event()
+    received = ServiceClient(served.url, "ann").events(on_open=opened.set)
+    first = asyncio.ensure_future(anext(received))
+    subscription = await listener(streams)
+    await asyncio.wait_for(opened.wait(), 5)
+    subscription.put(queues(7))
+    subscription.put(queues())
+    assert await asyncio.wait_for(first, 5) == queues(7)
+    assert await asyncio.wait_for(anext(received), 5) == queues()
+    await received.aclose()
+    await asyncio.wait_for(subscription.closed.wait(), 5)
+
+
+async def test_the_place_is_told_by_header_or_by_query(serve):
+    streams = Streams()
+    served = await serve(streams)
+    tasks = [asyncio.create_task(served.ask("GET", "api/v1/events?after=41", Last_Event_ID="42"))]
+    assert (await listener(streams, 1)).after == 42
+    tasks.append(asyncio.create_task(served.ask("GET", "api/v1/events?after=41")))
+    assert (await listener(streams, 2)).after == 41
+    tasks.append(asyncio.create_task(served.ask("GET", "api/v1/events")))
+    assert (await listener(streams, 3)).after is None
+    assert {subscription.caller.user for subscription in streams.listeners} == {"ann"}
+    for subscription in streams.listeners:
+        subscription.put(None)
+    assert {(await task).code for task in tasks} == {200}
+
+
+@pytest.mark.parametrize("place", ["x", "-1", "1.5", "9" * 30])
+async def test_a_place_that_is_none_is_422(serve, place):
+    served = await serve(Streams())
+    assert (await served.problem("GET", "api/v1/events", Last_Event_ID=place))[1]["field"] == "Last-Event-ID"
+    assert (await served.problem("GET", f"api/v1/events?after={place}"))[1]["field"] == "after"
+
+
+async def test_the_end_of_the_stream_is_an_outage_for_the_client(serve):
+    streams = Streams()
+    served = await serve(streams)
+    received = ServiceClient(served.url, "ann").events()
+    first = asyncio.ensure_future(anext(received))
+    (await listener(streams)).put(None)
+    with pytest.raises(ServiceUnavailable, match="closed the event stream"):
+        await first
+
+
+async def test_a_refusal_is_told_to_the_client(serve):
+    served = await serve(Streams())
+    with pytest.raises(ServiceError) as caught:
+        await anext(ServiceClient(served.url, "ann-nothing").events())
+    assert (caught.value.status, caught.value.problem.code) == (403, "missing_scope")
+
+
+async def test_pings_come_while_nothing_happens_and_the_stream_ends_when_the_token_is_revoked():
+    subscription = ScriptedSubscription(Caller(user="ann"), None)
+    permitted = [True, False]
+
+    async def still_permitted() -> bool:
+        return permitted.pop(0)
+
+    pieces = [piece async for piece in event_stream(subscription, still_permitted, ping=0.01)]
+    assert pieces[0].startswith(b"retry:")
+    assert set(pieces[1:]) == {b": ping\n\n"}
+    assert len(pieces) >= 2
+    assert permitted == []
+    assert subscription.closed.is_set()
+
+
+async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
+    from jupyter_gq.api import endpoint
+
+    monkeypatch.setattr(endpoint, "SLOW_READER", 0.2)
+    streams = Streams()
+    served = await serve(streams)
+    host, port = served.url.split("/")[2].split(":")
+    _reader, writer = await asyncio.open_connection(host, int(port), limit=1)
+    writer.write(b"GET /services/jupyter-gq/api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: token ann\r\n\r\n")
+    subscription = await listener(streams)
+    for _ in range(100):
+        subscription.put(ServiceEvent(id=1, kind="job", data={"text": "x" * 1_000_000}))
+    await asyncio.wait_for(subscription.closed.wait(), 10)
+    writer.close()
+
+
+async def test_the_rules_are_those_of_the_contract():
+    assert stream_rules.PING == 15
+    assert stream_rules.ASK_AGAIN <= 30

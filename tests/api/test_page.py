@@ -1,0 +1,152 @@
+"""The service's web page: who may see it, and what a browser may do with it."""
+
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+from tornado.httpclient import HTTPRequest, HTTPResponse
+from tornado.web import create_signed_value
+
+from jupyter_gq.api import app as composition
+
+from .conftest import PREFIX, Served
+from .hubs import SERVICE_TOKEN
+from .world import World, submission
+
+pytestmark = pytest.mark.asyncio
+
+CLIENT = "service-jupyter-gq"
+SECRET = b"the same in this test as in the application"
+
+
+@dataclass
+class Browser:
+    """Keeps cookies, follows no redirect."""
+
+    served: Served
+    cookies: dict[str, str]
+
+    async def get(self, path: str, **headers: str) -> HTTPResponse:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        request = HTTPRequest(self.served.url + path, headers=sent, follow_redirects=False)
+        response = await self.served.http.fetch(request, raise_error=False)
+        for cookie in response.headers.get_list("Set-Cookie"):
+            name, _, value = cookie.partition("=")
+            self.cookies[name] = value.partition(";")[0]
+        return response
+
+    async def open(self) -> HTTPResponse:
+        """As by typing the address."""
+        return await self.get("", Sec_Fetch_Mode="navigate", Sec_Fetch_Site="none")
+
+
+@pytest_asyncio.fixture
+async def browse(serve, hub, tmp_path, monkeypatch):
+    """A browser in which this token's holder has logged in; None = nobody has."""
+    for name, value in {
+        "JUPYTERHUB_API_URL": hub.url,
+        "JUPYTERHUB_API_TOKEN": SERVICE_TOKEN,
+        "JUPYTERHUB_CLIENT_ID": CLIENT,
+        "JUPYTERHUB_SERVICE_PREFIX": PREFIX,
+        "JUPYTERHUB_SERVICE_NAME": "jupyter-gq",
+        "JUPYTERHUB_BASE_URL": "/",
+        "JUPYTERHUB_OAUTH_ACCESS_SCOPES": json.dumps(["access:services!service=jupyter-gq"]),
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(composition.secrets, "token_bytes", lambda _: SECRET)
+    world = World(tmp_path)
+
+    async def start(token: str | None) -> Browser:
+        served = await serve(world.controller, page=True)
+        browser = Browser(served, {})
+        if token is not None:
+            browser.cookies[CLIENT] = create_signed_value(SECRET, CLIENT, token).decode()
+        return browser
+
+    start.world = world
+    yield start
+    world.close()
+
+
+def xsrf_of(page: HTTPResponse) -> str:
+    return re.search(r'data-xsrf="([^"]+)"', page.body.decode())[1]
+
+
+async def test_who_is_not_logged_in_is_sent_to_the_hub(browse):
+    response = await (await browse(None)).open()
+    assert response.code == 302
+    assert "/hub/api/oauth2/authorize" in response.headers["Location"]
+    assert f"client_id={CLIENT}" in response.headers["Location"]
+
+
+async def test_the_page_and_its_data(browse, bundle):
+    from jupyter_gq.controller.caller import Caller
+
+    for who, group in (("ann", "vision"), ("bob", "nlp")):
+        caller = Caller(user=who, groups=frozenset({group}))
+        browse.world.controller.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
+    browser = await browse("ann")
+    page = await browser.open()
+    assert page.code == 200
+    policy = page.headers["Content-Security-Policy"]
+    nonce = re.search(r"script-src 'nonce-([^']+)'", policy)[1]
+    assert page.body.decode().count(f'nonce="{nonce}"') == 2
+    assert "{{" not in page.body.decode()
+    assert "unsafe" not in policy
+    assert not re.search(r"(src|href)=\"https?:", page.body.decode())
+
+    data = await browser.get("overview", X_XSRFToken=xsrf_of(page), Sec_Fetch_Mode="cors", Sec_Fetch_Site="same-origin")
+    assert data.code == 200
+    overview = json.loads(data.body)
+    assert overview["me"]["user"] == "ann"
+    assert [job["name"] for job in overview["jobs"]] == ["job of ann"]
+    assert all(device["holders"] == [] for device in overview["devices"])
+
+
+async def test_an_admin_sees_everybody(browse, bundle):
+    from jupyter_gq.controller.caller import Caller
+
+    caller = Caller(user="ann", groups=frozenset({"vision"}))
+    browse.world.controller.submit(caller, submission(bundle), None)
+    browser = await browse("root")
+    data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
+    assert [job["owner"] for job in json.loads(data.body)["jobs"]] == ["ann"]
+
+
+async def test_another_page_of_this_origin_cannot_read_the_data(browse):
+    """A notebook of somebody else runs on the same origin: it may send the cookie, but does not know the token."""
+    browser = await browse("ann")
+    page = await browser.open()
+    for headers in ({}, {"X_XSRFToken": "guessed"}):
+        response = await browser.get("overview", Sec_Fetch_Mode="cors", Sec_Fetch_Site="same-origin", **headers)
+        assert response.code == 401
+        assert b"vision" not in response.body
+    assert (await browser.get("overview", X_XSRFToken=xsrf_of(page), Sec_Fetch_Mode="cors")).code == 200
+
+
+async def test_the_cookie_opens_nothing_of_the_api(browse):
+    browser = await browse("root")
+    token = xsrf_of(await browser.open())
+    for path in ("api/v1/me", "api/v1/jobs", "api/v1/metrics", "api/v1/events"):
+        assert (await browser.get(path, X_XSRFToken=token, Sec_Fetch_Mode="cors")).code == 401
+
+
+async def test_who_lacks_the_scope_is_told_so(browse):
+    response = await (await browse("ann-nothing")).open()
+    assert response.code == 403
+    assert "custom:gq:read" in response.body.decode()
+
+
+async def test_a_revoked_login_leads_to_the_login(browse, hub):
+    browser = await browse("ann")
+    del hub.tokens["ann"]
+    assert (await browser.open()).code == 302
+
+
+async def test_a_forged_cookie_is_no_login(browse):
+    browser = await browse(None)
+    browser.cookies[CLIENT] = create_signed_value(b"another secret", CLIENT, "root").decode()
+    assert (await browser.open()).code == 302

@@ -1,0 +1,69 @@
+"""The real controller over a real store, and a machine that the test plays, behind the real API."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from traitlets.config import Config
+
+from jupyter_gq.client.models import JobSubmission
+from jupyter_gq.controller.controller import Controller
+from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.store.sql import SqlStore
+from tests.fakes import FakeBackend, FakeBundles, FakeProbe, FakeServers, FixedClock, FixedSettings, a_node, counting
+
+CONFIG = Config(
+    FixedQuota={"default": "0.25", "groups": {"vision": "0.5"}},
+    TrainingQueues={
+        "queues": {
+            "vision": {"quota": "0.5", "groups": ["vision"]},
+            "nlp": {"quota": "0.5", "groups": ["nlp"]},
+        }
+    },
+    Pools={"pools": {"build": {"devices": 1}, "train": {"devices": 1}}},
+)
+
+
+@dataclass
+class World:
+    """A service and what is around it."""
+
+    folder: Path
+    clock: FixedClock = field(default_factory=FixedClock)
+    bundles: FakeBundles = field(default_factory=FakeBundles)
+
+    def __post_init__(self) -> None:
+        nodes = (a_node(2),)
+        self.machine = FakeBackend(self.clock, nodes)
+        self.servers = FakeServers(self.clock, nodes)
+        self.settings = FixedSettings(build_settings(CONFIG, nodes))
+        self.store = SqlStore(f"sqlite:///{self.folder / 'service.sqlite'}")
+        self.controller = Controller(
+            store=self.store,
+            backends=(self.machine, self.servers),
+            settings=self.settings,
+            clock=self.clock,
+            bundles=self.bundles,
+            probe=FakeProbe(),
+            new_id=counting(),
+            new_token=counting("token-"),
+            check_invariants=True,
+        )
+
+    def close(self) -> None:
+        self.store.close()
+
+    async def steps(self, count: int = 3) -> None:
+        for _ in range(count):
+            await self.controller.step()
+
+    def job_token(self, job: str) -> str:
+        """What the runner of this job's present run was given."""
+        return next(launch.token for launch in reversed(self.machine.launches) if launch.workload.id == job)
+
+
+def submission(bundle: dict[str, Any], **changes: Any) -> JobSubmission:
+    """A job of half a GPU in the queue vision."""
+    return JobSubmission.model_validate(
+        {"queue": "vision", "gpus": "0.5", "name": "digits", "bundle": bundle} | changes
+    )

@@ -1,0 +1,1 @@
+"""The user's path in a real browser against the real hub."""

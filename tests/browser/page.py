@@ -1,0 +1,223 @@
+"""The one page object: what a user does in the hub's pages and in JupyterLab, by roles and names."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.async_api import Browser, Locator, Page, WebSocket, async_playwright, expect
+
+#: Milliseconds; two cores start a hub, a lab and a browser at once.
+PATIENCE = 60_000
+_SOURCE_OF_CODE_CELL = """
+cell => cell.classList.contains("jp-CodeCell") ? cell.querySelector(".jp-InputArea-editor").innerText : ""
+"""
+WIDE = {"width": 1280, "height": 860}
+
+
+def chromium() -> str:
+    """The browser of this machine."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError("The browser tests need Chromium. Install it with: sudo apt-get install chromium")
+
+
+@contextlib.asynccontextmanager
+async def running_browser() -> AsyncIterator[Browser]:
+    """Chromium without a window."""
+    async with async_playwright() as playwright:
+        arguments = [
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+class HubPage:
+    """The hub's own pages for one user."""
+
+    def __init__(self, page: Page, url: str, user: str) -> None:
+        self.page, self.url, self.user = page, url, user
+
+    async def log_in(self, notebook: str = "") -> None:
+        """Log in; ends on the options page, after which the hub opens that notebook (or the lab's start page)."""
+        opened = f"/user/{self.user}/lab/workspaces/test/tree/{notebook}?reset" if notebook else ""
+        options = f"/hub/spawn/{self.user}" + (f"?next={quote(opened, safe='')}" if opened else "")
+        await self.page.goto(f"{self.url}/hub/login?next={quote(options, safe='')}")
+        await self.page.get_by_label("Username").fill(self.user)
+        await self.page.get_by_label("Password").fill("demo")
+        await self.page.get_by_role("button", name="Sign in").click()
+
+    async def choose(self, gpus: str) -> None:
+        """Choose a share on the options page and start."""
+        await self.page.locator(f'input[name="gpus"][value="{gpus}"]').check(force=True)
+        await self.page.get_by_role("button", name="Start").click()
+
+    async def open_options(self, notebook: str) -> None:
+        """Go to the options page, after which the hub opens that notebook."""
+        opened = f"/user/{self.user}/lab/workspaces/test/tree/{notebook}?reset"
+        await self.page.goto(f"{self.url}/hub/spawn/{self.user}?next={quote(opened, safe='')}")
+
+    async def stop_server(self) -> None:
+        """Stop the server on the hub's home page and wait until it is gone."""
+        await self.page.goto(f"{self.url}/hub/home")
+        await self.page.locator("#stop").click()
+        await expect(self.page.locator("#start")).to_have_text("Start My Server", timeout=PATIENCE)
+
+
+class LabPage:
+    """JupyterLab with one notebook open."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._sockets: list[WebSocket] = []
+        page.on("websocket", self._watch)
+
+    def _watch(self, socket: WebSocket) -> None:
+        if "/api/kernels/" in socket.url:
+            socket.once("framereceived", lambda _: self._sockets.append(socket))
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def opened(cls, url: str, user: str, gpus: str, notebook: str) -> AsyncIterator["LabPage"]:
+        """Log in with a fresh browser, take a share and open a notebook."""
+        async with running_browser() as browser:
+            page = await browser.new_page(viewport=WIDE)
+            hub = HubPage(page, url, user)
+            lab = cls(page)
+            await hub.log_in(notebook)
+            await hub.choose(gpus)
+            await lab.notebook_is_open()
+            yield lab
+
+    async def notebook_is_open(self) -> None:
+        """Wait until the notebook is there and its kernel is connected and idle.
+
+        Behind the pure-Python proxy the lab's first connection fails (it asks for a subprotocol), and what is run
+        while the lab connects again is lost: so wait for a connection that has brought something.
+        """
+        await expect(self.cells().first).to_be_visible(timeout=2 * PATIENCE)
+        while all(socket.is_closed() for socket in self._sockets):
+            await asyncio.sleep(0.1)
+        await self.kernel_is_idle()
+
+    # --- cells --------------------------------------------------------------------------------------------------
+
+    def cells(self) -> Locator:
+        """All cells of the notebook."""
+        return self.page.locator(".jp-Notebook:visible .jp-Cell")
+
+    def active_cell(self) -> Locator:
+        """The cell that the user is in. (Cells out of sight are not in the page at all.)"""
+        return self.page.locator(".jp-Notebook:visible .jp-Cell.jp-mod-active")
+
+    async def walk_to(self, text: str, *, running: bool = False) -> Locator:
+        """Go down from the first cell to the code cell with that text; with `running`, run each cell on the way."""
+        await self.cells().first.click(position={"x": 5, "y": 5})
+        await self.page.keyboard.press("Escape")
+        while text not in await self.active_cell().evaluate(_SOURCE_OF_CODE_CELL):
+            number = await self.active_cell().get_attribute("data-windowed-list-index")
+            await self.page.keyboard.press("Shift+Enter" if running else "j")
+            await expect(self.active_cell()).not_to_have_attribute("data-windowed-list-index", str(number))
+        if running:
+            await self.kernel_is_idle()
+        return self.active_cell()
+
+    async def select(self, cell: Locator) -> None:
+        """Make it the active cell."""
+        await cell.locator(".jp-InputPrompt").click()
+
+    async def kernel_is_idle(self) -> None:
+        """Wait for the kernel."""
+        await expect(self.page.locator(".jp-Notebook-ExecutionIndicator:visible")).to_have_attribute(
+            "data-status", "idle", timeout=PATIENCE
+        )
+
+    # --- training -----------------------------------------------------------------------------------------------
+
+    async def offers_sending_in_its_menus(self, cell: Locator) -> None:
+        """The cell's context menu, the notebook's toolbar and the palette have it too."""
+        await cell.locator(".jp-InputPrompt").click(button="right")
+        await expect(self.page.get_by_role("menuitem", name="Send to training")).to_be_visible()
+        await self.page.keyboard.press("Escape")
+        toolbar = self.page.locator(".jp-NotebookPanel-toolbar:visible")
+        await expect(toolbar.get_by_role("button", name="Send to training")).to_be_visible()
+        await self.page.keyboard.press("Control+Shift+C")
+        await self.page.keyboard.type("send to training")
+        await expect(self.page.locator(".lm-CommandPalette-item", has_text="Training").first).to_be_visible()
+        await self.page.keyboard.press("Escape")
+        await self.select(cell)
+
+    def dialog(self) -> Locator:
+        """The dialog that sends a cell."""
+        return self.page.get_by_role("dialog")
+
+    async def open_dialog(self, cell: Locator) -> Locator:
+        """Press the button of the active cell's toolbar; return the dialog once it is usable."""
+        await cell.get_by_role("button", name="Send to training").click()
+        dialog = self.dialog()
+        await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled(timeout=PATIENCE)
+        return dialog
+
+    async def fill_dialog(self, *, queue: str, gpus: str, name: str = "") -> None:
+        """Fill in the dialog."""
+        dialog = self.dialog()
+        if name:
+            await dialog.get_by_label("Name").fill(name)
+        await dialog.get_by_label("Queue").select_option(queue)
+        await dialog.get_by_label("GPUs").select_option(gpus)
+
+    async def confirm(self) -> None:
+        """Press the dialog's primary button."""
+        await self.dialog().get_by_role("button", name="Send to training").click()
+
+    def output(self, cell: Locator) -> Locator:
+        """What stands under the cell."""
+        return cell.locator(".jp-Cell-outputArea")
+
+    async def show_output(self, cell: Locator) -> None:
+        """Scroll to the end of what stands under the cell, without a notification before it."""
+        for close in await self.page.get_by_role("button", name="Hide notification").all():
+            await close.click()
+        await self.output(cell).evaluate("output => output.scrollIntoView({block: 'end'})")
+        await self.page.wait_for_timeout(500)  # the notebook settles its scroll position
+
+    async def open_panel(self) -> Locator:
+        """Show the side panel."""
+        panel = self.page.locator("#jupyter-gq-panel")
+        if not await panel.is_visible():
+            await self.page.locator('.jp-SideBar [data-id="jupyter-gq-panel"]').click()
+        await expect(panel).to_be_visible()
+        return panel
+
+    async def time_to_first_output(self, text: str, *, queue: str, gpus: str) -> float:
+        """Seconds from the click in the dialog until `text` stands under the first code cell; clears it before."""
+        cell = self.page.locator(".jp-Notebook:visible .jp-CodeCell").first
+        await self.select(cell)
+        await self.page.get_by_role("menuitem", name="Edit").click()
+        await self.page.get_by_role("menuitem", name="Clear Cell Output").click()
+        await expect(self.output(cell)).not_to_contain_text(text)
+        await self.open_dialog(cell)
+        await self.fill_dialog(queue=queue, gpus=gpus)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self.confirm()
+        await self.output(cell).locator(".jp-OutputArea-output", has_text=text).last.wait_for(timeout=PATIENCE)
+        return loop.time() - began
+
+    async def picture(self, file: Path) -> None:
+        """Save what the user sees."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        await self.page.screenshot(path=file)

@@ -1,0 +1,125 @@
+"""A user's whole path in the browser: a share, a cell that trains, a closed server, the plot under the cell."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from jupyter_gq.demo.person import Person
+
+from .page import PATIENCE, WIDE, HubPage, LabPage, running_browser
+from .world import running_demo
+
+TRAINING = "EPOCHS = "  # near the top: an editor keeps lines out of sight out of the page
+
+
+def test_a_cell_trains_while_its_server_is_closed_and_its_plot_is_found_under_it(tmp_path):
+    asyncio.run(whole_path(tmp_path))
+
+
+async def whole_path(pictures: Path) -> None:
+    """Go the whole path and save what the user sees on it."""
+    async with running_demo(epochs=120) as hub, running_browser() as browser:
+        page = await browser.new_page(viewport=WIDE)
+        hub_page, lab = HubPage(page, hub.url, "ann"), LabPage(page)
+        await hub_page.log_in("digits.ipynb")
+        await expect(page.get_by_text("0.5 GPU", exact=False).first).to_be_visible(timeout=PATIENCE)
+        await lab.picture(pictures / "options.png")
+        await hub_page.choose("0.25")
+        await lab.notebook_is_open()
+        cell = await lab.walk_to(TRAINING, running=True)
+        await lab.offers_sending_in_its_menus(cell)
+        dialog = await lab.open_dialog(cell)
+        await lab.fill_dialog(queue="vision", gpus="1", name="digits")
+        await expect(dialog).to_contain_text(re.compile("starts now|Starts now"), timeout=PATIENCE)
+        await lab.picture(pictures / "dialog.png")
+        await lab.confirm()
+        await expect(lab.output(cell)).to_contain_text("digits", timeout=5_000)
+        await expect(lab.output(cell)).to_contain_text(re.compile(r"epoch [3-9]\d of"), timeout=PATIENCE)
+        panel = await lab.open_panel()
+        job = panel.get_by_role("listitem").filter(has_text="digits")
+        await expect(job).to_contain_text("Running")
+        await lab.show_output(cell)
+        await lab.picture(pictures / "cell-running.png")
+        await job.get_by_role("button", name="Details of digits").click()
+        await panel.screenshot(path=pictures / "panel.png")
+        await page.keyboard.press("Control+S")
+
+        await hub_page.stop_server()
+        await hub_page.open_options("digits.ipynb")
+        await hub_page.choose("0.25")
+        await lab.notebook_is_open()
+        cell = await lab.walk_to(TRAINING)
+        await expect(lab.output(cell)).to_contain_text("Trained in vision", timeout=4 * PATIENCE)
+        await expect(lab.output(cell).locator("img").first).to_be_visible()
+        await lab.show_output(cell)
+        await lab.picture(pictures / "cell-done.png")
+
+
+def test_an_idle_notebook_counts_down_while_somebody_waits_and_keep_it_keeps_it(tmp_path):
+    asyncio.run(countdown(tmp_path))
+
+
+async def countdown(pictures: Path) -> None:
+    """Let bob's notebook be idle while carol waits for its share; he keeps it. Save what he sees."""
+    async with (
+        running_demo(epochs=10, impatient=True) as hub,
+        Person(hub.url, "ann") as ann,
+        Person(hub.url, "carol") as carol,
+        LabPage.opened(hub.url, "bob", "0.25", "digits.ipynb") as lab,
+    ):
+        await ann.start_server("0.5")
+        kernel = await ann.start_kernel("digits.ipynb")
+        busy = asyncio.create_task(ann.run_cell(kernel, "import time; time.sleep(600)"))
+        waits = asyncio.create_task(carol.start_server("0.5"))
+        keep = lab.page.get_by_role("button", name="Keep it")
+        await expect(keep).to_be_visible(timeout=PATIENCE)
+        await expect(lab.page.get_by_text("carol").first).to_be_visible()
+        await lab.page.wait_for_timeout(700)  # the toast slides in
+        await lab.picture(pictures / "countdown.png")
+        await keep.click()
+        await expect(keep).not_to_be_visible(timeout=PATIENCE)
+        (his,) = (await notebooks_of_bob(hub.url))["notebooks"]
+        assert (his["phase"], his["warning"]) == ("running", None)
+        assert not waits.done()
+        for task in (busy, waits):
+            task.cancel()
+        await asyncio.wait({busy, waits})
+
+
+async def notebooks_of_bob(url: str) -> dict[str, list[dict[str, object]]]:
+    """Bob's notebook, as the service sees it."""
+    async with Person(url, "bob") as bob:
+        return await bob.service("GET", "notebooks")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [("", "code", "empty"), ("for", "code", "syntax"), ("# a title", "markdown", "code cell")],
+)
+def test_a_cell_that_cannot_train_is_refused_before_it_is_queued(source, kind, message):
+    asyncio.run(_refused(source, kind, message))
+
+
+async def _refused(source: str, kind: str, message: str) -> None:
+    async with running_demo(epochs=10) as hub:
+        cell = {"cell_type": kind, "id": "one", "source": source, "metadata": {}}
+        if kind == "code":
+            cell |= {"outputs": [], "execution_count": None}
+        _write(hub.folder / "homes/ann/one.ipynb", cell)
+        async with LabPage.opened(hub.url, "ann", "0.25", "one.ipynb") as lab:
+            await lab.select(lab.cells().first)
+            await lab.page.get_by_role("menuitem", name="Run").click()
+            await lab.page.get_by_role("menuitem", name="Send to training").click()
+            await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible(timeout=PATIENCE)
+
+
+def _write(path: Path, cell: dict[str, object]) -> None:
+    import json
+
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]})
+    )

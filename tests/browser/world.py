@@ -1,0 +1,39 @@
+"""A real hub for the browser, with notebooks that are short enough to watch."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from jupyter_gq.demo.command import USERS
+from jupyter_gq.demo.processes import DemoHub, free_port, packaged
+from jupyter_gq.demo.story import shortened, story_config
+
+
+@contextlib.asynccontextmanager
+async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator[DemoHub]:
+    """The demo's hub in a temporary folder; no process of it is left afterwards, and its log is shown on failure.
+
+    `impatient`: with the idle rule of the scripted story, in seconds instead of minutes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
+    config = packaged("hub_config") / "jupyterhub_config_local.py"
+    if impatient:
+        config = story_config(config, folder)
+    hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
+    hub.start()
+    try:
+        for user in USERS:
+            notebook = folder / "homes" / user / "digits.ipynb"
+            notebook.write_text(json.dumps(shortened(json.loads(notebook.read_text()), epochs)))
+        await hub.wait_until_ready()
+        yield hub
+    except BaseException:
+        print(hub.log.read_text(errors="replace")[-6000:])
+        raise
+    finally:
+        await asyncio.shield(hub.stop())
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,179 @@
+"""Builders for the nouns of the domain, and `apply`, which carries a decision out on a snapshot.
+
+    cluster = Cluster().node("box", devices=2).queue("vision", quota="0.5").queue("nlp", quota="0.5")
+    cluster.job("digits", "vision", gpus=1).running()
+
+A `Cluster` collects; `snapshot()` gives the frozen value. Ids are the names given, times count from `NOW`.
+"""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import Instant, MiB, MilliGpu, parse_quota, parse_request
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Activity, Kind, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, Resume, Suspend, Unwarn, Warn
+
+NOW = Instant(1_000_000.0)
+
+
+def a_node(name: str = "box", devices: int = 1, pool: str = "train", memory: int = 40_000) -> Node:
+    """A node whose devices are called `<name>-<index>`."""
+    return Node(name=name, devices=tuple(a_device(f"{name}-{i}", i, pool, memory) for i in range(devices)))
+
+
+def a_device(id: str, index: int = 0, pool: str = "train", memory: int = 40_000, healthy: bool = True) -> Device:
+    return Device(id=id, index=index, model="A100-40GB", memory=MiB(memory), pool=pool, healthy=healthy)
+
+
+def a_queue(name: str, quota: str | float = 0, limit: str | float | None = None, **fields) -> Queue:
+    fields.setdefault("pool", "train")
+    bound = None if limit is None else parse_quota(limit)
+    return Queue(name=name, quota=parse_quota(quota), limit=bound, **fields)
+
+
+def a_job(name: str, queue: str, gpus: str | float = 1, **fields) -> Workload:
+    """A pending training workload; it was submitted at `submitted` seconds after NOW - 1000."""
+    submitted = fields.pop("submitted", 0)
+    tasks = fields.get("tasks", 1)
+    defaults = {"owner": "ann", "name": name, "kind": Kind.TRAINING, "min_members": tasks}
+    return Workload(
+        id=fields.pop("id", name),
+        queue=queue,
+        request=Request.of(parse_request(gpus)),
+        submitted_at=Instant(NOW - 1000 + submitted),
+        **{**defaults, **fields},
+    )
+
+
+def a_notebook(owner: str, gpus: str | float = "0.25", name: str = "", **fields) -> Workload:
+    """A pending notebook of that user, not preemptible, in his fixed quota."""
+    fields.setdefault("id", f"nb-{owner}{name}")
+    return a_job(name, build_queue(owner), gpus, owner=owner, kind=Kind.NOTEBOOK, preemptible=False, **fields)
+
+
+def running(workload: Workload, *devices: str, since: float = 0, state: State = State.RUNNING) -> Workload:
+    """It holds these devices, `devices` of them a task, since `since` seconds after NOW - 1000."""
+    per_task = max(1, workload.request.devices)
+    chunks = [devices[i : i + per_task] for i in range(0, len(devices), per_task)] or [()]
+    placement = tuple(TaskPlacement(node=(c[0].rsplit("-", 1)[0] if c else "box"), devices=tuple(c)) for c in chunks)
+    return replace(
+        workload, state=state, placement=placement, run=workload.run + 1, started_at=Instant(NOW - 1000 + since)
+    )
+
+
+def stopping(workload: Workload, by: str | None = None, requeue: bool = True) -> Workload:
+    """A running workload that was told to stop."""
+    stop = Stop(reason=EvictReason.RECLAIMED, sentence="Paused.", by=by, at=NOW, requeue=requeue)
+    return replace(workload, state=State.STOPPING, stop=stop)
+
+
+def idle(workload: Workload, for_seconds: float, **fields) -> Workload:
+    """A running notebook that has not been used for so long, sampled just now."""
+    fields.setdefault("busy", False)
+    fields.setdefault("sampled_at", NOW)
+    started = Instant(NOW - for_seconds - 5000)
+    activity = Activity(last_active=Instant(NOW - for_seconds), **fields)
+    return replace(workload, activity=activity, started_at=started)
+
+
+class Cluster:
+    """Collects nodes, queues and workloads."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.queues: list[Queue] = []
+        self.workloads: list[Workload] = []
+
+    def node(self, name: str = "box", devices: int = 1, pool: str = "train") -> "Cluster":
+        self.nodes.append(a_node(name, devices, pool))
+        return self
+
+    def pools(self, name: str = "box", **devices: int) -> "Cluster":
+        """One node whose devices are split over pools, in the order given."""
+        pool_names = [pool for pool, count in devices.items() for _ in range(count)]
+        found = tuple(a_device(f"{name}-{i}", i, pool) for i, pool in enumerate(pool_names))
+        self.nodes.append(Node(name=name, devices=found))
+        return self
+
+    def queue(self, name: str, quota: str | float = 0, **fields) -> "Cluster":
+        self.queues.append(a_queue(name, quota, **fields))
+        return self
+
+    def fixed(self, pool: str = "build", **users: str) -> "Cluster":
+        """The build tree: a leaf for each user, with his fixed quota as quota and limit."""
+        total = sum(parse_quota(quota) for quota in users.values())
+        self.queues.append(Queue(name=BUILD_ROOT, pool=pool, quota=MilliGpu(total)))
+        for user, quota in users.items():
+            self.queues.append(a_queue(build_queue(user), quota, quota, parent=BUILD_ROOT, pool=pool))
+        return self
+
+    def add(self, *workloads: Workload) -> "Cluster":
+        self.workloads.extend(workloads)
+        return self
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(nodes=tuple(self.nodes), queues=tuple(self.queues), workloads=tuple(self.workloads))
+
+
+def apply(snapshot: Snapshot, decision: Decision, now: float = NOW) -> Snapshot:
+    """What the controller makes of a decision: who is admitted runs, who is evicted is stopping."""
+    workloads = {workload.id: workload for workload in snapshot.workloads}
+    for instruction in decision.instructions:
+        workloads[instruction.workload] = _apply(workloads[instruction.workload], instruction, Instant(now))
+    return replace(snapshot, workloads=tuple(workloads.values()))
+
+
+def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
+    match instruction:
+        case Admit(placement=placement):
+            run = workload.run + 1
+            return replace(workload, state=State.RUNNING, placement=placement, started_at=now, run=run)
+        case Evict(reason=reason, by=by, sentence=sentence):
+            requeue = workload.kind is Kind.TRAINING
+            stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=requeue)
+            return replace(workload, state=State.STOPPING, stop=stop)
+        case Suspend():
+            return replace(workload, state=State.SUSPENDED)
+        case Resume(placement=placement):
+            return replace(workload, state=State.RUNNING, placement=placement)
+        case Warn(expire_at=expire_at):
+            assert workload.activity is not None
+            return replace(workload, activity=replace(workload.activity, expire_at=expire_at))
+        case Unwarn():
+            assert workload.activity is not None
+            return replace(workload, activity=replace(workload.activity, expire_at=None))
+    raise AssertionError(f"unknown instruction {instruction}")
+
+
+def stopped(snapshot: Snapshot) -> Snapshot:
+    """Everything that was stopping has stopped: back to its queue, or gone."""
+    left = []
+    for workload in snapshot.workloads:
+        if workload.state is not State.STOPPING:
+            left.append(workload)
+        elif workload.stop is None or workload.stop.requeue:
+            left.append(replace(workload, state=State.PENDING, placement=(), stop=None, started_at=None))
+    return replace(snapshot, workloads=tuple(left))
+
+
+def without(snapshot: Snapshot, *ids: str) -> Snapshot:
+    """The same without these workloads."""
+    return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.id not in ids))
+
+
+def admitted(decision: Decision) -> list[str]:
+    return [i.workload for i in decision.instructions if isinstance(i, Admit)]
+
+
+def evicted(decision: Decision) -> list[str]:
+    return [i.workload for i in decision.instructions if isinstance(i, Evict)]
+
+
+def why(decision: Decision, workload: str) -> Pending:
+    """The one entry of a workload that waits."""
+    (entry,) = [entry for entry in decision.pending if entry.workload == workload]
+    return entry

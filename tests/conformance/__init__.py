@@ -1,0 +1,1 @@
+"""The scheduling core beside decision tables of other schedulers."""

@@ -1,0 +1,119 @@
+"""Let our core decide on a case, round by round, and compare what became of each task with what was expected."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
+from jupyter_gq.scheduling.decision import Admit, Evict, Instruction
+from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.preempt import preempt
+from jupyter_gq.scheduling.reclaim import reclaim
+
+from .translate import NOW, Task, World, between_rounds, snapshot_of, workload_id, world_of
+from .verdict import Case, Difference
+
+
+def _allocate(books: Books) -> None:
+    admit_without_devices(books)
+    keep_promises(books)
+    admit(books)
+    grow(books)
+
+
+def _reclaim(books: Books) -> None:
+    reclaim(books)
+
+
+def _preempt(books: Books) -> None:
+    preempt(books)
+
+
+#: The steps of our cycle that do what one action of the peer does.
+ACTIONS: Mapping[str, Callable[[Books], None]] = {"allocate": _allocate, "reclaim": _reclaim, "preempt": _preempt}
+
+
+def has_step(case: Case) -> bool:
+    """Our cycle has a step for what the case is about; the whole cycle always does something."""
+    procedure = case.get("procedure", {})
+    return procedure.get("kind") != "single_action" or procedure["actions"][0] in ACTIONS
+
+
+def play(case: Case) -> tuple[list[Difference], int]:
+    """The differences of a case, and how many tasks are on another node. Raises `Untranslatable`."""
+    world = world_of(case)
+    procedure = case["procedure"]
+    if procedure["kind"] == "single_action":
+        _one_action(world, procedure["actions"][0])
+        return _compare(world)
+    differences: list[Difference] = []
+    elsewhere = 0
+    for number in range(procedure["rounds_until_match"] + procedure["rounds_after_match"]):
+        _one_cycle(world)
+        between_rounds(world)
+        if number >= procedure["rounds_until_match"] - 1 and not differences:
+            differences, elsewhere = _compare(world)
+    return differences, elsewhere
+
+
+def policy_of(world: World) -> Policy:
+    """The placement that the case asks for."""
+    spread = "spread" in world.case["placement"].values()
+    return Policy(placement=Placement.SPREAD if spread else Placement.PACK)
+
+
+def _one_action(world: World, action: str) -> None:
+    step = ACTIONS.get(action)
+    if step is None:
+        return
+    books = Books(snapshot_of(world), policy_of(world), NOW)
+    step(books)
+    books.spare_needless()
+    _write_down(world, books.decided(), books.promised)
+
+
+def _one_cycle(world: World) -> None:
+    decision = run_cycle(snapshot_of(world), policy_of(world), NOW)
+    promised = [entry.workload for entry in decision.pending if entry.why.reason is PendingReason.WAITS_FOR_EVICTION]
+    _write_down(world, decision.instructions, promised)
+
+
+def _write_down(world: World, instructions: Iterable[Instruction], promised: Iterable[str]) -> None:
+    names = {workload_id(world.case, job["name"]): job for job in world.case["jobs"]}
+    for instruction in instructions:
+        job = names[instruction.workload]["name"]
+        if isinstance(instruction, Evict):
+            for task in world.of_job(job, "Running"):
+                world.put(replace(task, status="Releasing"))
+        elif isinstance(instruction, Admit):
+            _place(world, job, instruction.placement)
+    for workload in promised:
+        job_case = names[workload]
+        for task in world.of_job(job_case["name"], "Pending")[: int(job_case["min_available"])]:
+            world.put(replace(task, status="Pipelined"))
+
+
+def _place(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> None:
+    for task, place in zip(world.of_job(job, "Pending"), placement, strict=False):
+        world.put(replace(task, status="Binding", node=place.node, devices=place.devices))
+
+
+def _compare(world: World) -> tuple[list[Difference], int]:
+    expected = world.case["expected"]
+    differences: list[Difference] = []
+    elsewhere = 0
+    for task in world.tasks.values():
+        wanted = expected["tasks"].get(task.name) or expected["jobs"].get(task.job)
+        if wanted is None or "status" not in wanted:
+            continue
+        if wanted["status"] != task.status:
+            differences.append(Difference(what=task.name, expected=wanted["status"], ours=task.status))
+        elif _is_elsewhere(task, wanted):
+            elsewhere += 1
+    return differences, elsewhere
+
+
+def _is_elsewhere(task: Task, wanted: Case) -> bool:
+    return bool(task.node) and "node" in wanted and wanted["node"] != task.node

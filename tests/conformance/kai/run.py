@@ -1,0 +1,51 @@
+"""Every case of every file of a folder, and what came of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from jupyter_gq.domain.errors import JupyterGQError
+
+from . import reasons, shares
+from .play import has_step, play
+from .verdict import Case, Difference, Untranslatable, Verdict
+
+#: Cases of share division, reclaim decision and least run time have no tier of their own.
+FIRST_TIER = 1
+
+
+def run_folder(folder: Path) -> list[Verdict]:
+    """All verdicts, in the order of the files' names and of the cases in them."""
+    return [verdict for path in sorted(folder.glob("*.json")) for verdict in run_file(path)]
+
+
+def run_file(path: Path) -> Iterator[Verdict]:
+    """The verdicts of one file."""
+    for number, case in enumerate(json.loads(path.read_text(encoding="utf-8")).get("cases", [])):
+        yield run_case(case, path.name, case.get("id") or case.get("name") or f"{path.stem}#{number:03d}")
+
+
+def run_case(case: Case, file: str, name: str) -> Verdict:
+    """Decide, compare, and find the reasons of what is other than expected."""
+    differences, elsewhere = _decide(case)
+    return Verdict(
+        file=file,
+        tier=int(case.get("tier") or FIRST_TIER),
+        id=name,
+        differences=tuple(differences),
+        elsewhere=elsewhere,
+        no_step=not has_step(case),
+        reasons=reasons.explain(case, differences) if differences else (),
+    )
+
+
+def _decide(case: Case) -> tuple[list[Difference], int]:
+    try:
+        if "procedure" in case:
+            return play(case)
+        if "method" in case:
+            wanted = f"{case['expected_s']} s"
+            return [Difference(what="least run time", expected=wanted, ours="there is none")], 0
+        return shares.decide(case), 0
+    except (Untranslatable, JupyterGQError) as error:
+        return [Difference(what="the case", expected="can be translated", ours=str(error))], 0

@@ -1,0 +1,155 @@
+"""The tables of share division and of the reclaim decision, through our own division and our own reclaim rule.
+
+Rules
+-----
+1. The division is the same arithmetic for every resource, so tables of other resources go through it too.
+2. The reclaim decision is asked of `may_take` and of the limits and quotas on the way up (`obstacle`), GPUs only: our
+   queues share nothing else.
+"""
+
+from collections.abc import Iterable
+
+from jupyter_gq.domain.amount import MiB, MilliGpu
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.scheduling.fairshare import Claim, divide
+from jupyter_gq.scheduling.quota import Account, Accounts, charge, obstacle
+from jupyter_gq.scheduling.reclaim import may_take
+
+from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
+from .verdict import Case, Difference, Untranslatable
+
+GPU = "GPU"
+
+
+def decide(case: Case) -> list[Difference]:
+    """The differences of one case of share division or reclaim decision."""
+    kind = case["kind"]
+    if kind in {"set_resource_share", "set_resources_share", "divide_over_quota"}:
+        return _divided(case)
+    if kind == "hierarchy":
+        return _hierarchy(case)
+    if kind in {"can_reclaim", "reclaimable"}:
+        return _answer(case, _may_reclaim(case))
+    if kind == "strategy":
+        return _answer(case, _strategy(case))
+    raise Untranslatable(f"cases of the kind {kind!r} are not known")
+
+
+def _answer(case: Case, ours: bool) -> list[Difference]:
+    wanted = bool(case["expected"]["result"])
+    return [] if ours == wanted else [Difference(what="may reclaim", expected=str(wanted), ours=str(ours))]
+
+
+def _claim(queue: Case, resource: str) -> Claim:
+    raw = queue["resources"][resource]
+    return Claim(
+        quota=VERY_MUCH if raw["deserved"] == WITHOUT_BOUND else milli(raw["deserved"]),
+        limit=None if raw["limit"] == WITHOUT_BOUND else milli(raw["limit"]),
+        demand=milli(raw["request"]),
+        weight=round(1000 * raw["over_quota_weight"]),
+        priority=int(queue["priority"]),
+    )
+
+
+def _divided(case: Case) -> list[Difference]:
+    """`divide_over_quota` begins with what is deserved already given: our division gives that first."""
+    found: list[Difference] = []
+    queues = sorted(case["queues"], key=lambda queue: (queue["created"], queue["id"]))
+    for resource, total in case["total"].items():
+        given = sum(milli(queue["resources"][resource]["fair_share"]) for queue in queues)
+        shares = divide(milli(total) + given, [_claim(queue, resource) for queue in queues])
+        for queue, share in zip(queues, shares, strict=True):
+            found += _share(case, queue["id"], resource, share)
+        if "remaining" in case["expected"]:
+            left = max(0, milli(total) + given - sum(shares))
+            wanted = milli(case["expected"]["remaining"])
+            if left != wanted:
+                found.append(Difference(what=f"{resource} left", expected=str(wanted), ours=str(left)))
+    return found
+
+
+def _share(case: Case, queue: str, resource: str, ours: int) -> list[Difference]:
+    wanted = case["expected"]["fair_share"].get(queue, {}).get(resource)
+    if wanted is None or milli(wanted) == ours:
+        return []
+    return [Difference(what=f"{resource} of {queue}", expected=str(milli(wanted)), ours=str(ours))]
+
+
+def _accounts(queues: Iterable[Case], *, limits: bool) -> Accounts:
+    """The books of a table's queues, with the use and the fair shares that it states."""
+    rows = list(queues)
+    accounts = Accounts(_queue(row, limits=limits) for row in rows)
+    for row in rows:
+        raw = row["resources"][GPU]
+        account = accounts.of(row["id"])
+        account.used = account.lasting = milli(raw["allocated"])
+        account.fixed_used = account.fixed_lasting = milli(raw["allocated_non_preemptible"])
+        account.fair_share = milli(raw["fair_share"])
+    return accounts
+
+
+def _queue(row: Case, *, limits: bool) -> Queue:
+    raw = row["resources"][GPU]
+    bounded = limits and raw["limit"] != WITHOUT_BOUND
+    return Queue(
+        name=row["id"],
+        pool=POOL,
+        parent=row["parent"],
+        quota=VERY_MUCH if raw["deserved"] == WITHOUT_BOUND else milli(raw["deserved"]),
+        limit=milli(raw["limit"]) if bounded else None,
+        over_quota_weight=round(1000 * raw["over_quota_weight"]),
+        priority=int(row["priority"]),
+    )
+
+
+def _hierarchy(case: Case) -> list[Difference]:
+    """Through the books, as a cycle does; the demand is that of the leaves."""
+    accounts = _accounts(case["queues"], limits=True)
+    for row in case["queues"]:
+        if not row["children"]:
+            accounts.demand(accounts.of(row["id"]), milli(row["resources"][GPU]["request"]))
+    count = int(case["total"][GPU])
+    devices = (Device(id=f"box/{i}", index=i, model="A100", memory=MiB(100), pool=POOL) for i in range(count))
+    accounts.divide([Node(name="box", devices=tuple(devices))])
+    return [d for row in case["queues"] for d in _share(case, row["id"], GPU, accounts.of(row["id"]).fair_share)]
+
+
+def _may_reclaim(case: Case) -> bool:
+    """May the reclaimer take anything, and each of these victims in turn? Limits are not what the table is about."""
+    accounts = _accounts(case["queues"], limits=False)
+    reclaimer = case["reclaimer"]
+    taker, amount = accounts.of(reclaimer["queue"]), milli(reclaimer["gpus"])
+    if obstacle(taker, amount, fixed=not reclaimer["preemptible"], now=False) is not None:
+        return False
+    if taker.lasting + amount > taker.fair_share:
+        return False
+    for queue, victims in (case.get("victims") or {}).items():
+        giver = accounts.of(queue)
+        for victim in victims:
+            if not may_take(taker, giver, amount):
+                return False
+            charge(giver, -milli(victim["gpus"]), fixed=False)
+    return True
+
+
+def _strategy(case: Case) -> bool:
+    """One of the two ways to take, between two siblings. Keeping fair shares asks nothing of the one that takes."""
+    giver = _side(case["reclaimee_queue"])
+    giver.lasting = milli(case["reclaimee_remaining"][GPU])
+    if case["strategy"] == "MaintainFairShareStrategy":
+        taker = Account(Queue(name="taker", pool=POOL))
+        taker.fair_share = VERY_MUCH
+        return may_take(taker, giver, MilliGpu(1))
+    taker = _side(case["reclaimer_queue"])
+    amount = milli(case["reclaimer_resources"]["gpus"])
+    within = taker.lasting + amount <= taker.queue.quota
+    taker.fair_share = max(taker.fair_share, taker.queue.quota)
+    return within and may_take(taker, giver, amount)
+
+
+def _side(row: Case) -> Account:
+    account = Account(_queue({**row, "id": row["name"], "parent": None}, limits=False))
+    account.lasting = milli(row["resources"][GPU]["allocated"])
+    account.fair_share = milli(row["resources"][GPU]["fair_share"])
+    return account

@@ -1,0 +1,238 @@
+"""From a case to our snapshot, and from a decision back to what became of each task.
+
+Rules
+-----
+1. A job is a workload. Tasks that are told to stop while others of the job go on are a workload beside it.
+2. A deserved quota without bound is the whole cluster; no limit is no limit.
+3. Ties: the peer's go by creation, ours by name. So queues and workloads get names in the order of their creation.
+4. An amount of device memory is the fraction of a device that it makes, rounded up to a hundredth, as the peer does.
+5. Between rounds nobody is stopping any more; what was placed runs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Request, Stop, TaskPlacement, Workload
+
+from .verdict import Case, Untranslatable
+
+NOW = Instant(1_000_000.0)
+POOL = "train"
+#: A quota or weight without bound.
+WITHOUT_BOUND = -1
+#: Milli-GPU that no cluster of the tables has.
+VERY_MUCH = MilliGpu(10**9)
+LEAVING = "~leaving"
+#: Kinds of request that our snapshot can say; "best-effort" asks for no GPU.
+KINDS = frozenset({"whole", "fraction", "memory", "best-effort"})
+#: States that a task of a table may begin in; the last two hold nothing.
+STATES = frozenset({"Running", "Releasing", "Pending", "Pipelined", "Failed", "Succeeded"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """One task of a job, at one moment."""
+
+    name: str
+    job: str
+    status: str
+    node: str = ""
+    devices: tuple[str, ...] = ()
+    #: Higher starts first and stops last.
+    order: int = 0
+
+
+@dataclass(kw_only=True, slots=True)
+class World:
+    """A case and what has become of its tasks so far."""
+
+    case: Case
+    #: In the order of the case.
+    tasks: dict[str, Task] = field(default_factory=dict)
+
+    def of_job(self, job: str, *statuses: str) -> list[Task]:
+        """The tasks of a job with one of these statuses, those first that start first."""
+        found = [task for task in self.tasks.values() if task.job == job and task.status in statuses]
+        return sorted(found, key=lambda task: -task.order)
+
+    def put(self, task: Task) -> None:
+        """What has become of it."""
+        self.tasks[task.name] = task
+
+
+def milli(gpus: float) -> MilliGpu:
+    """From the table's GPUs."""
+    return MilliGpu(round(gpus * ONE_GPU))
+
+
+def capacity(case: Case) -> MilliGpu:
+    """All GPUs of the case."""
+    return milli(sum(float(node["gpus"]) for node in case["nodes"]))
+
+
+def world_of(case: Case) -> World:
+    """The case as it begins, with a device for whoever holds one. Raises `Untranslatable`."""
+    world = World(case=case)
+    free = {node["name"]: [f"{node['name']}/{i}" for i in range(int(node["gpus"]))] for node in case["nodes"]}
+    groups: dict[tuple[str, str], str] = {}
+    _check(case)
+    holders = sorted(_raw_tasks(case), key=lambda pair: not pair[1].get("gpu_groups"))
+    held: dict[str, tuple[str, ...]] = {}
+    for job, raw in holders:
+        if raw["state"] in {"Running", "Releasing"}:
+            held[raw["name"]] = _devices_for(job, raw, free, groups)
+    for job, raw in _raw_tasks(case):
+        status = "Pending" if raw["state"] == "Pipelined" else raw["state"]
+        node = raw["node"] if raw["name"] in held else ""
+        order = int(raw.get("order_priority", 0))
+        devices = held.get(raw["name"], ())
+        world.put(Task(name=raw["name"], job=job["name"], status=status, node=node, devices=devices, order=order))
+    return world
+
+
+def _check(case: Case) -> None:
+    """Raise `Untranslatable` for what our snapshot has no place for."""
+    for job, raw in _raw_tasks(case):
+        if job["kind"] not in KINDS:
+            raise Untranslatable(f"the job {job['name']} asks for GPUs in a way that is not known: {job['kind']}")
+        if job["kind"] == "whole" and job["gpus_per_task"] != int(job["gpus_per_task"]):
+            raise Untranslatable(f"the job {job['name']} asks for {job['gpus_per_task']} whole GPUs")
+        if raw["state"] not in STATES:
+            raise Untranslatable(f"the task {raw['name']} is in a state that is not known: {raw['state']}")
+
+
+def _raw_tasks(case: Case) -> Iterator[tuple[Case, Case]]:
+    for job in case["jobs"]:
+        for raw in job["tasks"]:
+            yield job, raw
+
+
+def _devices_for(
+    job: Case, raw: Case, free: dict[str, list[str]], groups: dict[tuple[str, str], str]
+) -> tuple[str, ...]:
+    """Devices of its node: those of its groups, or as many as it needs for itself."""
+    node = raw.get("node", "")
+    labels = raw.get("gpu_groups", [])
+    count = request_of(job, memory=100).devices
+    if node not in free:
+        raise Untranslatable(f"the task {raw['name']} is on a node that does not exist")
+    try:
+        if not labels or not count:
+            return tuple(free[node].pop() for _ in range(count))
+        for label in labels:
+            if (node, label) not in groups:
+                groups[node, label] = free[node].pop(0)
+    except IndexError:
+        raise Untranslatable(f"the node {node} has fewer GPUs than its tasks hold") from None
+    return tuple(groups[node, label] for label in labels)
+
+
+def request_of(job: Case, memory: float) -> Request:
+    """What each task of the job needs, on devices with that much memory."""
+    if job["kind"] == "memory":
+        portion = math.ceil(100 * job["gpu_memory_per_task"] / memory) * 10
+        return Request(devices=int(job["devices_per_task"]), milli_per_device=MilliGpu(portion))
+    if job["kind"] == "fraction":
+        return Request(devices=int(job["devices_per_task"]), milli_per_device=milli(job["gpus_per_task"]))
+    return Request(devices=int(job["gpus_per_task"]))
+
+
+def snapshot_of(world: World) -> Snapshot:
+    """Our snapshot of the world as it is now."""
+    case = world.case
+    return Snapshot(
+        nodes=tuple(_node(node) for node in case["nodes"]),
+        queues=tuple(_queue(queue, case) for queue in case["queues"]),
+        workloads=tuple(workload for job in case["jobs"] for workload in _workloads(world, job)),
+    )
+
+
+def _node(raw: Case) -> Node:
+    name, memory = raw["name"], MiB(int(raw["gpu_memory"]))
+    return Node(
+        name=name,
+        devices=tuple(
+            Device(id=f"{name}/{i}", index=i, model="A100", memory=memory, pool=POOL) for i in range(int(raw["gpus"]))
+        ),
+    )
+
+
+def _queue_name(name: str, case: Case) -> str:
+    order = next((int(q["created_order"]) for q in case["queues"] if q["name"] == name), 0)
+    return f"{order:03d}-{name}"
+
+
+def _queue(raw: Case, case: Case) -> Queue:
+    parent, weight = raw["parent"], float(raw["over_quota_weight"])
+    return Queue(
+        name=_queue_name(raw["name"], case),
+        pool=POOL,
+        parent=None if parent is None else _queue_name(parent, case),
+        quota=capacity(case) if raw["deserved_gpus"] == WITHOUT_BOUND else milli(raw["deserved_gpus"]),
+        limit=None if raw["limit_gpus"] == WITHOUT_BOUND else milli(raw["limit_gpus"]),
+        over_quota_weight=1000 if weight == WITHOUT_BOUND else round(weight * 1000),
+        priority=int(raw["priority"]),
+    )
+
+
+def workload_id(case: Case, job: str) -> str:
+    """Our id of a job: ties between workloads go by it."""
+    index = next(i for i, raw in enumerate(case["jobs"]) if raw["name"] == job)
+    return f"{index:03d}-{job}"
+
+
+def _workloads(world: World, job: Case) -> Iterator[Workload]:
+    case, name = world.case, job["name"]
+    submitted = Instant(NOW - 60 * float(job["age_minutes"]))
+    staying = world.of_job(name, "Running")
+    leaving = world.of_job(name, "Releasing")
+    waiting = world.of_job(name, "Pending")
+    memory = min((float(node["gpu_memory"]) for node in case["nodes"]), default=100.0)
+    whole = Workload(
+        id=workload_id(case, name),
+        kind=Kind.TRAINING,
+        owner="ann",
+        name=name,
+        queue=_queue_name(job["queue"], case),
+        request=request_of(job, memory),
+        tasks=max(1, len(staying) + len(waiting)),
+        min_members=max(1, int(job["min_available"])),
+        priority=int(job["priority"]),
+        preemptible=bool(job["preemptible"]),
+        submitted_at=submitted,
+    )
+    if staying:
+        yield replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
+    elif waiting:
+        yield whole
+    if leaving:
+        stop = Stop(
+            reason=EvictReason.STOPPED_BY_USER,
+            sentence="Stopped.",
+            by=None,
+            at=NOW,
+            requeue=not job.get("delete_in_test", False),
+        )
+        gone = replace(whole, id=whole.id + LEAVING, tasks=len(leaving), min_members=1, run=1)
+        yield replace(gone, state=State.STOPPING, stop=stop, started_at=submitted, placement=_placement(leaving))
+
+
+def _placement(tasks: list[Task]) -> tuple[TaskPlacement, ...]:
+    return tuple(TaskPlacement(node=task.node, devices=task.devices) for task in tasks)
+
+
+def between_rounds(world: World) -> None:
+    """Rule 5. What the case deletes goes on stopping."""
+    deleted = {job["name"] for job in world.case["jobs"] if job.get("delete_in_test")}
+    for task in list(world.tasks.values()):
+        if task.status == "Binding":
+            world.put(replace(task, status="Running"))
+        elif task.status == "Pipelined" or (task.status == "Releasing" and task.job not in deleted):
+            world.put(replace(task, status="Pending", node="", devices=()))

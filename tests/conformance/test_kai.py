@@ -1,0 +1,230 @@
+"""The harness on small cases of our own; and the peer's tables, where a folder with them is named."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from .kai.__main__ import main
+from .kai.report import as_json, lines
+from .kai.run import run_case, run_folder
+from .kai.timing import one_case, time_cycle
+from .kai.tiny import a_case, a_job, a_queue
+from .kai.translate import snapshot_of, world_of
+from .kai.verdict import Case, Untranslatable, Verdict
+
+TABLES = os.environ.get("JUPYTER_GQ_CONFORMANCE")
+TWO_QUEUES = [a_queue("vision", 1, order=0), a_queue("nlp", 1, order=1)]
+
+
+def verdict(case: Case) -> Verdict:
+    return run_case(case, "ours.json", "ours")
+
+
+def test_what_fits_is_placed():
+    case = a_case(
+        a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", new="Binding"
+    )
+    assert verdict(case).agrees
+
+
+def test_an_entitled_queue_takes_back_and_its_victim_stops():
+    case = a_case(
+        a_job("borrower", "nlp", 1, "Running a", age=2),
+        a_job("owner", "nlp", 1, "Running a", age=3),
+        a_job("entitled", "vision", 1, "Pending"),
+        queues=TWO_QUEUES,
+        gpus={"a": 2},
+        action="reclaim",
+        borrower="Releasing",
+        owner="Running",
+        entitled="Pipelined",
+    )
+    assert verdict(case).agrees
+
+
+def test_after_the_rounds_the_entitled_one_runs_and_stays():
+    case = a_case(
+        a_job("borrower", "nlp", 1, "Running a", age=2),
+        a_job("owner", "nlp", 1, "Running a", age=3),
+        a_job("entitled", "vision", 1, "Pending"),
+        queues=TWO_QUEUES,
+        gpus={"a": 2},
+        borrower="Pending",
+        owner="Running",
+        entitled="Running",
+    )
+    assert verdict(case).agrees
+
+
+def test_higher_priority_preempts_inside_its_queue():
+    case = a_case(
+        a_job("low", "vision", 1, "Running a", age=2),
+        a_job("high", "vision", 1, "Pending", priority=75),
+        queues=TWO_QUEUES,
+        gpus={"a": 1},
+        action="preempt",
+        low="Releasing",
+        high="Pipelined",
+    )
+    assert verdict(case).agrees
+
+
+def test_a_difference_is_told_and_has_no_reason_unless_a_feature_fits():
+    case = a_case(
+        a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", new="Pending"
+    )
+    found = verdict(case)
+    assert [(d.what, d.expected, d.ours) for d in found.differences] == [("new-0", "Pending", "Binding")]
+    assert found.reasons == ()
+    assert "no reason known" in "\n".join(lines([found]))
+
+
+def test_agreement_by_a_step_that_we_do_not_have_is_counted_apart():
+    case = a_case(
+        a_job("here", "vision", 1, "Running a"),
+        queues=TWO_QUEUES,
+        gpus={"a": 1},
+        action="consolidation",
+        here="Running",
+    )
+    found = verdict(case)
+    assert found.agrees
+    assert found.no_step
+
+
+def test_moving_running_work_is_named_as_the_reason():
+    case = a_case(
+        a_job("left", "vision", 1, "Running a", age=3),
+        a_job("right", "vision", 1, "Running b", age=2),
+        a_job("wide", "vision", 2, "Pending"),
+        queues=[a_queue("vision", 4)],
+        gpus={"a": 2, "b": 2},
+        left="Running",
+        right="Running",
+        wide="Running",
+    )
+    assert verdict(case).reasons == ("consolidation",)
+
+
+def test_fractions_of_one_group_share_a_device_and_others_do_not():
+    case = a_case(
+        a_job("one", "vision", 0.5, "Running a g0"),
+        a_job("two", "vision", 0.5, "Running a g0"),
+        a_job("three", "vision", 0.5, "Running a"),
+        queues=TWO_QUEUES,
+        gpus={"a": 2},
+    )
+    one, two, three = (workload.placement[0].devices for workload in snapshot_of(world_of(case)).workloads)
+    assert one == two
+    assert one != three
+
+
+def test_device_memory_is_the_fraction_that_it_makes_rounded_up():
+    job = a_job("new", "vision", 0, "Pending", kind="memory", gpu_memory_per_task=33.4)
+    (workload,) = snapshot_of(world_of(a_case(job, queues=TWO_QUEUES, gpus={"a": 1}))).workloads
+    assert (workload.request.devices, workload.request.milli_per_device) == (1, 340)
+
+
+def test_a_case_that_contradicts_itself_is_a_disagreement_with_a_sentence():
+    case = a_case(a_job("big", "vision", 2, "Running a"), queues=TWO_QUEUES, gpus={"a": 1}, big="Running")
+    (difference,) = verdict(case).differences
+    assert difference.ours == "the node a has fewer GPUs than its tasks hold"
+
+
+def test_what_cannot_be_said_in_our_snapshot_is_a_disagreement_with_its_reason():
+    job = a_job("sliced", "vision", 0, "Pending", kind="mig")
+    found = verdict(a_case(job, queues=TWO_QUEUES, gpus={"a": 1}, sliced="Running"))
+    assert found.reasons == ("other-devices",)
+
+
+def test_queues_that_are_no_tree_are_told():
+    queues = [a_queue("vision", 1, parent="nlp"), a_queue("nlp", 1, parent="vision")]
+    case = a_case(a_job("new", "vision", 1, "Pending"), queues=queues, gpus={"a": 1}, new="Running")
+    (difference,) = verdict(case).differences
+    assert "its own ancestor" in difference.ours
+
+
+def _amounts(**given: float) -> dict[str, float]:
+    return {
+        "deserved": 0.0,
+        "limit": -1.0,
+        "over_quota_weight": 1.0,
+        "request": 0.0,
+        "allocated": 0.0,
+        "allocated_non_preemptible": 0.0,
+        "fair_share": 0.0,
+        **given,
+    }
+
+
+def _row(name: str, parent: str | None = None, **gpu: float) -> Case:
+    resources = {"GPU": _amounts(**gpu), "CPU": _amounts(limit=0.0), "Memory": _amounts(limit=0.0)}
+    return {"id": name, "parent": parent, "children": [], "priority": 0, "created": 0, "resources": resources}
+
+
+def test_shares_are_divided_and_what_is_left_is_compared():
+    case = {
+        "kind": "set_resource_share",
+        "total": {"GPU": 5.0},
+        "queues": [_row("a", deserved=1.0, request=2.0), _row("b", deserved=1.0, request=1.0)],
+        "expected": {"fair_share": {"a": {"GPU": 2.0}, "b": {"GPU": 1.0}}, "remaining": 2.0},
+    }
+    assert verdict(case).agrees
+    case["expected"]["remaining"] = 1.0
+    assert [d.what for d in verdict(case).differences] == ["GPU left"]
+
+
+@pytest.mark.parametrize(("allocated", "answer"), [(2.0, True), (1.0, False)])
+def test_the_reclaim_rule_is_asked(allocated: float, answer: bool):
+    case = {
+        "kind": "reclaimable",
+        "queues": [
+            _row("a", "top", deserved=1.0, fair_share=1.0),
+            _row("b", "top", deserved=1.0, fair_share=1.0, allocated=allocated),
+            _row("top", deserved=2.0, fair_share=2.0, allocated=allocated),
+        ],
+        "reclaimer": {"queue": "a", "preemptible": True, "gpus": 1.0},
+        "victims": {"b": [{"gpus": 1.0}]},
+        "expected": {"result": answer},
+    }
+    assert verdict(case).agrees
+
+
+def test_json_has_sums_by_tier_and_every_disagreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    good = a_case(
+        a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", new="Binding"
+    )
+    bad = {**good, "id": "other", "expected": {"jobs": {"new": {"status": "Pending"}}, "tasks": {}}}
+    (tmp_path / "ours.json").write_text(json.dumps({"cases": [good, bad]}))
+    out = tmp_path / "result" / "out.json"
+    out.parent.mkdir()
+    assert main([str(tmp_path), "--json", str(out)]) == 0
+    result = json.loads(out.read_text())
+    tier = result["tiers"]["1"]
+    assert (tier["cases"], tier["agree"], tier["intended"], tier["without_step"]) == (2, 1, 0, 0)
+    assert [entry["case"] for entry in result["disagreements"]] == ["other"]
+    assert "ours.json" in capsys.readouterr().out
+
+
+def test_a_folder_without_cases_is_an_error(tmp_path: Path):
+    assert main([str(tmp_path)]) == 2
+
+
+def test_one_case_is_timed(tmp_path: Path):
+    case = a_case(a_job("new", "vision", 1, "Pending"), queues=TWO_QUEUES, gpus={"a": 1})
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(case))
+    assert time_cycle(one_case(path), 2).startswith("cycle: least ")
+    path.write_text(json.dumps({"cases": [case, case]}))
+    with pytest.raises(Untranslatable):
+        one_case(path)
+    assert main(["--time", str(path)]) == 2
+
+
+@pytest.mark.skipif(not TABLES, reason="JUPYTER_GQ_CONFORMANCE does not name a folder with the tables")
+def test_every_disagreement_with_the_tables_has_a_reason():
+    verdicts = run_folder(Path(TABLES or ""))
+    assert as_json(verdicts)["tiers"]
+    assert [v.id for v in verdicts if not v.agrees and not v.reasons] == []

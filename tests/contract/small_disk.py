@@ -1,0 +1,33 @@
+"""A disk of 512 KiB, to be full."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+@contextlib.contextmanager
+def mounted(folder):
+    """Make this folder a disk of 512 KiB; skip the test where that cannot be done."""
+    folder.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("mounting a small disk needs root")
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder):
+    """Leave no room on the disk of this folder."""
+    with open(folder / "filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 1024)
+        except OSError:
+            return

@@ -1,0 +1,207 @@
+"""`kill -9` of the real service while a job runs: the job goes on, its output has no gap, and no second copy starts."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.models import JobSubmission
+from tests.api.hubs import Hub
+
+CONFIG = """
+c.SchedulerService.check_invariants = True
+c.SimulatedDevices.mode = "always"
+c.SimulatedDevices.devices = "2x A100-40GB"
+c.TrainingQueues.queues = {"vision": {"quota": 1}}
+"""
+#: A cell that counts for about eight seconds, and says who it is.
+COUNTS = """
+import os, time
+print("pid", os.getpid(), flush=True)
+for number in range(40):
+    print("n", number, flush=True)
+    time.sleep(0.2)
+"""
+PATIENCE = 60
+
+
+class RealService:
+    """The service's own process, on a port and a state folder that outlive it."""
+
+    def __init__(self, folder: Path, hub: Hub) -> None:
+        self._folder, self._hub = folder, hub
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        (folder / "jupyterhub_config.py").write_text(CONFIG)
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("JUPYTERHUB_")}
+        environment |= {
+            "JUPYTERHUB_SERVICE_URL": self.url,
+            "JUPYTERHUB_SERVICE_PREFIX": "/services/jupyter-gq/",
+            "JUPYTERHUB_API_URL": self._hub.url,
+            "JUPYTERHUB_API_TOKEN": "service",
+            "GQ_TEST_WORLD": str(self._folder),
+        }
+        command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
+        with (self._folder / "service.log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=self._folder, env=environment, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def log(self) -> str:
+        return (self._folder / "service.log").read_text()
+
+    def runners(self, job: str) -> list[int]:
+        """Processes that run that job."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                command = process.cmdline()
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+            if "jupyter_gq.runner" in command and any(job in word for word in command):
+                found.append(process.pid)
+        return found
+
+    def clean_up(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        for process in psutil.process_iter():
+            try:
+                ours = f"{self._folder}/" in " ".join(process.cmdline()) and process.pid != os.getpid()
+                if ours:
+                    process.kill()
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path):
+    hub = Hub()
+    await hub.start()
+    service = RealService(tmp_path, hub)
+    service.start()
+    yield service
+    service.clean_up()
+    await hub.stop()
+
+
+def a_job(folder: Path) -> JobSubmission:
+    kernel = {"name": "python3", "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]}
+    cell = {"cell_type": "code", "id": "c1", "metadata": {}, "source": COUNTS, "outputs": [], "execution_count": None}
+    manifest = {
+        "notebook_path": "count.ipynb",
+        "cwd": str(folder),
+        "kernel": kernel,
+        "targets": [{"cell_id": "c1", "source_hash": "0" * 64}],
+    }
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return JobSubmission.model_validate(
+        {"queue": "vision", "gpus": "1", "bundle": {"manifest": manifest, "notebook": notebook}}
+    )
+
+
+async def until(question, what, service):
+    """Ask until the answer is true; a service that is not up yet has not answered."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
+    while loop.time() < deadline:
+        try:
+            answer = await question()
+            if answer:
+                return answer
+        except ServiceUnavailable:
+            pass
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"never seen: {what}\n{service.log()}")
+
+
+@pytest.mark.asyncio
+async def test_a_job_outlives_its_service(service, tmp_path):
+    client = ServiceClient(f"{service.url}/services/jupyter-gq/", "ann")
+
+    async def numbers(job, at_least):
+        text = await told(job)
+        found = [int(line.split()[1]) for line in text.splitlines() if line.startswith("n ")]
+        return found if len(found) >= at_least else None
+
+    async def told(job):
+        page = await client.outputs(job, 0)
+        return "".join(e["output"].get("text", "") for e in page.events if e.get("op") == "append")
+
+    await until(client.health, "the service", service)
+    view, _ = await client.submit(a_job(tmp_path), "key-1")
+    await until(lambda: numbers(view.id, 3), "output before the kill", service)
+    before = service.runners(view.id)
+    assert len(before) == 1
+
+    service.kill()
+    await asyncio.sleep(1)  # output that nobody takes piles up with the runner
+    assert service.runners(view.id) == before
+    service.start()
+
+    await until(lambda: numbers(view.id, 12), "output after the restart", service)
+    assert service.runners(view.id) == before
+    again, created = await client.submit(a_job(tmp_path), "key-1")
+    assert (again.id, created) == (view.id, False)
+
+    async def done():
+        return (await client.job(view.id)).phase == "done"
+
+    await until(done, "the end of the job", service)
+    final = await client.job(view.id)
+    page = await client.outputs(view.id, 0)
+    assert final.run == 1
+    assert await numbers(view.id, 40) == list(range(40))
+    assert [event["seq"] for event in page.events] == list(range(1, len(page.events) + 1))
+    assert (await told(view.id)).count("pid ") == 1
+    assert page.finished
+    assert service.runners(view.id) == []
+    client.close()
+
+
+@pytest.mark.asyncio
+async def test_a_bad_config_file_keeps_the_service_going_and_says_where(service, tmp_path):
+    client = ServiceClient(f"{service.url}/services/jupyter-gq/", "ann")
+    await until(client.health, "the service", service)
+    assert (await client.me()).quota == "0.25"
+    file = tmp_path / "jupyterhub_config.py"
+    file.write_text(CONFIG + "c.FixedQuota.default = 1.5\n")
+
+    async def refused():
+        health = await client.health()
+        return health.policy if health.status == "degraded" else None
+
+    assert "line 6: c.FixedQuota.default = 1.5" in await until(refused, "the message", service)
+    assert (await client.me()).quota == "0.25"
+    file.write_text(CONFIG + 'c.FixedQuota.default = "0.5"\n')
+
+    async def raised():
+        return (await client.me()).quota == "0.5"
+
+    await until(raised, "the new quota", service)
+    with pytest.raises(ServiceError):
+        await client.job("job-none")
+    client.close()
+
+
+def test_a_service_whose_first_config_is_bad_does_not_start(tmp_path):
+    (tmp_path / "jupyterhub_config.py").write_text("c.FixedQuota.default = -1\n")
+    command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "line 1: c.FixedQuota.default = -1: it is negative. Use 0 or more GPUs." in ended.stderr

@@ -1,0 +1,321 @@
+"""Training as processes of this machine: what a job gets, what it may leave, and what a crash leaves."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import pwd
+import signal
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.backends.local.ledger import Ledger, Run
+from jupyter_gq.backends.processes import ProcessTable, boot_id
+from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.workload import TaskPlacement
+
+from .small_disk import fill
+from .worlds import LocalWorld, read_when_there, runs, until
+
+pytestmark = pytest.mark.asyncio
+
+
+def placed(workload, *devices):
+    """One task on each tuple of devices."""
+    return replace(workload, placement=tuple(TaskPlacement(node="box", devices=held) for held in devices))
+
+
+def environment(local, workload, task=0):
+    return json.loads((local.task(workload, task) / "environment").read_text())
+
+
+async def test_the_node_shows_its_devices(local):
+    (node,) = local.backend.nodes()
+    assert node.name == "box"
+    assert [(d.id, d.index, d.memory, d.healthy) for d in node.devices][:2] == [
+        ("GPU-sim-0", 0, 40960, True),
+        ("GPU-sim-1", 1, 40960, True),
+    ]
+
+
+async def test_a_device_that_vanishes_stays_on_the_books_as_not_healthy(local):
+    local.backend.nodes()
+    local.backend._probe._devices = local.backend._probe._devices[1:]
+    (node,) = local.backend.nodes()
+    assert [device.healthy for device in node.devices] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(("said", "outcome"), [("SUCCEEDED", Outcome.SUCCEEDED), ("FAILED", Outcome.FAILED)])
+async def test_the_runner_says_how_it_ended(local, said, outcome):
+    workload = local.workload()
+    await local.launch(workload, {"says": said, "sentence": "Cell 3 raised ValueError."})
+    end = await local.end(workload)
+    assert (end.outcome, end.sentence) == (outcome, "Cell 3 raised ValueError.")
+
+
+async def test_a_runner_that_vanishes_is_lost(local):
+    workload = local.workload()
+    await local.launch(workload, {"exits": 3})
+    end = await local.end(workload)
+    assert end.outcome is Outcome.LOST
+    assert "exit code 3" in end.sentence
+
+
+async def test_a_result_that_claims_what_only_we_can_know_is_not_believed(local):
+    workload = local.workload()
+    await local.launch(workload, {"says": "LOST"})
+    assert (await local.end(workload)).sentence == "Its process vanished without a word (exit code 0)."
+
+
+async def test_what_a_job_gets(local):
+    workload = placed(local.workload(gpus="0.25"), ("GPU-sim-2",))
+    cwd = local.folder / "work"
+    cwd.mkdir()
+    given = {"COLOUR": "blue", "JUPYTERHUB_API_TOKEN": "stolen", "JUPYTER_GQ_GPUS": "4", "BAD": 3, "A=B": "c"}
+    local.prepare(workload, {}, {"cwd": str(cwd), "environment": given})
+    os.environ["JUPYTERHUB_API_TOKEN"] = "the service's own"
+    try:
+        await local.launch(workload, environment={"FROM_LAUNCH": "1"})
+    finally:
+        del os.environ["JUPYTERHUB_API_TOKEN"]
+    seen = environment(local, workload)
+    assert (local.task(workload) / "cwd").read_text() == str(cwd)
+    assert seen["COLOUR"] == "blue"
+    assert seen["FROM_LAUNCH"] == "1"
+    assert "JUPYTERHUB_API_TOKEN" not in seen
+    assert "BAD" not in seen
+    assert seen["PATH"] == os.environ["PATH"]
+    assert seen["GQ_SERVICE_URL"] == "http://127.0.0.1:1/services/jupyter-gq/"
+    assert seen["GQ_JOB_ID"] == workload.id
+    assert seen["CUDA_VISIBLE_DEVICES"] == seen["NVIDIA_VISIBLE_DEVICES"] == "GPU-sim-2"
+    assert (seen["JUPYTER_GQ_GPUS"], seen["JUPYTER_GQ_MEMORY_MIB"], seen["JUPYTER_GQ_SIMULATED"]) == (
+        "0.25",
+        "10240",
+        "1",
+    )
+    assert "RANK" not in seen
+    token = local.task(workload) / "token"
+    assert token.read_text() == "secret"
+    assert "secret" not in json.dumps(seen)
+    for private in (token, local.task(workload) / "log", local.job(workload) / "bundle.json"):
+        assert stat.S_IMODE(private.stat().st_mode) == 0o600, private
+    assert stat.S_IMODE(local.job(workload).stat().st_mode) == 0o700
+    assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
+
+
+async def test_a_working_folder_that_is_gone_does_not_keep_a_job_from_running(local):
+    workload = local.workload()
+    local.prepare(workload, {}, {"cwd": "/no/such/folder"})
+    await local.launch(workload)
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    fallback = home if Path(home).is_dir() else str(local.job(workload))  # noqa: ASYNC240
+    assert (local.task(workload) / "cwd").read_text() == fallback
+
+
+async def test_the_tasks_of_a_gang_find_each_other_and_see_their_own_devices(local):
+    workload = placed(local.workload(tasks=3), ("GPU-sim-0",), ("GPU-sim-1",), ("GPU-sim-3",))
+    await local.launch(workload, environment={"CUDA_VISIBLE_DEVICES": "all of them"})
+    seen = [environment(local, workload, task) for task in range(3)]
+    assert [e["RANK"] for e in seen] == ["0", "1", "2"]
+    assert {e["WORLD_SIZE"] for e in seen} == {"3"}
+    assert {e["MASTER_ADDR"] for e in seen} == {"127.0.0.1"}
+    assert len({e["MASTER_PORT"] for e in seen}) == 1
+    assert [e["CUDA_VISIBLE_DEVICES"] for e in seen] == ["GPU-sim-0", "GPU-sim-1", "GPU-sim-3"]
+
+
+async def test_a_gang_whose_second_task_cannot_start_leaves_none(local):
+    workload = local.workload(tasks=3)
+    local.prepare(workload)
+    local.task(workload, 1).parent.mkdir(parents=True)
+    local.task(workload, 1).write_text("a file where the folder of task 1 belongs")
+    with pytest.raises(BackendError, match=r"Task 1 could not be started: .*File exists"):
+        await local.request(workload)
+    assert await local.observed(workload) is None
+    table = ProcessTable.read()
+    assert not table.marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
+    local.task(workload, 1).unlink()
+    await local.launch(workload)
+    assert (await local.running(workload)).phase is Phase.RUNNING
+
+
+async def test_when_one_of_a_gang_fails_the_others_are_ended_and_it_is_named(local):
+    workload = local.workload(tasks=3)
+    plan = {"task 0": {"ignores stop": True}, "task 1": {}, "task 2": {"says": "FAILED", "sentence": "Boom."}}
+    await local.launch(workload, plan)
+    await until(lambda: not runs(local.leader(workload, 2)), "the end of task 2")
+    assert (await local.observed(workload)).phase is Phase.RUNNING
+    local.clock.ahead += 11
+    end = await local.end(workload)
+    assert (end.outcome, end.sentence) == (Outcome.FAILED, "Task 2 of 3: Boom.")
+
+
+async def test_a_command_that_does_not_exist_is_an_error_with_its_name(tmp_path):
+    world = LocalWorld(tmp_path, command=("/no/such/python",))
+    workload = world.workload()
+    world.prepare(workload)
+    with pytest.raises(BackendError, match="/no/such/python: No such file"):
+        await world.request(workload)
+    assert await world.observed(workload) is None
+
+
+async def test_a_job_without_files_is_refused(local):
+    with pytest.raises(BackendError, match="are gone"):
+        await local.request(local.workload())
+
+
+async def test_a_full_disk_starts_nothing_and_leaves_nothing(small_disk):
+    local = LocalWorld(small_disk)
+    workload = local.workload(tasks=2)
+    local.prepare(workload)
+    fill(small_disk)
+    with pytest.raises(BackendError, match="No space left"):
+        await local.request(workload)
+    assert await local.observed(workload) is None
+    (small_disk / "filler").unlink()
+    await local.launch(workload)
+    fill(small_disk)
+    await local.backend.stop(workload.id, 1, 0)
+    local.clock.ahead += 1
+    assert (await local.end(workload)).outcome is Outcome.KILLED, "a full disk does not keep it from ending"
+
+
+async def test_ids_cannot_leave_the_folder(local):
+    with pytest.raises(BackendError, match="not the id"):
+        await local.request(local.workload(id="../../etc"))
+
+
+async def test_processes_that_go_on_after_the_result_are_ended_after_a_while(local):
+    workload = local.workload()
+    await local.launch(workload, {"says": "SUCCEEDED", "has kernel": True})
+    await until(lambda: not runs(local.leader(workload)) or None, "its end")
+    assert (await local.observed(workload)).phase is Phase.RUNNING
+    local.clock.ahead += 11
+    end = await local.end(workload)
+    assert end.outcome is Outcome.SUCCEEDED
+    assert not runs(local.kernel(workload))
+
+
+async def test_the_next_run_has_its_own_folder_and_keeps_the_checkpoint(local):
+    workload = local.workload()
+    await local.launch(workload)
+    (local.job(workload) / "checkpoint/epoch").write_text("7")
+    await local.backend.stop(workload.id, 1, 60)
+    assert (await local.end(workload)).outcome is Outcome.PAUSED
+    await local.backend.forget(workload.id, 1)
+    again = replace(workload, run=2)
+    await local.launch(again)
+    assert (await local.observed(again)).phase is Phase.RUNNING
+    assert (local.job(workload) / "checkpoint/epoch").read_text() == "7"
+    assert (local.task(workload) / "log").exists()
+    assert local.bundles.log(workload.id, "ann", 7) == "s here\n"
+
+
+async def test_a_service_that_is_killed_leaves_runs_that_the_next_one_finds(local):
+    workload = local.workload()
+    local.prepare(workload, {"has kernel": True})
+    service = multiprocessing.get_context("spawn").Process(target=_serve, args=(local.folder, workload))
+    service.start()
+    await read_when_there(local.task(workload) / "ready")
+    service.kill()
+    service.join()
+    assert runs(local.leader(workload))
+    local.backend = local.new_backend()
+    await local.request(workload)
+    seen = await local.running(workload)
+    assert local.leader(workload) in seen.pids
+    marked = ProcessTable.read().marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
+    assert marked == {local.leader(workload), local.kernel(workload)}, "no second copy"
+    assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
+    await local.backend.stop(workload.id, 1, 0)
+    local.clock.ahead += 1
+    assert (await local.end(workload)).outcome is Outcome.KILLED
+
+
+def _serve(folder, workload):
+    async def serve():
+        await LocalWorld(folder).request(workload)
+        await asyncio.Event().wait()
+
+    asyncio.run(serve())
+
+
+async def test_a_service_killed_between_start_and_record_starts_no_second_copy(local):
+    workload = local.workload()
+    await local.launch(workload)
+    _forget_processes(local, workload)
+    local.backend = local.new_backend()
+    await local.request(workload)
+    assert local.leader(workload) in (await local.running(workload)).pids
+    assert len(ProcessTable.read().marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")) == 1
+
+
+async def test_a_gang_of_which_only_a_part_was_started_is_started_anew_as_a_whole(local):
+    workload = local.workload(tasks=2)
+    await local.launch(workload)
+    first = [local.leader(workload, task) for task in range(2)]
+    _forget_processes(local, workload)
+    os.kill(first[1], signal.SIGKILL)
+    await until(lambda: not runs(first[1]), "the death of task 1")
+    local.backend = local.new_backend()
+    for task in range(2):
+        (local.task(workload, task) / "ready").unlink()
+    await local.launch(workload)
+    assert not runs(first[0])
+    assert {local.leader(workload, task) for task in range(2)}.isdisjoint(first)
+    assert (await local.running(workload)).phase is Phase.RUNNING
+
+
+async def test_a_run_of_which_nothing_was_started_is_lost_for_who_only_observes(local):
+    workload = local.workload()
+    local.prepare(workload)
+    Ledger(local.folder / "state/runs").put(_intent(workload))
+    local.backend = local.new_backend()
+    assert (await local.end(workload)).outcome is Outcome.LOST
+
+
+async def test_after_a_restart_of_the_machine_no_process_is_taken_for_a_run(local):
+    workload = local.workload()
+    await local.launch(workload)
+    file = local.folder / f"state/runs/{workload.id}.1.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "boot": "an earlier one"}))
+    os.kill(local.leader(workload), signal.SIGKILL)
+    local.backend = local.new_backend()
+    assert (await local.end(workload)).outcome is Outcome.LOST
+
+
+async def test_a_stop_that_was_asked_is_carried_out_by_the_next_service(local):
+    workload = local.workload()
+    await local.launch(workload, {"ignores stop": True})
+    await local.backend.stop(workload.id, 1, 5)
+    local.backend = local.new_backend()
+    assert (await local.observed(workload)).phase is Phase.RUNNING
+    local.clock.ahead += 6
+    assert (await local.end(workload)).outcome is Outcome.KILLED
+
+
+async def test_a_damaged_ledger_entry_does_not_keep_the_service_from_starting(local):
+    workload = local.workload()
+    await local.launch(workload)
+    (local.folder / "state/runs/job-other.1.json").write_text("")
+    local.backend = local.new_backend()
+    assert (await local.running(workload)).phase is Phase.RUNNING
+
+
+def _intent(workload):
+    return Run(
+        job=workload.id,
+        number=workload.run,
+        owner=workload.owner,
+        tasks=(None,) * workload.tasks,
+        launched_at=1.0,
+        boot=boot_id(),
+    )
+
+
+def _forget_processes(local, workload):
+    """As if the service had been killed before it could write the pids down."""
+    Ledger(local.folder / "state/runs").put(_intent(workload))

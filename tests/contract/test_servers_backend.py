@@ -1,0 +1,169 @@
+"""Notebook servers: which process is believed to be one, and how the Hub is asked to end it."""
+
+import asyncio
+import os
+import signal
+import socket
+
+import psutil
+import pytest
+import pytest_asyncio
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
+
+from jupyter_gq.backends.protocol import Launch, Outcome, Phase
+from jupyter_gq.backends.servers import HubServerStopper
+from jupyter_gq.domain.errors import BackendError, Conflict
+
+from .worlds import runs, until
+
+pytestmark = pytest.mark.asyncio
+
+
+def started(pid):
+    return psutil.Process(pid).create_time()
+
+
+async def test_a_server_that_the_hub_still_starts_is_starting(servers):
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload, detail={}))
+    assert (await servers.observed(workload)).phase is Phase.STARTING
+    servers.clock.ahead += 179
+    assert (await servers.observed(workload)).phase is Phase.STARTING
+    servers.clock.ahead += 1.5
+    end = await servers.end(workload)
+    assert end.outcome is Outcome.LOST
+    assert "180 seconds" in end.sentence
+    with pytest.raises(Conflict, match="holds no share"):
+        servers.backend.attach(workload.id, 1, os.getpid(), started(os.getpid()))
+
+
+async def test_a_server_that_ends_by_itself_has_succeeded(servers):
+    workload = servers.workload()
+    await servers.launch(workload)
+    await servers.running(workload)
+    os.kill(servers.leader(workload), signal.SIGKILL)
+    assert (await servers.end(workload)).outcome is Outcome.SUCCEEDED
+
+
+async def test_a_process_of_another_user_is_refused(servers):
+    workload = servers.workload()
+    with pytest.raises(Conflict, match="not a notebook server of ann"):
+        await servers.launch(workload, user="bob")
+    assert (await servers.observed(workload)).phase is Phase.STARTING
+
+
+async def test_a_process_that_started_at_another_time_is_refused(servers):
+    workload = servers.workload()
+    await servers.backend.launch(Launch(workload=workload, detail={}))
+    process = await servers.start(workload)
+    with pytest.raises(Conflict, match="no process"):
+        servers.backend.attach(workload.id, 1, process.pid, started(process.pid) - 60)
+    servers.backend.attach(workload.id, 1, process.pid, started(process.pid) + 1.5)
+    servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+    assert (await servers.observed(workload)).phase is Phase.RUNNING
+
+
+async def test_a_second_process_is_refused_while_the_first_lives(servers):
+    workload, other = servers.workload(), servers.workload(name="other")
+    await servers.launch(workload)
+    process = await servers.start(other)
+    with pytest.raises(Conflict, match="Another process"):
+        servers.backend.attach(workload.id, 1, process.pid, started(process.pid))
+
+
+async def test_a_recorded_process_is_not_believed_when_it_is_not_the_owners(servers):
+    """A pid in a record may come from a request that could not be checked when it was made."""
+    workload = servers.workload()
+    process = await servers.start(servers.workload(), user="bob")
+    detail = {"pid": process.pid, "pid_started": started(process.pid)}
+    await servers.backend.launch(Launch(workload=workload, detail=detail))
+    servers.hub.pids.clear()
+    await servers.backend.stop(workload.id, 1, 0)
+    servers.clock.ahead += 1
+    await servers.observed(workload)
+    assert runs(process.pid)
+
+
+async def test_stopping_what_the_hub_has_not_started_yet_frees_the_share_once_the_hub_has_heard(servers):
+    workload = servers.workload(name="gpu")
+    await servers.backend.launch(Launch(workload=workload, detail={}))
+    await servers.backend.stop(workload.id, 1, 60)
+    assert (await servers.end(workload)).outcome is Outcome.SUCCEEDED
+    assert servers.hub.asked == [("ann", "gpu")]
+
+
+class DeafAtFirst:
+    """A Hub that is being restarted."""
+
+    def __init__(self, hub):
+        self.hub, self.tries = hub, 0
+
+    async def stop(self, user, server):
+        self.tries += 1
+        if self.tries == 1:
+            raise BackendError("The Hub could not be asked.")
+        await self.hub.stop(user, server)
+
+
+async def test_a_hub_that_did_not_hear_is_asked_again(servers):
+    servers.backend._stopper = deaf = DeafAtFirst(servers.hub)
+    workload = servers.workload()
+    await servers.launch(workload)
+    await servers.backend.stop(workload.id, 1, 600)
+    await until(lambda: deaf.tries == 1 and servers.backend._servers[workload.id, 1].asking is None, "a first try")
+    await servers.observed(workload)
+    await asyncio.sleep(0)
+    assert deaf.tries == 1, "not in the same breath"
+    servers.clock.ahead += 6
+    assert (await servers.end(workload)).outcome is Outcome.SUCCEEDED
+    assert deaf.tries == 2
+
+
+# --- the Hub's API
+
+
+class FakeHub(RequestHandler):
+    """Answers as it is told."""
+
+    def delete(self, path):
+        self.application.settings["seen"].append((self.request.path, self.request.headers["Authorization"]))
+        self.set_status(self.application.settings["answers"].pop(0))
+
+
+@pytest_asyncio.fixture
+async def hub():
+    seen, answers = [], []
+    application = Application([(r"/hub/api/(.*)", FakeHub)], seen=seen, answers=answers)
+    server = HTTPServer(application)
+    (listener,) = bind_sockets(0, "127.0.0.1")
+    server.add_sockets([listener])
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/hub/api", seen, answers
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.mark.parametrize("answer", [202, 204, 404])
+@pytest.mark.parametrize(("server", "path"), [("", "server"), ("my gpu/1", "servers/my%20gpu%2F1")])
+async def test_the_hub_is_asked_with_our_token(hub, answer, server, path):
+    url, seen, answers = hub
+    answers.append(answer)
+    await HubServerStopper(url, "t0ken").stop("ann@x", server)
+    assert seen == [(f"/hub/api/users/ann%40x/{path}", "token t0ken")]
+
+
+@pytest.mark.parametrize("answer", [400, 403, 500, 503])
+async def test_a_refusal_of_the_hub_is_an_error(hub, answer):
+    url, _, answers = hub
+    answers.append(answer)
+    with pytest.raises(BackendError, match=f"refused to stop a server: {answer}"):
+        await HubServerStopper(url, "t").stop("ann", "")
+
+
+async def test_a_hub_that_is_not_there_is_an_error():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/hub/api"
+    with pytest.raises(BackendError, match="could not be asked"):
+        await HubServerStopper(url, "t").stop("ann", "")

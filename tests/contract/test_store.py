@@ -1,0 +1,274 @@
+"""What every store guarantees. Another implementation is added by its URL."""
+
+import multiprocessing
+import os
+import stat
+import threading
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.client.outputs import fold
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
+from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.sql import SqlStore
+from tests.builders import a_job, a_notebook
+
+
+@pytest.fixture(params=["sqlite"])
+def url(request, tmp_path):
+    return f"sqlite:///{tmp_path}/state/service.sqlite"
+
+
+@pytest.fixture
+def store(url):
+    opened = SqlStore(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def reopened(store, url):
+    """What another process would find."""
+    stores = []
+
+    def reopen():
+        stores.append(SqlStore(url))
+        return stores[-1]
+
+    yield reopen
+    for opened in stores:
+        opened.close()
+
+
+def a_record(id="digits", **fields):
+    workload = a_job("digits", "vision", id=id, **fields)
+    return Record(workload=workload, detail={"cwd": "/home/ann", "lost": 1})
+
+
+def an_event(kind="job", owner="ann", **payload):
+    return NewEvent(at=Instant(5.0), owner=owner, kind=kind, object="digits", payload=payload)
+
+
+def pieces(*payloads, start=1):
+    return [OutputEvent(seq=seq, payload={**p, "seq": seq}) for seq, p in enumerate(payloads, start)]
+
+
+def text(cell, content):
+    return {"op": "append", "cell": cell, "output": {"output_type": "stream", "name": "stdout", "text": content}}
+
+
+def test_a_record_comes_back_as_it_was(store, reopened):
+    full = Record(
+        workload=replace(
+            a_notebook("ann", "0.25"),
+            state=State.STOPPING,
+            run=3,
+            started_at=Instant(12.5),
+            placement=(TaskPlacement(node="box", devices=("GPU-1", "GPU-2")),),
+            stop=Stop(reason=EvictReason.IDLE, sentence="Idle.", by="bob", at=Instant(3.0), requeue=False),
+            activity=Activity(busy=None, last_active=Instant(2.0), sampled_at=Instant(2.5), expire_at=Instant(9.0)),
+        ),
+        detail={"nested": [{"text": "ä\ud800\0"}], "none": None},
+        idempotency_key="k1",
+        token_hash="ab",
+    )
+    store.save([full])
+    assert reopened().get(full.workload.id) == full
+
+
+def test_saving_again_replaces(store):
+    record = a_record()
+    store.save([record])
+    changed = replace(record, workload=replace(record.workload, state=State.ADMITTED), detail={})
+    store.save([changed])
+    assert store.get("digits") == changed
+    assert store.live() == (changed,)
+
+
+def test_what_is_not_there_is_none(store):
+    assert store.get("nothing") is None
+    assert store.by_idempotency_key("ann", "nothing") is None
+    assert store.setting("nothing") is None
+    assert store.live() == store.list() == store.outputs("nothing") == store.events_after(0) == ()
+    assert store.event_range() == (0, 0)
+    assert store.last_seq("nothing") == 0
+
+
+def test_live_is_oldest_first_without_what_is_final(store):
+    jobs = [a_record("c", submitted=1), a_record("b", submitted=1), a_record("a", submitted=2)]
+    done = a_record("done", submitted=0, state=State.SUCCEEDED)
+    store.save([*jobs, done])
+    assert [record.workload.id for record in store.live()] == ["b", "c", "a"]
+
+
+def test_list_pages_newest_first_and_filters(store):
+    store.save([a_record(f"j{i}", submitted=i // 2) for i in range(6)])
+    notebook = Record(workload=a_notebook("bob", submitted=9))
+    store.save([notebook])
+    pages, before = [], None
+    while page := store.list(kind=Kind.TRAINING, owner="ann", limit=4, before=before):
+        pages.append([record.workload.id for record in page])
+        before = page[-1].workload.id
+    assert pages == [["j5", "j4", "j3", "j2"], ["j1", "j0"]]
+    assert store.list(owner="bob") == (notebook,)
+    assert len(store.list(before="unknown")) == 7
+
+
+def test_an_idempotency_key_is_unique_for_its_owner_only(store):
+    first = replace(a_record("one"), idempotency_key="k")
+    other = replace(a_record("two", owner="bob"), idempotency_key="k")
+    store.save([first, other])
+    assert store.by_idempotency_key("ann", "k") == first
+    assert store.by_idempotency_key("bob", "k") == other
+    with pytest.raises(Conflict):
+        store.save([a_record("fresh"), replace(a_record("three"), idempotency_key="k")], [an_event()])
+    assert store.get("fresh") is None, "a refused save leaves nothing"
+    assert store.events_after(0) == ()
+
+
+def test_events_have_increasing_ids_that_are_never_used_again(store, reopened):
+    first = store.save([a_record()], [an_event(n=1), an_event(n=2)])
+    assert [event.id for event in first] == sorted({event.id for event in first})
+    assert [event.payload for event in store.events_after(first[0].id)] == [{"n": 2}]
+    store.prune_events(0)
+    assert store.event_range() == (0, 0)
+    (later,) = reopened().save([], [an_event(owner=None)])
+    assert later.id > first[-1].id
+    assert store.events_after(0) == (later,)
+
+
+def test_pruning_keeps_the_newest_events(store):
+    ids = [event.id for event in store.save([], [an_event(n=n) for n in range(5)])]
+    store.prune_events(2)
+    assert store.event_range() == (ids[3], ids[4])
+    store.prune_events(2)
+    assert [event.id for event in store.events_after(0, limit=1)] == [ids[3]]
+
+
+def test_outputs_are_stored_once_and_without_gaps(store):
+    store.save([a_record()])
+    assert store.append_outputs("digits", pieces(text("c", "a"), text("c", "b"))) == 2
+    assert store.append_outputs("digits", pieces(text("c", "X"), text("c", "Y"), text("c", "c"))) == 3
+    assert store.append_outputs("digits", pieces(text("c", "late"), start=5)) == 3
+    mixed = [*pieces(text("c", "d"), start=4), *pieces(text("c", "f"), start=6)]
+    assert store.append_outputs("digits", mixed) == 4
+    assert store.append_outputs("digits", []) == 4
+    assert [o.seq for o in store.outputs("digits")] == [1, 2, 3, 4]
+    assert fold(o.payload for o in store.outputs("digits"))["c"][0]["text"] == "abcd"
+    assert [o.seq for o in store.outputs("digits", after=1, limit=2)] == [2, 3]
+    assert store.last_seq("digits") == 4
+
+
+def test_outputs_of_a_workload_that_was_never_saved_are_refused(store):
+    with pytest.raises(NotFound):
+        store.append_outputs("nothing", pieces(text("c", "a")))
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+@pytest.mark.parametrize("after", range(9))
+def test_a_reader_folds_to_the_same_outputs_whatever_a_set_made_superfluous(store, batch, after):
+    store.save([a_record()])
+    told = pieces(
+        {"op": "run", "state": "start"},
+        text("c", "a"),
+        text("other", "o"),
+        text("c", "b"),
+        {"op": "cell", "cell": "c", "state": "end"},
+        {"op": "set", "cell": "c", "outputs": [{"output_type": "stream", "name": "stdout", "text": "tail"}]},
+        text("c", "!"),
+        {"op": "set", "cell": "c", "outputs": [{"output_type": "stream", "name": "stdout", "text": "tail!"}]},
+    )
+    for i in range(0, len(told), batch):
+        store.append_outputs("digits", told[i : i + batch])
+    seen = fold(piece.payload for piece in told[:after])
+    later = store.outputs("digits", after=after)
+    assert [o.seq for o in later] == sorted(o.seq for o in later if o.seq > after)
+    assert fold((o.payload for o in later), seen) == fold(piece.payload for piece in told)
+    assert store.last_seq("digits") == 8
+    kept = [o.seq for o in store.outputs("digits")]
+    assert kept == [1, 3, 5, 8], "what the set replaced takes no room"
+    assert store.append_outputs("digits", pieces(text("c", "z"), start=9)) == 9
+
+
+def test_settings_are_replaced(store, reopened):
+    store.put_setting("last_eviction:ann", {"at": 1})
+    store.put_setting("last_eviction:ann", {"at": 2})
+    assert reopened().setting("last_eviction:ann") == {"at": 2}
+
+
+def test_two_threads_and_another_process_lose_nothing(store, url):
+    store.save([a_record()])
+
+    def add(count):
+        for n in range(count):
+            store.save([a_record(f"t{threading.get_ident()}-{n}")], [an_event(n=n)])
+
+    threads = [threading.Thread(target=add, args=(20,)) for _ in range(2)]
+    other = multiprocessing.get_context("spawn").Process(target=_add_from_outside, args=(url, 20))
+    other.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.join()
+    assert other.exitcode == 0
+    assert len(store.live()) == 61
+    assert len({event.id for event in store.events_after(0)}) == 60
+
+
+def _add_from_outside(url, count):
+    store = SqlStore(url)
+    for n in range(count):
+        store.save([a_record(f"outside-{n}")], [an_event(n=n)])
+    store.close()
+
+
+def test_processes_that_open_a_new_database_at_once_all_find_it_ready(url):
+    context = multiprocessing.get_context("spawn")
+    openers = [context.Process(target=_add_from_outside, args=(url, 1)) for _ in range(3)]
+    for opener in openers:
+        opener.start()
+    for opener in openers:
+        opener.join()
+    assert [opener.exitcode for opener in openers] == [0, 0, 0]
+    store = SqlStore(url)
+    assert [record.workload.id for record in store.live()] == ["outside-0"]
+    store.close()
+
+
+def test_a_killed_writer_leaves_what_it_had_committed_and_no_more(url):
+    context = multiprocessing.get_context("spawn")
+    committed = context.Event()
+    writer = context.Process(target=_commit_then_hang, args=(url, committed))
+    writer.start()
+    assert committed.wait(30)
+    writer.kill()
+    writer.join()
+    store = SqlStore(url)
+    assert [record.workload.id for record in store.live()] == ["committed"]
+    store.save([a_record("next")])
+    store.close()
+
+
+def _commit_then_hang(url, committed):
+    store = SqlStore(url)
+    store.save([a_record("committed")])
+    with store._write() as connection:
+        from jupyter_gq.store.sql import _put_records
+
+        _put_records(connection, [a_record("not committed")])
+        committed.set()
+        threading.Event().wait()
+
+
+def test_only_its_owner_can_read_the_database(store, url):
+    store.save([a_record()])
+    folder = os.path.dirname(url.removeprefix("sqlite:///"))
+    modes = {name: stat.S_IMODE(os.stat(f"{folder}/{name}").st_mode) for name in os.listdir(folder)}
+    assert set(modes.values()) == {0o600}, modes
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700

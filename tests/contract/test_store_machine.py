@@ -1,0 +1,123 @@
+"""Safety: whatever is done to a store, in whatever order, it answers as a few plain collections would.
+
+The database is closed and opened again at any moment; numbers of events are never used twice.
+"""
+
+import shutil
+import tempfile
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from jupyter_gq.client.outputs import fold
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.sql import SqlStore
+from tests.builders import a_job
+
+IDS = st.sampled_from(["a", "b", "c"])
+OPS = st.sampled_from(["append", "append", "set", "clear", "cell"])
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store beside its model."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.mkdtemp(prefix="gq-store-")
+        self.store = self.opened()
+        self.records, self.events, self.outputs, self.settings = {}, [], {}, {}
+        self.highest_event = 0
+
+    def opened(self):
+        return SqlStore(f"sqlite:///{self.folder}/service.sqlite")
+
+    def teardown(self):
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    @rule(
+        id=IDS,
+        state=st.sampled_from(list(State)),
+        at=st.integers(0, 3),
+        key=st.sampled_from([None, "k", "l"]),
+        count=st.integers(0, 2),
+    )
+    def save(self, id, state, at, key, count):
+        record = Record(
+            workload=replace(a_job("n", "q", id=id), state=state, submitted_at=Instant(float(at))),
+            detail={"count": count},
+            idempotency_key=key,
+        )
+        new = [NewEvent(at=Instant(1.0), owner=None, kind="job", object=id, payload={"n": n}) for n in range(count)]
+        taken = key is not None and any(r.idempotency_key == key for i, r in self.records.items() if i != id)
+        try:
+            stored = self.store.save([record], new)
+        except Conflict:
+            assert taken
+            return
+        assert not taken
+        assert [event.payload for event in stored] == [event.payload for event in new]
+        assert all(event.id > self.highest_event for event in stored)
+        self.highest_event = max([self.highest_event, *(event.id for event in stored)])
+        self.records[id] = record
+        self.events += stored
+
+    @rule(id=IDS, skip=st.integers(-2, 1), ops=st.lists(OPS, max_size=4))
+    def append(self, id, skip, ops):
+        told = self.outputs.setdefault(id, [])
+        start = max(1, len(told) + 1 + skip)
+        pieces = [OutputEvent(seq=seq, payload=_piece(seq, op)) for seq, op in enumerate(ops, start)]
+        new = [] if start > len(told) + 1 else [piece for piece in pieces if piece.seq > len(told)]
+        if new and id not in self.records:
+            try:
+                self.store.append_outputs(id, pieces)
+            except NotFound:
+                return
+            raise AssertionError("outputs of nothing were stored")
+        told += [piece.payload for piece in new]
+        assert self.store.append_outputs(id, pieces) == len(told)
+
+    @rule(keep=st.integers(0, 5))
+    def prune(self, keep):
+        self.store.prune_events(keep)
+        self.events = self.events[len(self.events) - min(keep, len(self.events)) :]
+
+    @rule(name=IDS, value=st.integers())
+    def put_setting(self, name, value):
+        self.store.put_setting(name, {"v": value})
+        self.settings[name] = {"v": value}
+
+    @rule()
+    def reopen(self):
+        self.store.close()
+        self.store = self.opened()
+
+    @invariant()
+    def agrees(self):
+        by_age = sorted(self.records.values(), key=lambda r: (r.workload.submitted_at, r.workload.id))
+        assert self.store.list() == tuple(reversed(by_age))
+        assert self.store.live() == tuple(r for r in by_age if r.workload.state not in FINAL)
+        assert self.store.events_after(0) == tuple(self.events)
+        bounds = (self.events[0].id, self.events[-1].id) if self.events else (0, 0)
+        assert self.store.event_range() == bounds
+        for id, told in self.outputs.items():
+            stored = self.store.outputs(id)
+            assert self.store.last_seq(id) == len(told)
+            assert [o.seq for o in stored] == sorted({o.seq for o in stored})
+            assert fold(o.payload for o in stored) == fold(told)
+        for name, value in self.settings.items():
+            assert self.store.setting(name) == value
+
+
+def _piece(seq, op):
+    output = {"output_type": "stream", "name": "stdout", "text": str(seq)}
+    return {"seq": seq, "op": op, "cell": f"cell{seq % 2}", "output": output, "outputs": [output]}
+
+
+TestStoreMachine = StoreMachine.TestCase
+TestStoreMachine.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

@@ -1,0 +1,98 @@
+"""The local backend with the real runner and a real kernel, without a service to report to."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.backends.protocol import Outcome
+
+from .worlds import LocalWorld, runs, until
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def real(tmp_path):
+    command = (sys.executable, "-P", "-m", "jupyter_gq.runner")
+    world = LocalWorld(tmp_path, command=command, service_url="")
+    yield world
+    world.clean_up()
+
+
+def bundle(cwd, *sources):
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+        for i, source in enumerate(sources)
+    ]
+    refs = [{"cell_id": cell["id"], "source_hash": "0" * 64, "seconds": None} for cell in cells]
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manifest = {
+        "mode": "replay",
+        "server": "",
+        "notebook_path": "n.ipynb",
+        "cwd": str(cwd),
+        "kernel": {"name": "python3", "display_name": "Python 3", "language": "python", "argv": argv, "env": {}},
+        "environment": {"COLOUR": "blue"},
+        "prefix": refs[:-1],
+        "targets": refs[-1:],
+    }
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    return {"manifest": manifest, "notebook": notebook}
+
+
+async def test_cells_run_in_their_folder_with_their_environment(real):
+    workload = real.workload()
+    work = real.folder / "work"
+    work.mkdir()
+    # A runner that imported from the user's folder would fail.
+    (work / "nbclient.py").write_text("raise SystemExit('imported from the user')")
+    say = "import os\nprint(os.getcwd(), os.environ['COLOUR'], sorted(k for k in os.environ if 'TOKEN' in k))"
+    real.bundles.write(workload.id, "ann", bundle(work, "pass", say), 10**6)
+    await real.request(workload)
+    end = await real.end(workload)
+    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000))
+    notebook = real.bundles.executed_notebook(workload.id, "ann")
+    text = "".join(output.get("text", "") for output in notebook["cells"][-1]["outputs"])
+    assert text == f"{work} blue []\n"
+    assert not (real.task(workload) / "token").exists()
+
+
+async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
+    code = (
+        "import jupyter_gq, time\n"
+        "at = jupyter_gq.checkpoint_dir() / 'epoch'\n"
+        "start = int(at.read_text()) if at.exists() else 0\n"
+        "print('from', start)\n"
+        "for epoch in range(start, 100000):\n"
+        "    at.write_text(str(epoch))\n"
+        "    if start: break\n"
+        "    if jupyter_gq.should_stop(): break\n"
+        "    time.sleep(0.02)\n"
+    )
+    workload = real.workload()
+    real.bundles.write(workload.id, "ann", bundle(real.folder, code), 10**6)
+    await real.request(workload)
+    epoch = real.job(workload) / "checkpoint/epoch"
+    await until(lambda: epoch.exists() and int(epoch.read_text() or 0) > 3, "some epochs")
+    seen = await real.running(workload)
+    await real.backend.stop(workload.id, 1, 30)
+    assert (await real.end(workload)).outcome is Outcome.PAUSED
+    assert not any(runs(pid) for pid in seen.pids)
+    await real.backend.forget(workload.id, 1)
+    reached = int(epoch.read_text())
+    again = replace(workload, run=2)
+    await real.request(again)
+    end = await real.end(again)
+    assert end.outcome is Outcome.SUCCEEDED, (end, real.bundles.log(workload.id, "ann", 5000))
+    assert f"from {reached}" in json.dumps(real.bundles.executed_notebook(workload.id, "ann"))
+
+
+async def test_code_that_raises_is_the_users_failure(real):
+    workload = real.workload()
+    real.bundles.write(workload.id, "ann", bundle(real.folder, "1 / 0"), 10**6)
+    await real.request(workload)
+    end = await real.end(workload)
+    assert end.outcome is Outcome.FAILED
+    assert "ZeroDivisionError" in end.sentence

@@ -1,0 +1,215 @@
+"""The backends under test, each with what it needs around it."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from jupyter_gq.backends.local import LocalBundles, LocalOptions, LocalRuns
+from jupyter_gq.backends.processes import ProcessTable, read_process
+from jupyter_gq.backends.protocol import Launch, Phase
+from jupyter_gq.backends.servers import ServerRuns
+from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from tests.builders import a_job, a_notebook
+
+STANDIN = Path(__file__).with_name("standin.py")
+PATIENCE = 15.0
+
+
+class MovableClock:
+    """The machine's time, moved forward when a test does not want to wait."""
+
+    def __init__(self):
+        self.ahead = 0.0
+
+    def now(self):
+        return time.time() + self.ahead  # noqa: TID251 - what is observed are real processes
+
+
+async def until(condition, what):
+    """Wait for it; a condition may be a coroutine function."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
+    while True:
+        found = condition()
+        if asyncio.iscoroutine(found):
+            found = await found
+        if found:
+            return found
+        assert loop.time() < deadline, f"not seen: {what}"
+        await asyncio.sleep(0.02)
+
+
+async def read_when_there(file):
+    """The content of a file that a stand-in will write."""
+    return await until(lambda: file.exists() and file.read_text(), file.name)
+
+
+def runs(pid):
+    process = read_process(pid)
+    return process is not None and not process.dead
+
+
+class World:
+    """What the tests of every backend do; a subclass says how."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.clock = MovableClock()
+        self.backend = self.new_backend()
+
+    async def observed(self, workload):
+        """The backend's only observation of it; None when it knows none."""
+        found = [o for o in await self.backend.observe() if o.workload == workload.id and o.run == workload.run]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    async def end(self, workload):
+        async def ended():
+            seen = await self.observed(workload)
+            return seen if seen and seen.phase is Phase.ENDED else None
+
+        return await until(ended, f"the end of {workload.id}")
+
+    async def running(self, workload):
+        async def seen():
+            found = await self.observed(workload)
+            return found if found and found.phase is Phase.RUNNING else None
+
+        return await until(seen, f"{workload.id} running")
+
+
+class LocalWorld(World):
+    """Training as local processes."""
+
+    def __init__(self, folder, owner="ann", service_url="http://127.0.0.1:1/services/jupyter-gq/", **options):
+        self.owner = owner
+        self.service_url = service_url
+        self.options = options
+        super().__init__(folder)
+        self.bundles = LocalBundles(folder / "state", system_users=options.get("system_users", False))
+
+    def new_backend(self):
+        options = {"command": (sys.executable, "-P", str(STANDIN)), "node_name": "box", **self.options}
+        probe = SimulatedProbe(parse_devices("4x A100-40GB"), why="test.", now=self.clock.now)
+        return LocalRuns(
+            LocalOptions(state_dir=self.folder / "state", **options),
+            probe=probe,
+            now=self.clock.now,
+            service_url=self.service_url,
+        )
+
+    def workload(self, id=None, run=1, name="digits", **fields):
+        return a_job(name, "vision", id=id or f"job-{secrets.token_hex(4)}", run=run, owner=self.owner, **fields)
+
+    def job(self, workload):
+        return self.folder / "state/jobs" / workload.id
+
+    def task(self, workload, task=0):
+        return self.job(workload) / "runs" / str(workload.run) / str(task)
+
+    def prepare(self, workload, plan=None, manifest=None):
+        self.bundles.write(workload.id, workload.owner, {"manifest": manifest or {}, "notebook": {}}, 10**6)
+        file = self.job(workload) / "plan"
+        file.write_text(json.dumps(plan or {}))
+        file.chmod(0o644)
+
+    async def launch(self, workload, plan=None, **fields):
+        """Launch it, and wait until each of its tasks has begun."""
+        if not self.job(workload).exists():
+            self.prepare(workload, plan)
+        await self.request(workload, **fields)
+        for task in range(workload.tasks):
+            await read_when_there(self.task(workload, task) / "ready")
+
+    async def request(self, workload, environment=None, token="secret"):
+        """Launch it, and wait for nothing."""
+        environment = {"GQ_TEST": str(self.folder), **(environment or {})}
+        await self.backend.launch(Launch(workload=workload, detail={}, environment=environment, token=token))
+
+    def leader(self, workload, task=0):
+        return int((self.task(workload, task) / "ready").read_text())
+
+    def kernel(self, workload, task=0):
+        return int((self.task(workload, task) / "child").read_text())
+
+    def clean_up(self):
+        kill_marked(self.folder)
+
+
+class ServersWorld(World):
+    """Notebook servers; the Hub's part is played by `HearsEverything`."""
+
+    def __init__(self, folder):
+        self.hub = HearsEverything()
+        self.processes = []
+        super().__init__(folder)
+
+    def new_backend(self):
+        return ServerRuns(stopper=self.hub, now=self.clock.now, attach_timeout=180.0)
+
+    def workload(self, id=None, run=1, **fields):
+        return a_notebook("ann", id=id or f"nb-{secrets.token_hex(4)}", run=run, **fields)
+
+    async def launch(self, workload, plan=None, user="ann", **fields):
+        await self.backend.launch(Launch(workload=workload, detail={}, **fields))
+        if (self.folder / workload.id).exists():
+            return
+        process = await self.start(workload, plan, user)
+        self.backend.attach(workload.id, workload.run, process.pid, psutil.Process(process.pid).create_time())
+
+    async def start(self, workload, plan=None, user="ann"):
+        """What the Hub's spawner does."""
+        place = self.folder / workload.id
+        place.mkdir()
+        (place / "plan").write_text(json.dumps(plan or {}))
+        environment = {**os.environ, "JUPYTERHUB_USER": user, "JUPYTER_GQ_TICKET": workload.id}
+        environment["GQ_TEST"] = str(self.folder)
+        command = [sys.executable, str(STANDIN), str(place)]
+        # The Hub is another process; here its short fork holds the loop up, which nobody minds.
+        process = subprocess.Popen(  # noqa: ASYNC220
+            command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL
+        )
+        self.processes.append(process)
+        self.hub.pids[workload.name] = process.pid
+        await read_when_there(place / "ready")
+        return process
+
+    def leader(self, workload, task=0):
+        return int((self.folder / workload.id / "ready").read_text())
+
+    def kernel(self, workload, task=0):
+        return int((self.folder / workload.id / "child").read_text())
+
+    def clean_up(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        kill_marked(self.folder)
+
+
+class HearsEverything:
+    """A stopper that does at once what a Hub would."""
+
+    def __init__(self):
+        self.pids = {}
+        self.asked = []
+
+    async def stop(self, user, server):
+        self.asked.append((user, server))
+        if server in self.pids:
+            os.kill(self.pids[server], signal.SIGTERM)
+
+
+def kill_marked(folder):
+    """End what a failed test left behind: the processes that were started with this folder as `GQ_TEST`."""
+    table = ProcessTable.read()
+    for pid in table.marked("GQ_TEST", str(folder)):
+        table.signal([pid], signal.SIGKILL)

@@ -1,0 +1,76 @@
+"""The demo command: it plays its story, leaves nothing behind, and says what is wrong."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+COMMAND = [sys.executable, "-m", "jupyter_gq.app", "demo"]
+
+
+def left_of(folder) -> list[str]:
+    """The processes that carry that folder in their environment or command."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            told = [*process.cmdline(), *process.environ().values()]
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if process.pid != os.getpid() and any(str(folder) in text for text in told):
+            found.append(f"{process.pid} {' '.join(process.cmdline())}")
+    return found
+
+
+def test_the_story_of_the_readme_is_seen_step_by_step():
+    ended = subprocess.run([*COMMAND, "--script"], capture_output=True, text=True, timeout=400)
+    print(ended.stdout, ended.stderr)
+    assert ended.returncode == 0
+    assert re.search(r"All \d+ steps were seen", ended.stdout)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_every_process_that_it_started(tmp_path, end):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    demo = subprocess.Popen(
+        [*COMMAND, "--port", str(port), "--dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        welcome = ""
+        while "Ctrl-C ends everything" not in welcome:
+            line = demo.stdout.readline()
+            assert line, f"the demo ended early:\n{welcome}"
+            welcome += line
+        assert f"http://127.0.0.1:{port}" in welcome
+        assert left_of(tmp_path)
+        demo.send_signal(end)
+        demo.wait(timeout=40)
+    finally:
+        demo.kill()
+        demo.stdout.close()
+    assert demo.returncode == 0
+    assert left_of(tmp_path) == []
+
+
+def test_a_port_in_use_is_said_with_what_to_do(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ended = subprocess.run(
+            [*COMMAND, "--port", str(port), "--dir", str(tmp_path)], capture_output=True, text=True, timeout=30
+        )
+    assert ended.returncode == 1
+    assert f"Port {port} is in use" in ended.stderr
+    assert "--port" in ended.stderr
+    assert "Traceback" not in ended.stderr

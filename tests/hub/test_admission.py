@@ -1,0 +1,141 @@
+"""The way to a share without a hub around it: the endings that take long, or that a hub hides."""
+
+import asyncio
+
+import pytest
+
+from jupyter_gq.client.http import ServiceClient
+from jupyter_gq.hub.admission import Admission, Patience, Refused
+from jupyter_gq.hub.request import read_request
+from jupyter_gq.hub.status import StatusBoard
+from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def service():
+    service = ScriptedService()
+    yield service
+    service.end()
+
+
+@pytest.fixture
+def ann(service):
+    return service.scripts["ann"]
+
+
+async def obtain(service, *, gpus="0.25", longest_wait=30.0, outage=30.0, board=None):
+    client = ServiceClient(service.url, "t", timeout=2)
+    admission = Admission(
+        service=client,
+        server="",
+        request=read_request({"gpus": gpus}),
+        board=board or StatusBoard(),
+        patience=Patience(period=0.02, longest_wait=longest_wait, outage=outage),
+    )
+    try:
+        return await admission.obtain()
+    finally:
+        client.close()
+
+
+async def test_the_longest_wait_ends_with_a_sentence_and_without_a_ticket(service, ann):
+    ann.expect("POST tickets", waiting(2))
+    ann.expect("GET tickets/*", waiting(2))
+    with pytest.raises(Refused) as refusal:
+        await obtain(service, longest_wait=0.2)
+    assert refusal.value.reason == "gpu_queue_timeout"
+    assert refusal.value.sentence.startswith("No 0.25 GPU became free within 1 minute. All of build is in use;")
+    assert [call.path for call in service.of("ann", "DELETE")] == ["tickets/nb-1"]
+
+
+async def test_a_ticket_that_lapsed_is_asked_for_again(service, ann):
+    ann.expect("POST tickets", waiting(1), waiting(0, ticket="nb-2"))
+    ann.expect("GET tickets/*", problem("not_found", "No such ticket.", 404), ticket(ticket="nb-2"))
+    assert (await obtain(service)).ticket == "nb-2"
+
+
+async def test_the_process_of_an_earlier_server_is_waited_for(service, ann):
+    """Its ticket is given back, and no share is taken before the service has freed it."""
+    board = StatusBoard()
+    ann.expect(
+        "POST tickets", ticket("running", ticket="nb-1"), ticket("stopping", ticket="nb-1"), ticket(ticket="nb-2")
+    )
+    share = await obtain(service, board=board)
+    assert share.ticket == "nb-2"
+    assert {call.path for call in service.of("ann", "DELETE")} == {"tickets/nb-1"}
+
+
+async def test_a_service_that_stays_silent_is_given_up(service, ann):
+    ann.expect("POST tickets", waiting(1))
+    ann.expect("GET tickets/*", problem("hub_unreachable", "The Hub does not answer.", 503))
+    with pytest.raises(Refused) as refusal:
+        await obtain(service, outage=0.2)
+    assert refusal.value.reason == "gpu_no_service"
+    assert refusal.value.status == 503
+
+
+async def test_a_fault_of_the_service_while_in_line_may_pass(service, ann):
+    ann.expect("POST tickets", waiting(1))
+    ann.expect("GET tickets/*", Answer(status=500, body={"code": "defect", "message": "Oh."}), ticket())
+    assert (await obtain(service)).gpus == "0.25"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "status"),
+    [
+        (problem("quota_exceeded", "Too much.", 403), "gpu_quota", 403),
+        (problem("invalid_amount", "Not an amount.", 422), "gpu_bad_request", 400),
+        (problem("never_fits", "Never.", 422), "gpu_bad_request", 400),
+        (problem("missing_scope", "No scope.", 403), "gpu_no_service", 403),
+        (problem("unauthorised", "Who?", 401), "gpu_no_service", 403),
+        (problem("defect", "Oh.", 500), "gpu_no_service", 503),
+        (problem("hub_unreachable", "No hub.", 503), "gpu_no_service", 503),
+    ],
+)
+async def test_each_no_of_the_service_has_its_reason(service, ann, answer, reason, status):
+    ann.expect("POST tickets", answer)
+    with pytest.raises(Refused) as refusal:
+        await obtain(service)
+    assert (refusal.value.reason, refusal.value.status) == (reason, status)
+    assert not service.of("ann", "DELETE")
+
+
+async def test_without_a_gpu_nothing_the_service_says_matters(service, ann):
+    for answer in (problem("defect", "Oh.", 500), problem("missing_scope", "No.", 403)):
+        ann.expect("POST tickets", answer)
+        share = await obtain(service, gpus="0")
+        assert (share.ticket, share.environment["CUDA_VISIBLE_DEVICES"]) == ("", "")
+        assert "nothing can be sent to training" in share.note
+    service.stop()
+    assert (await obtain(service, gpus="0")).environment["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+async def test_a_cancelled_wait_gives_the_ticket_back(service, ann):
+    ann.expect("POST tickets", waiting(1))
+    ann.expect("GET tickets/*", waiting(1))
+    waits = asyncio.create_task(obtain(service))
+    while not service.of("ann", "GET"):
+        await asyncio.sleep(0.01)
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    assert [call.path for call in service.of("ann", "DELETE")] == ["tickets/nb-1"]
+
+
+async def test_every_viewer_sees_the_last_sentence(service, ann):
+    """Viewers come at different times; a slow one misses sentences, never the last."""
+    board = StatusBoard()
+    ann.expect("POST tickets", waiting(3))
+    ann.expect("GET tickets/*", waiting(2), waiting(1), waiting(0), ticket())
+
+    async def watch():
+        async for status in board.watch():
+            if status.position == 1:
+                break
+        return True
+
+    viewers = [asyncio.create_task(watch()) for _ in range(5)]
+    await obtain(service, board=board)
+    assert await asyncio.wait_for(asyncio.gather(*viewers), 5) == [True] * 5

@@ -1,0 +1,151 @@
+"""The configuration helper and the files that use it, loaded as the hub loads them."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.hub.config import USER_SCOPES, configure, proxy_command
+from tests.hub.real_hub import PYTHON, ROOT
+
+HELPER = "from jupyter_gq.hub.config import configure\n"
+
+
+FILES = {
+    "misspelt.py": HELPER + "configure(c)\nc.FixedQuota.defualt = 1\n",
+    "plain.py": HELPER + "configure(c, admins={'root'})\n",
+    "set.py": HELPER
+    + "c.JupyterHub.services.append({'name': 'mine', 'api_token': 'x' * 32})\n"
+    + "c.JupyterHub.load_roles = [{'name': 'user', 'scopes': ['self', 'read:hub']}]\n"
+    + "c.JupyterHub.template_paths = ['/etc/pages']\n"
+    + "c.JupyterHub.custom_scopes = {'custom:mine': {'description': 'x'}}\n"
+    + "c.JupyterHub.base_url = '/lab'\n"
+    + "c.Spawner.server_token_scopes = ['users:activity!user', 'read:hub']\n"
+    + "configure(c, service_port=8765)\n",
+}
+SHIPPED = ("jupyterhub_config_local.py", "jupyterhub_config_system.py")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What came of each file, by its name."""
+    folder = tmp_path_factory.mktemp("configs")
+    texts = {name: (ROOT / "hub_config" / name).read_text() for name in SHIPPED}
+    texts = {name: text.replace("/var/lib/jupyter-gq", str(folder / "state")) for name, text in texts.items()}
+    for name, text in {**FILES, **texts}.items():
+        (folder / name).write_text(text)
+    names = [*FILES, *SHIPPED]
+    script = str(Path(__file__).with_name("load_config.py"))
+    done = run([script, *(str(folder / name) for name in names)], folder)
+    return dict(zip(names, map(json.loads, done.splitlines()), strict=True))
+
+
+def run(arguments, folder):
+    done = subprocess.run(
+        [PYTHON, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_shipped_files_hold_values_of_traits_that_exist(name, told):
+    assert len((ROOT / "hub_config" / name).read_text().splitlines()) <= 60
+    assert told[name]["unknown"] == []
+    assert told[name]["bind_url"].startswith("http://127.0.0.1:")
+    assert {"FixedQuota", "TrainingQueues", "IdlePolicy", "SimulatedDevices"} <= set(told[name]["classes"])
+
+
+def test_a_misspelt_trait_would_be_seen(told):
+    assert told["misspelt.py"]["unknown"] == ["FixedQuota.defualt"]
+
+
+def test_users_and_their_servers_get_the_scopes_in_this_version_of_the_hub(told):
+    plain = told["plain.py"]
+    roles = {role["name"]: role for role in plain["roles"]}
+    if plain["version"] >= 6:
+        assert plain["extra_user_scopes"] == sorted(USER_SCOPES)
+        assert "user" not in roles
+    else:
+        assert roles["user"]["scopes"] == ["self", *USER_SCOPES]
+    assert set(USER_SCOPES) <= set(plain["server_token_scopes"])
+    assert roles["jupyter-gq-admin"]["users"] == plain["admins"] == ["root"]
+    assert set(plain["scopes"]) == {"custom:gq:read", "custom:gq:submit", "custom:gq:admin"}
+
+
+def test_what_the_administrator_has_set_is_kept(told):
+    kept = told["set.py"]
+    roles = {role["name"]: role for role in kept["roles"]}
+    assert [service["name"] for service in kept["services"]] == ["mine", "jupyter-gq"]
+    assert roles["user"]["scopes"] == ["self", "read:hub", *USER_SCOPES]
+    assert kept["template_paths"][0] == "/etc/pages"
+    assert "custom:mine" in kept["scopes"]
+    assert kept["service_url"] == "http://127.0.0.1:8765/lab/services/jupyter-gq/"
+    assert kept["server_token_scopes"] == ["users:activity!user", "read:hub", *USER_SCOPES]
+    assert kept["last_activity_interval"] == 0
+
+
+def test_the_service_reads_the_file_that_the_hub_was_started_with(tmp_path):
+    (tmp_path / "inner.py").write_text(HELPER + "configure(c)\n")
+    (tmp_path / "outer.py").write_text(f"load_subconfig({str(tmp_path / 'inner.py')!r})\n")
+    code = "from traitlets.config.loader import PyFileConfigLoader as L\nimport sys\n"
+    code += "print(L(sys.argv[1], '.').load_config().JupyterHub.services[0]['command'][-1])"
+    assert run(["-c", code, "inner.py"], tmp_path).strip() == str(tmp_path / "inner.py")
+    assert run(["-c", code, "outer.py", "--config", "outer.py"], tmp_path).strip() == str(tmp_path / "outer.py")
+
+
+def test_the_port_of_the_service_is_the_same_at_the_next_start(tmp_path, monkeypatch):
+    port_of(tmp_path / "looked-at")
+    assert not (tmp_path / "looked-at").exists(), "reading the file from elsewhere must leave no traces"
+    monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
+    ports = [port_of(tmp_path) for _ in range(2)]
+    assert ports[0] == ports[1]
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports[0]))
+        other.listen()
+        assert port_of(tmp_path) != ports[0], "somebody else listens there now"
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:4711")
+    assert port_of(tmp_path) == 4711, "the service itself looked for another port"
+
+
+def port_of(folder):
+    c = Config()
+    configure(c, state_dir=str(folder))
+    return int(c.GPUShareMixin.service_url.split(":")[2].split("/")[0])
+
+
+def test_the_proxy_is_nodes_only_where_both_are_there_for_good(tmp_path, monkeypatch):
+    def command(folder, name, interpreter):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / folder / name
+        path.write_text(f"#!/usr/bin/env {interpreter}\n")
+        path.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    assert proxy_command()[-2:] == ["--proxy-timeout", "3600000"]
+    with pytest.raises(ValueError, match="npm install"):
+        proxy_command("node")
+    command("bin", "configurable-http-proxy", "python3")
+    command("bin", "node", "sh")
+    assert "--proxy-timeout" in proxy_command(), "somebody's Python proxy was taken for Node's"
+    command("bin", "configurable-http-proxy", "node")
+    assert proxy_command() == [str(tmp_path / "bin" / "configurable-http-proxy")]
+    assert "--proxy-timeout" in proxy_command("python")
+    (tmp_path / "bin" / "node").unlink()
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    command("venv/bin", "node", "sh")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'venv' / 'bin'}:{tmp_path / 'bin'}")
+    assert "--proxy-timeout" in proxy_command(), "a Node that is only there for the build was taken"

@@ -1,0 +1,197 @@
+"""The shipped configuration with the real scheduler service: two devices simulated, servers that are tiny but real."""
+
+import asyncio
+import os
+import re
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.hub.real_hub import ADMIN_TOKEN, ROOT, Person, RealHub, eventually, free_port
+
+pytestmark = pytest.mark.asyncio
+
+CONFIG = """
+import sys
+c = get_config()
+load_subconfig({base!r})
+c.JupyterHub.spawner_class = "jupyter_gq.hub.local.GQLocalSpawner"  # also where the package is not installed
+c.JupyterHub.services.append({{"name": "test", "api_token": {token!r}}})
+c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"], "scopes": [
+    "admin:users", "admin:servers", "servers", "access:servers", "read:servers", "tokens"]}})
+c.Spawner.cmd = [sys.executable, {tiny!r}]
+c.Spawner.poll_interval = 1
+c.SimulatedDevices.mode = "always"
+c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 6, 4, 0
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    base = str(ROOT / "hub_config" / "jupyterhub_config_local.py")
+    tiny = str(Path(__file__).with_name("tiny_server.py"))
+    hub = RealHub(tmp_path_factory.mktemp("hub"), config=CONFIG.format(base=base, token=ADMIN_TOKEN, tiny=tiny))
+    hub.arguments = [
+        f"--JupyterHub.bind_url={hub.url}",
+        f"--JupyterHub.hub_port={hub.hub_port}",
+        f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{free_port()}",
+    ]
+    try:
+        hub.start()
+        yield hub
+    finally:
+        hub.end()
+
+
+async def me(person):
+    """What the service says to the user, with a token of his own through the proxy."""
+    if not hasattr(person, "token"):
+        scopes = ["access:services!service=jupyter-gq", "custom:gq:submit"]
+        answer = await person.rest.post(f"/users/{person.name}/tokens", json={"scopes": scopes})
+        person.token = answer.json()["token"]
+    url = f"{person.hub.url}/services/jupyter-gq/api/v1/me"
+    answer = await person.browser.get(url, headers={"Authorization": f"token {person.token}"})
+    return answer.json() if answer.is_success else None
+
+
+async def left(person, amount):
+    said = await me(person)
+    return said is not None and said["left"] == amount
+
+
+async def test_the_beginning_of_the_story(hub):
+    async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
+        await eventually(lambda: left(ann, "0.5"), 20)
+        assert await left(bob, "0.25")
+
+        assert (await ann.spawn({"gpus": "0.5"})).status_code in (201, 202)
+        assert (await bob.spawn({"gpus": "0.25"})).status_code in (201, 202)
+        await eventually(ann.ready)
+        await eventually(bob.ready)
+        await ann.log_in()
+        await bob.log_in()
+        hers, his = (await ann.told())["environment"], (await bob.told())["environment"]
+        assert hers["CUDA_VISIBLE_DEVICES"] == his["CUDA_VISIBLE_DEVICES"] != ""
+        assert (hers["JUPYTER_GQ_GPUS"], his["JUPYTER_GQ_GPUS"]) == ("0.5", "0.25")
+        await eventually(lambda: left(ann, "0"))
+
+        refused = await bob.spawn({"gpus": "0.25"}, "second")
+        assert refused.status_code == 403
+        assert "0.25" in refused.json()["message"]
+
+        page = (await carol_page(carol)).text
+        assert "0.25 of 1 GPU free" in page
+        assert (await carol.spawn({"gpus": "0.5"})).status_code == 202
+        await carol.log_in()
+        await eventually(lambda: waits(carol))
+
+        # A server that is killed: its share is free when the process is gone, and who waited for it starts.
+        os.kill((await bob.told())["pid"], signal.SIGKILL)
+        await eventually(lambda: left(bob, "0.25"))
+        assert not await carol.ready()
+        await ann.stop()
+        await eventually(carol.ready, 20)
+        assert (await carol.told())["environment"]["JUPYTER_GQ_GPUS"] == "0.5"
+
+        # Without a GPU nothing is counted, and nothing visible.
+        await bob.spawn({"gpus": "0"})
+        await eventually(bob.ready)
+        assert (await bob.told())["environment"]["CUDA_VISIBLE_DEVICES"] == ""
+        assert await left(bob, "0.25")
+        await all_gone(bob, carol)
+
+
+async def all_gone(*people):
+    """Their servers have ended and given everything back: the next test begins from the beginning."""
+    for person in people:
+        await person.stop()
+    for person in people:
+        await eventually(person.gone, 20)
+        await eventually(lambda person=person: has_all(person), 20)
+
+
+async def has_all(person):
+    said = await me(person)
+    return said is not None and said["left"] == said["quota"]
+
+
+async def carol_page(carol):
+    await carol.log_in()
+    return await carol.browser.get("/hub/spawn/carol")
+
+
+async def waits(person):
+    page = await person.browser.get(f"/hub/spawn-pending/{person.name}")
+    return '"step": "waiting"' in page.text
+
+
+async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
+    """Its server reports an idle kernel, as the server extension does; nobody but carol, who waits, makes it end."""
+    async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
+        await eventually(lambda: left(ann, "0.5"), 20)
+        for person, gpus in ((ann, "0.5"), (bob, "0.25")):
+            await person.spawn({"gpus": gpus})
+            await eventually(person.ready)
+            await person.log_in()
+        environment = (await ann.told())["environment"]
+        token, address = environment["JUPYTERHUB_API_TOKEN"], environment["JUPYTER_GQ_URL"]
+        kernel = {"id": "k", "name": "python3", "busy": False, "last_active": now()}
+
+        async def report():
+            body = {"at": now(), "kernels": [kernel]}
+            url = f"{address}api/v1/servers/-/activity"
+            answer = await ann.rest.post(url, json=body, headers={"Authorization": f"token {token}"})
+            return answer.status_code
+
+        for _ in range(16):  # idle for longer than the limit, but nobody waits
+            assert await report() == 204
+            await asyncio.sleep(0.5)
+        assert await ann.ready()
+
+        await carol.spawn({"gpus": "0.5"})
+        while await ann.ready():
+            await report()
+            await asyncio.sleep(0.5)
+        await eventually(carol.ready, 20)
+        page = (await ann.browser.get("/hub/spawn/ann")).text
+        assert "Your GPU share was taken back" in page
+        assert "carol" in page
+        assert re.search(r'value="0"[^>]*checked', page)
+        await all_gone(bob, carol)
+
+
+def service_pid(hub):
+    """The scheduler: the child of its leash."""
+    leash = next(each for each in psutil.Process(hub.pid).children() if "leash.py" in " ".join(each.cmdline()))
+    return leash.children()[0].pid
+
+
+async def test_a_hub_and_a_service_that_are_killed_find_the_servers_and_their_shares_again(hub):
+    async with Person(hub, "ann") as ann:
+        await eventually(lambda: left(ann, "0.5"), 20)
+        await ann.spawn({"gpus": "0.25"})
+        await eventually(ann.ready)
+        await eventually(lambda: left(ann, "0.25"))
+
+        scheduler = psutil.Process(service_pid(hub))
+        scheduler.kill()
+        await eventually(lambda: not scheduler.is_running())
+        await eventually(lambda: left(ann, "0.25"), 20)
+
+        second = psutil.Process(service_pid(hub))
+        hub.kill()
+        await eventually(lambda: not second.is_running() or second.status() == psutil.STATUS_ZOMBIE)
+        await asyncio.to_thread(hub.start)
+        await eventually(ann.ready)
+        await eventually(lambda: left(ann, "0.25"), 20)
+        await ann.stop()
+        await eventually(ann.gone)
+        await eventually(lambda: left(ann, "0.5"))
+
+
+def now():
+    return datetime.now(tz=UTC).timestamp()  # noqa: TID251 - the test plays a notebook server, which has a clock

@@ -1,0 +1,68 @@
+"""What is left of a start, and of a server, when the hub is gone."""
+
+import asyncio
+
+import psutil
+import pytest
+
+from tests.hub.real_hub import Person, RealHub, eventually
+from tests.hub.scripted_service import ScriptedService, ticket, waiting
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(scope="module")
+def service():
+    service = ScriptedService()
+    yield service
+    service.end()
+
+
+@pytest.fixture(scope="module")
+def mortal_hub(tmp_path_factory, service):
+    hub = RealHub(tmp_path_factory.mktemp("hub"), service)
+    try:
+        hub.start()
+        yield hub
+    finally:
+        hub.end()
+
+
+async def test_killed_while_one_waits_and_another_runs(mortal_hub, service):
+    """The next start takes the ticket up; the running server is found again, and its end gives the ticket back."""
+    service.scripts["wim"].expect("POST tickets", waiting(3, ticket="nb-wim"))
+    service.scripts["wim"].expect("GET tickets/*", waiting(3, ticket="nb-wim"))
+    async with Person(mortal_hub, "run") as run, Person(mortal_hub, "wim") as wim:
+        await run.spawn({"gpus": "0.25"})
+        await eventually(run.ready)
+        await wim.spawn({"gpus": "0.25"})
+        await eventually(lambda: service.of("wim", "GET tickets"))
+
+        mortal_hub.kill()
+        asked = len(service.of("wim"))
+        await asyncio.sleep(0.6)
+        assert len(service.of("wim")) == asked, "somebody still follows the ticket: it would never lapse"
+        assert psutil.pid_exists(service.of("run", "PUT")[-1].body["pid"])
+
+        await asyncio.to_thread(mortal_hub.start)
+        assert await eventually(run.ready)
+        assert await wim.gone()
+        service.scripts["wim"].expect("GET tickets/*", ticket(ticket="nb-wim"))
+        await wim.spawn({"gpus": "0.25"})
+        await eventually(wim.ready)
+        assert not service.of("wim", "DELETE"), "its seniority was thrown away"
+
+        assert not service.of("run", "DELETE")
+        await run.stop()
+        await eventually(run.gone)
+        assert service.of("run", "DELETE tickets/*")[0].path == "tickets/nb-run-"
+
+
+async def test_a_ticket_left_behind_for_another_share_is_not_taken_up(mortal_hub, service):
+    old, new = waiting(3, ticket="nb-old", gpus="0.5"), ticket(ticket="nb-new")
+    service.scripts["oda"].expect("POST tickets", old, new)
+    async with Person(mortal_hub, "oda") as oda:
+        await oda.spawn({"gpus": "0.25"})
+        await eventually(oda.ready)
+        assert [call.path for call in service.of("oda", "DELETE")] == ["tickets/nb-old"]
+        assert service.of("oda", "PUT")[-1].path == "tickets/nb-new/process"

@@ -1,0 +1,160 @@
+"""The properties that hold always, as functions that raise when one does not."""
+
+from dataclasses import replace
+from itertools import combinations
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling import gang
+from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.disruption import disruption
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.quota import charge, entitled, obstacle
+from jupyter_gq.scheduling.reclaim import may_take
+from tests.builders import NOW
+
+
+def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
+    held: dict[str, int] = {}
+    for workload in snapshot.workloads:
+        if not workload.holds or workload.state is State.SUSPENDED:
+            continue
+        for task in workload.placement:
+            for device in task.devices:
+                held[device] = held.get(device, 0) + workload.request.milli_per_device
+    known = {device.id for node in snapshot.nodes for device in node.devices}
+    assert set(held) <= known
+    assert all(milli <= 1000 for milli in held.values()), held
+
+
+def tasks_lie_on_distinct_devices_of_one_node(snapshot: Snapshot) -> None:
+    node_of = {device.id: node.name for node in snapshot.nodes for device in node.devices}
+    for workload in snapshot.workloads:
+        for task in workload.placement:
+            assert len(set(task.devices)) == len(task.devices) == workload.request.devices
+            assert {node_of[device] for device in task.devices} <= {task.node}
+
+
+def gangs_are_whole_or_absent(snapshot: Snapshot) -> None:
+    for workload in snapshot.workloads:
+        if workload.holds:
+            assert workload.min_members <= len(workload.placement) <= workload.tasks, workload.id
+        else:
+            assert not workload.placement
+
+
+def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
+    for account in Books(snapshot, policy, NOW).accounts:
+        limit = account.queue.limit
+        assert limit is None or account.used <= limit, f"{account.queue.name} is above its limit"
+        assert account.fixed_used <= account.queue.quota, f"{account.queue.name}: not preemptible above its quota"
+
+
+def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
+    books = Books(snapshot, policy, NOW)
+    parents = {queue.name: queue.parent for queue in snapshot.queues}
+    expected = dict.fromkeys(parents, 0)
+    for workload in snapshot.workloads:
+        name: str | None = workload.queue if workload.holds else None
+        while name is not None:
+            expected[name] += workload.request.milli * len(workload.placement)
+            name = parents[name]
+    assert {account.queue.name: account.used for account in books.accounts} == expected
+
+
+def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
+    """Each victim in its turn: reclaimed from a queue above its quota, or preempted by a higher priority.
+
+    What the same decision admits counts: it may be what brings its queue above its quota.
+    """
+    books = Books(snapshot, policy, NOW)
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    for instruction in decision.instructions:
+        if isinstance(instruction, Admit):
+            started = by_id[instruction.workload]
+            charge(books.account(started), started.request.milli * len(instruction.placement), fixed=False)
+    for instruction in decision.instructions:
+        if not isinstance(instruction, Evict):
+            continue
+        victim = by_id[instruction.workload]
+        assert victim.preemptible
+        assert instruction.sentence.startswith("Paused: ")
+        account = books.account(victim)
+        if instruction.reason is EvictReason.RECLAIMED:
+            taker = by_id[instruction.by or ""]
+            assert taker.queue != victim.queue
+            assert account.lasting > account.queue.quota, f"{victim.id} was taken from a queue within its quota"
+        elif instruction.reason is EvictReason.PREEMPTED:
+            taker = by_id[instruction.by or ""]
+            assert taker.queue == victim.queue
+            assert taker.priority > victim.priority
+        charge(account, -gang.held(victim), fixed=False, now=False)
+
+
+def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:
+    admitted = {i.workload for i in decision.instructions if isinstance(i, Admit)}
+    waiting = sorted(w.id for w in snapshot.workloads if w.state is State.PENDING and w.id not in admitted)
+    assert sorted(entry.workload for entry in decision.pending) == waiting
+    queue_of = {w.id: w.queue for w in snapshot.workloads}
+    positions: dict[str, list[int]] = {}
+    for entry in decision.pending:
+        positions.setdefault(queue_of[entry.workload], []).append(entry.position)
+        assert entry.why.sentence.startswith("Waiting: ")
+        assert entry.why.sentence.endswith(".")
+    assert all(found == list(range(1, len(found) + 1)) for found in positions.values())
+
+
+def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
+    """In a settled cluster: no single task within its quota waits while a device could be had by the rules."""
+    books = Books(snapshot, policy, NOW)
+    for workload in list(books.waiting.values()):
+        account = books.account(workload)
+        milli = gang.smallest(workload)
+        if workload.request.devices != 1 or workload.min_members != 1 or not entitled(account, milli):
+            continue
+        if obstacle(account, milli, fixed=not workload.preemptible, now=True):
+            continue
+        for node in snapshot.nodes:
+            for device in node.devices:
+                assert not _could_be_had(books, snapshot, workload, device.id), f"{workload.id} could have {device.id}"
+
+
+def _could_be_had(books: Books, snapshot: Snapshot, workload: Workload, device: str) -> bool:
+    there = {w.id: _held_on(w, device) for w in snapshot.workloads if _held_on(w, device)}
+    needed = workload.request.milli_per_device - (1000 - sum(there.values()))
+    if needed <= 0:
+        return True
+    holders = [w for w in snapshot.workloads if w.id in there and w.preemptible and w.queue != workload.queue]
+    holders.sort(key=disruption)
+    for count in range(1, len(holders) + 1):
+        for chosen in combinations(holders, count):
+            if sum(there[w.id] for w in chosen) >= needed and _may_take_all(books, workload, chosen):
+                return True
+    return False
+
+
+def _held_on(workload: Workload, device: str) -> int:
+    return sum(workload.request.milli_per_device for task in workload.placement if device in task.devices)
+
+
+def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]) -> bool:
+    taker, milli = books.account(workload), gang.smallest(workload)
+    taken = []
+    for victim in chosen:
+        if not may_take(taker, books.account(victim), milli):
+            break
+        charge(books.account(victim), -gang.held(victim), fixed=False, now=False)
+        taken.append(victim)
+    for victim in taken:
+        charge(books.account(victim), gang.held(victim), fixed=False, now=False)
+    return len(taken) == len(chosen)
+
+
+def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
+    """`waiting` finds no place if `victim`, which is stopping, went on running."""
+    workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
+    books = Books(replace(snapshot, workloads=workloads), policy, NOW)
+    assert not books.try_promise(books.waiting[waiting]), f"{victim} went for nothing"

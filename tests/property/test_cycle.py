@@ -1,0 +1,169 @@
+"""The properties of a scheduling cycle that hold always, over random clusters and histories.
+
+Safety: what never happens. Liveness: what happens in the end.
+"""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Decision
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, admitted, apply, evicted, stopped, without
+from tests.property import laws
+from tests.property.clusters import World, worlds
+
+#: Worlds are small enough to read; shrinking one takes longer than understanding it.
+random_worlds = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
+    """One cycle, every safety law, and the cluster that comes out of it."""
+    decision = run_cycle(snapshot, policy, NOW)
+    after = apply(snapshot, decision)
+    laws.everyone_who_waits_is_explained_once(snapshot, decision)
+    laws.evictions_are_lawful(snapshot, decision, policy)
+    laws.devices_hold_at_most_one_gpu(after)
+    laws.tasks_lie_on_distinct_devices_of_one_node(after)
+    laws.gangs_are_whole_or_absent(after)
+    laws.queues_obey_limit_and_quota(after, policy)
+    laws.accounts_are_the_sum_of_allocations(after, policy)
+    return decision, after
+
+
+def settle(snapshot: Snapshot, policy: Policy, rounds: int = 40) -> Snapshot:
+    """Cycles until nothing happens any more, whatever is told to stop stopping in between."""
+    for _ in range(rounds):
+        decision, snapshot = check(snapshot, policy)
+        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+            return snapshot
+        snapshot = stopped(snapshot)
+    raise AssertionError("the cluster does not come to rest")
+
+
+def play(world: World) -> Snapshot:
+    snapshot = world.snapshot
+    for act, what in world.history:
+        if act == "submit":
+            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        else:
+            running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
+            snapshot = without(snapshot, *running[what : what + 1])
+        snapshot = settle(snapshot, world.policy)
+    return snapshot
+
+
+@random_worlds
+@given(worlds())
+def test_safety_laws_hold_and_the_cluster_comes_to_rest(world):
+    play(world)
+
+
+@random_worlds
+@given(worlds())
+def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
+    snapshot = world.snapshot
+    for act, what in world.history:
+        if act == "submit":
+            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        decision = run_cycle(snapshot, world.policy, NOW)
+        snapshot = apply(snapshot, decision)
+        assert run_cycle(snapshot, world.policy, NOW).instructions == ()
+        snapshot = stopped(snapshot)
+
+
+@random_worlds
+@given(worlds(), st.randoms(use_true_random=False))
+def test_safety_the_order_of_the_input_does_not_matter(world, random):
+    submitted = [what for act, what in world.history if act == "submit"]
+    snapshot = replace(world.snapshot, workloads=tuple(submitted))
+    expected = run_cycle(snapshot, world.policy, NOW)
+    parts = {name: list(getattr(snapshot, name)) for name in ("nodes", "queues", "workloads")}
+    for part in parts.values():
+        random.shuffle(part)
+    shuffled = Snapshot(**{name: tuple(part) for name, part in parts.items()})
+    assert run_cycle(shuffled, world.policy, NOW) == expected
+
+
+@random_worlds
+@given(worlds())
+def test_liveness_nobody_within_quota_waits_while_a_device_can_be_had(world):
+    laws.nobody_entitled_waits(play(world), world.policy)
+
+
+@random_worlds
+@given(worlds())
+def test_liveness_what_was_evicted_starts_again_when_the_others_are_gone(world):
+    """Seniority kept: each workload alone on the cluster starts, if its queue allows it at all."""
+    snapshot = play(world)
+    for workload in snapshot.workloads:
+        if workload.state is not State.PENDING:
+            continue
+        alone = replace(snapshot, workloads=(workload,))
+        decision = run_cycle(alone, world.policy, NOW)
+        reasons = {entry.why.reason for entry in decision.pending}
+        assert admitted(decision) == [workload.id] or reasons <= {
+            PendingReason.QUEUE_LIMIT,
+            PendingReason.NON_PREEMPTIBLE_OVER_QUOTA,
+            PendingReason.NO_DEVICE,
+        }
+
+
+@random_worlds
+@given(worlds())
+def test_safety_those_named_as_in_the_way_really_are(world):
+    """Without them, and with nobody else waiting, it starts; if nobody is named, nothing would help."""
+    snapshot = play(world)
+    decision = run_cycle(snapshot, world.policy, NOW)
+    waiting = {entry.workload for entry in decision.pending}
+    for entry in decision.pending:
+        if entry.why.reason not in (PendingReason.NO_FREE_DEVICE, PendingReason.FRAGMENTED):
+            continue
+        assert entry.why.blockers
+        rest = without(snapshot, *entry.why.blockers, *(waiting - {entry.workload}))
+        assert entry.workload in admitted(run_cycle(rest, world.policy, NOW))
+
+
+@random_worlds
+@given(worlds())
+def test_safety_no_victim_is_needless(world):
+    """Where all victims of a cycle are for one workload: it does not fit if any one of them stays."""
+    snapshot = world.snapshot
+    for act, what in world.history:
+        if act == "submit":
+            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        decision = run_cycle(snapshot, world.policy, NOW)
+        after = apply(snapshot, decision)
+        promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
+        if len(promised) == 1 and {getattr(i, "by", None) for i in decision.instructions} == promised:
+            for victim in evicted(decision):
+                laws.does_not_fit_beside(after, world.policy, *promised, victim)
+        snapshot = stopped(after)
+
+
+@random_worlds
+@given(worlds(whole=True))
+def test_liveness_evictions_end(world):
+    """No cycle of evictions: with a fixed set of work the number of evictions is bounded by that of the work."""
+    submitted = [what for act, what in world.history if act == "submit"]
+    snapshot = replace(world.snapshot, workloads=tuple(submitted))
+    count = 0
+    for _ in range(40):
+        decision = run_cycle(snapshot, world.policy, NOW)
+        count += len(evicted(decision))
+        if not decision.instructions:
+            break
+        snapshot = stopped(apply(snapshot, decision))
+    assert decision.instructions == (), "the cluster does not come to rest"
+    assert count <= len(submitted)

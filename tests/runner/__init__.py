@@ -1,0 +1,1 @@
+"""Real kernels, a real service process that can be killed."""

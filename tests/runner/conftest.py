@@ -1,0 +1,208 @@
+"""A job folder made by hand, a service process, and a runner process between them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jupyter_gq.client.outputs import fold
+
+PYTHON_KERNEL = {
+    "name": "python3",
+    "display_name": "Python 3",
+    "language": "python",
+    "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+    "env": {},
+}
+
+
+class Service:
+    """The service process."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.port = 0
+        self.process: subprocess.Popen | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/services/jupyter-gq/"
+
+    def start(self) -> None:
+        script = Path(__file__).with_name("service_process.py")
+        command = [sys.executable, str(script), str(self.port), str(self.file)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+        self.process.stdout.close()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def pieces(self) -> list[dict]:
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    def beats(self) -> list[dict]:
+        file = self.file.with_suffix(".beats")
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def outputs(self, cell: str = "target") -> list[dict]:
+        """What a client that folds all pieces shows."""
+        return fold(self.pieces()).get(cell, [])
+
+    def text(self, cell: str = "target") -> str:
+        return "".join(output.get("text", "") for output in self.outputs(cell))
+
+
+class Job:
+    """A job folder and its runner processes."""
+
+    def __init__(self, folder: Path, service: Service) -> None:
+        self.folder, self.service = folder, service
+        self.cwd = folder.parent / "home"
+        self.cells: list[tuple[str, str, str]] = []
+        self.kernel = PYTHON_KERNEL
+        self.env: dict[str, str] = {}
+        self.umask = 0o022
+        self.process: subprocess.Popen | None = None
+
+    def prefix(self, source: str, cell_id: str = "prefix") -> "Job":
+        self.cells.append((cell_id, "prefix", source))
+        return self
+
+    def target(self, source: str, cell_id: str = "target") -> "Job":
+        self.cells.append((cell_id, "target", source))
+        return self
+
+    def write_bundle(self) -> None:
+        refs = {"prefix": [], "target": []}
+        for cell_id, role, _ in self.cells:
+            refs[role].append({"cell_id": cell_id, "source_hash": "0" * 64})
+        cells = [
+            {
+                "cell_type": "code",
+                "id": cell_id,
+                "source": source,
+                "metadata": {"jupyter_gq": {"job": "an older one"}},
+                "outputs": [],
+                "execution_count": None,
+            }
+            for cell_id, _, source in self.cells
+        ]
+        manifest = {
+            "mode": "replay",
+            "server": "",
+            "notebook_path": "a.ipynb",
+            "cwd": str(self.cwd),
+            "kernel": self.kernel,
+            "environment": {},
+            "prefix": refs["prefix"],
+            "targets": refs["target"],
+        }
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.cwd.mkdir(exist_ok=True)
+        (self.folder / "bundle.json").write_text(json.dumps({"manifest": manifest, "notebook": notebook}))
+
+    def run_folder(self, run: int = 1, task: int = 0) -> Path:
+        return self.folder / "runs" / str(run) / str(task)
+
+    def start(self, run: int = 1, task: int = 0) -> subprocess.Popen:
+        self.write_bundle()
+        folder = self.run_folder(run, task)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "token").write_text("secret-of-the-job")
+        command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.cwd),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "GQ_SERVICE_URL": self.service.url,
+            "GQ_JOB_ID": "job-1",
+            **self.env,
+        }
+        with (folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--task", str(task)],
+                cwd=self.cwd if self.cwd.exists() else self.folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                umask=self.umask,
+            )
+        return self.process
+
+    def finish(self, run: int = 1, task: int = 0, seconds: float = 180) -> dict:
+        """Wait for the runner to end; return its result."""
+        self.process.wait(seconds)
+        return self.result(run, task)
+
+    def run(self, run: int = 1, task: int = 0) -> dict:
+        self.start(run, task)
+        return self.finish(run, task)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def result(self, run: int = 1, task: int = 0) -> dict:
+        file = self.run_folder(run, task) / "result.json"
+        assert file.exists(), self.log(run, task)
+        return json.loads(file.read_text())
+
+    def log(self, run: int = 1, task: int = 0) -> str:
+        return (self.run_folder(run, task) / "log").read_text()
+
+    def notebook(self) -> dict:
+        return json.loads((self.folder / "output.ipynb").read_text())
+
+    def processes(self) -> list[psutil.Process]:
+        """All living processes of the job's runs."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("GQ_RUN_DIR", "").startswith(str(self.folder)):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def clean_up(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for process in self.processes():
+            process.kill()
+
+
+def eventually(what: Callable[[], object], seconds: float = 20.0) -> object:
+    """Wait until `what` is true; return what it returned."""
+    deadline = time.perf_counter() + seconds
+    while not (value := what()):
+        assert time.perf_counter() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(tmp_path / "stored.jsonl")
+    service.start()
+    yield service
+    service.kill()
+
+
+@pytest.fixture
+def job(tmp_path: Path, service: Service) -> Iterator[Job]:
+    job = Job(tmp_path / "job-1", service)
+    yield job
+    job.clean_up()

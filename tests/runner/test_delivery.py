@@ -1,0 +1,105 @@
+"""Output has no gap and no duplicate, whatever happens to the service and to the runner."""
+
+import json
+import time
+
+from .conftest import Job, Service, eventually
+
+COUNT = "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.05)"
+NUMBERS = "".join(f"{n}\n" for n in range(40))
+
+
+def test_service_killed_in_the_middle_and_started_again(job: Job, service: Service) -> None:
+    job.target(COUNT)
+    job.start()
+    eventually(lambda: "5\n" in service.text())
+    service.kill()
+    time.sleep(0.8)
+    service.start()
+    assert job.finish()["outcome"] == "SUCCEEDED"
+    assert service.text() == NUMBERS
+    pieces = service.pieces()
+    assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
+
+
+def test_service_down_until_after_the_last_cell(job: Job, service: Service) -> None:
+    """The kernel is gone (and with it the GPU) while the runner waits for the service."""
+    service.kill()
+    job.target("print('kept')")
+    job.start()
+    eventually(lambda: "kept" in job.log())
+    eventually(lambda: (job.folder / "output.ipynb").exists())
+    eventually(lambda: not job.processes())
+    assert job.process.poll() is None
+    assert not (job.run_folder() / "result.json").exists()
+    service.start()
+    assert job.finish()["outcome"] == "SUCCEEDED"
+    assert service.text() == "kept\n"
+
+
+def test_a_stop_while_it_waits_for_the_service_does_not_lose_the_result(job: Job, service: Service) -> None:
+    service.kill()
+    job.target("print('kept')")
+    job.start()
+    eventually(lambda: (job.folder / "output.ipynb").exists() and not job.processes())
+    job.stop()
+    assert job.finish(seconds=15)["outcome"] == "SUCCEEDED"
+    assert "kept" in (job.run_folder() / "spool.jsonl").read_text()
+
+
+def test_runner_killed_with_output_that_the_service_lacks(job: Job, service: Service) -> None:
+    """The next run delivers it first, then goes on numbering."""
+    job.target("import time\nprint('one', flush=True)\ntime.sleep(100)")
+    job.start()
+    eventually(lambda: "one" in service.text())
+    service.kill()
+    job.cells = [("target", "target", "print('two')")]
+    spool = job.run_folder() / "spool.jsonl"
+    with spool.open("a") as file:
+        last = json.loads(spool.read_text().splitlines()[-1])
+        output = {"output_type": "stream", "name": "stdout", "text": "one and a half\n"}
+        file.write(json.dumps({**last, "seq": last["seq"] + 1, "output": output}) + "\n")
+        file.write('{"seq": 99, "run": 1, "torn')
+    job.clean_up()
+    service.start()
+    assert job.run(run=2)["outcome"] == "SUCCEEDED"
+    pieces = service.pieces()
+    assert [piece["seq"] for piece in pieces] == list(range(1, len(pieces) + 1))
+    assert service.text() == "one\none and a half\ntwo\n"
+
+
+def test_endless_printer_is_bounded_and_its_end_is_kept(job: Job, service: Service) -> None:
+    job.target(
+        "import time\n"
+        "begun = time.time()\n"
+        "n = 0\n"
+        "while time.time() - begun < 4:\n"
+        "    n += 1\n"
+        "    print(n, 'x' * 100)\n"
+        "print('the end')"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED"
+    first, *_, last = service.outputs()
+    assert "left out here" in first["data"]["text/plain"]
+    assert last["text"].endswith("the end\n")
+    assert sum(len(output.get("text", "")) for output in service.outputs()) <= 1024 * 1024
+    assert service.file.stat().st_size < 6 * 1024 * 1024
+    assert job.notebook()["cells"][0]["outputs"] == service.outputs()
+
+
+def test_a_huge_display_is_replaced_by_a_notice(job: Job, service: Service) -> None:
+    job.target("from IPython.display import HTML\nHTML('x' * 50_000_000)")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    text = service.outputs()[0]["data"]["text/plain"]
+    assert "47.7 MiB" in text
+    assert "left out" in text
+    assert service.file.stat().st_size < 10_000
+
+
+def test_unwanted_job_ends_without_waiting(job: Job, service: Service) -> None:
+    """A job that the service does not know (any more) does not keep its runner."""
+    job.env = {"GQ_JOB_ID": "job-unknown"}
+    job.target("print(1)")
+    begun = time.perf_counter()
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert time.perf_counter() - begun < 15

@@ -1,0 +1,159 @@
+"""Whatever fails, the owner gets one sentence, and what was shown until then stays."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Job, Service, eventually
+
+
+def test_exception_of_the_target(job: Job, service: Service) -> None:
+    job.target("print('before')\n1 / 0")
+    result = job.run()
+    assert (result["outcome"], result["ename"], result["evalue"]) == (
+        "FAILED",
+        "ZeroDivisionError",
+        "division by zero",
+    )
+    assert result["sentence"] == "The cell raised ZeroDivisionError: division by zero."
+    text, error = service.outputs()
+    assert text["text"] == "before\n"
+    assert error["output_type"] == "error"
+    assert "1 / 0" not in result["sentence"]
+    assert job.process.returncode == 1
+
+
+def test_failing_prefix_cell_is_named_and_the_target_does_not_run(job: Job, service: Service) -> None:
+    job.prefix("a = 1", "one").prefix("import no_such_module\nb = 2", "two").target("print('never')")
+    result = job.run()
+    assert result["sentence"] == (
+        "The replayed cell 2 of 2 (`import no_such_module`) raised ModuleNotFoundError: "
+        "No module named 'no_such_module'."
+    )
+    assert service.text() == ""
+
+
+def test_input_is_refused_with_a_reason(job: Job) -> None:
+    job.target("name = input('Your name? ')")
+    assert "nobody can answer a training job" in job.run()["sentence"]
+
+
+def test_killed_kernel(job: Job, service: Service) -> None:
+    job.target(
+        "import os, signal, time\nprint('alive', flush=True)\ntime.sleep(0.5)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    result = job.run()
+    assert result["sentence"] == (
+        "The kernel was killed, most often because the machine or its memory limit ran out of memory; "
+        "it was running the cell."
+    )
+    assert service.text() == "alive\n"
+
+
+def test_kernel_ended_by_somebody(job: Job) -> None:
+    """Without a stop of the run it is no pause."""
+    job.target("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nimport time; time.sleep(9)")
+    assert job.run()["sentence"] == "The kernel was ended from outside (SIGTERM); it was running the cell."
+
+
+def test_crashed_kernel(job: Job) -> None:
+    job.prefix("import ctypes").target("ctypes.string_at(0)")
+    assert "crashed (SIGSEGV)" in job.run()["sentence"]
+
+
+def test_kernel_that_cannot_be_started(job: Job) -> None:
+    job.kernel = {**job.kernel, "display_name": "Gone", "argv": ["/no/such/python", "-f", "{connection_file}"]}
+    job.target("1")
+    assert job.run()["sentence"] == (
+        "The kernel 'Gone' could not be started: /no/such/python: No such file or directory."
+    )
+
+
+def test_kernel_that_ends_at_once(job: Job) -> None:
+    job.kernel = {**job.kernel, "argv": [sys.executable, "-c", "import sys; sys.exit('no such licence')"]}
+    job.target("1")
+    assert job.run()["sentence"] == (
+        "The kernel 'Python 3' did not start: it ended by itself with exit code 1, perhaps by exit() in a cell. "
+        "The log has more."
+    )
+    assert "no such licence" in job.log()
+
+
+def test_missing_working_folder(job: Job, tmp_path: Path) -> None:
+    job.target("1")
+    job.cwd = tmp_path / "gone"
+    job.cwd.mkdir()
+    job.write_bundle()
+    job.write_bundle = lambda: shutil.rmtree(job.cwd, ignore_errors=True)
+    assert job.run()["sentence"] == (f"The working folder {job.cwd} does not exist (any more), so nothing was run.")
+
+
+def test_damaged_bundle(job: Job) -> None:
+    job.target("1")
+    job.folder.mkdir()
+    job.cwd.mkdir()
+    (job.folder / "bundle.json").write_text('{"manifest": {}')
+    job.write_bundle = lambda: None
+    assert job.run()["sentence"].startswith("The job's bundle is damaged (JSONDecodeError")
+
+
+def test_full_disk_under_the_spool(job: Job) -> None:
+    """A device that is always full stands for the disk."""
+    job.run_folder().mkdir(parents=True)
+    (job.run_folder() / "spool.jsonl").symlink_to("/dev/full")
+    job.target("print(1)")
+    result = job.run()
+    assert result["outcome"] == "FAILED"
+    assert result["sentence"].startswith("The disk of the job's folder is full")
+    assert "Traceback" not in job.log()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    """A file system of 300 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this user may not mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_full_disk_of_the_job_folder(small_disk: Path, service: Service) -> None:
+    job = Job(small_disk / "job-1", service)
+    job.cwd = small_disk.parent
+    job.target(
+        "import time\nfor n in range(100):\n    print(n, 'x' * 20000, flush=True)\n    time.sleep(0.1)\nprint('end')"
+    )
+    try:
+        job.start()
+        result = job.finish(seconds=60)
+    finally:
+        job.clean_up()
+    assert result["sentence"].startswith("The disk of the job's folder is full")
+    assert "Traceback" not in job.log()
+
+
+def test_runner_killed_takes_its_kernel_with_it(job: Job, service: Service) -> None:
+    job.target("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100)")
+    job.start()
+    eventually(lambda: service.text())
+    job.process.kill()
+    job.process.wait()
+    eventually(lambda: not job.processes())
+
+
+def test_nothing_that_the_cell_started_outlives_the_run(job: Job) -> None:
+    job.target("import subprocess\np = subprocess.Popen(['sleep', '100'])")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert job.processes() == []
+
+
+def test_cell_that_leaves_the_kernel_at_the_very_end(job: Job, service: Service) -> None:
+    job.target("print('done')\nexit()")
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.text() == "done\n"

@@ -1,0 +1,94 @@
+"""A real Jupyter server with the extension, real kernels, and a service that is a small real web application.
+
+pytest-jupyter runs coroutine tests by itself; this tier needs its own pytest call (asyncio stays in strict mode).
+"""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.server.service import Service
+
+pytest_plugins = ("pytest_jupyter.jupyter_server",)
+
+USER = "ann"
+
+
+@pytest.fixture
+def kind_of_service():
+    """Which service there is; a test parametrises it with another."""
+    return Service
+
+
+@pytest.fixture
+def service(jp_asyncio_loop, kind_of_service):
+    """The service."""
+    service = kind_of_service()
+    jp_asyncio_loop.run_until_complete(service.start())
+    yield service
+    jp_asyncio_loop.run_until_complete(service.stop())
+
+
+@pytest.fixture
+def on_hub(monkeypatch, service):
+    """This server was started by a spawner."""
+    monkeypatch.setenv("JUPYTER_GQ_URL", service.url)
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", service.token)
+    monkeypatch.setenv("JUPYTER_GQ_SERVER", "gpu")
+    monkeypatch.setenv("JUPYTERHUB_USER", USER)
+
+
+@pytest.fixture
+def jp_server_config(jp_environ, jp_kernel_dir):
+    """The extension is on; kernels need no files of the machine."""
+    spec = jp_kernel_dir / "python3"
+    spec.mkdir()
+    argv = ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python", "env": {"SEEN": "${HOME}"}})
+    )
+    return {
+        "ServerApp": {"jpserver_extensions": {"jupyter_gq": True}, "allow_unauthenticated_access": False},
+        "JupyterGQ": {"activity_interval": 1.0},
+    }
+
+
+@pytest.fixture
+def extension(jp_serverapp):
+    """The extension of that server."""
+    return jp_serverapp.extension_manager.extension_points["jupyter_gq"].app
+
+
+@pytest.fixture
+def fetch(jp_fetch):
+    """(method, path, body=None, **params) -> (status, JSON); errors are answers too."""
+
+    async def ask(method, *path, body=None, **params):
+        response = await jp_fetch(
+            "jupyter-gq",
+            *path,
+            method=method,
+            body=None if body is None else json.dumps(body),
+            params=params,
+            allow_nonstandard_methods=True,
+            raise_error=False,
+        )
+        return response.code, json.loads(response.body) if response.body else None
+
+    return ask
+
+
+@pytest.fixture
+def until():
+    """Waits until something is true; fails after 20 seconds."""
+
+    async def wait(condition, why):
+        for _ in range(400):
+            found = condition()
+            if found:
+                return found
+            await asyncio.sleep(0.05)
+        pytest.fail(f"waited in vain: {why}")
+
+    return wait

@@ -1,0 +1,212 @@
+"""The scheduler service as this server sees it: a real web application with its routes and canned answers."""
+
+import asyncio
+import json
+from typing import Any
+
+import tornado.httpserver
+import tornado.netutil
+import tornado.web
+
+PREFIX = "/services/jupyter-gq/"
+QUEUE = {
+    "name": "vision",
+    "pool": "train",
+    "quota": "0.5",
+    "used": "0",
+    "over_quota": "0",
+    "waiting": 0,
+    "running": 0,
+    "over_quota_weight": 1,
+    "priority": 0,
+    "member": True,
+}
+ME = {
+    "user": "ann",
+    "groups": ["vision"],
+    "admin": False,
+    "quota": "0.5",
+    "used": "0",
+    "left": "0.5",
+    "choices": [],
+    "queues": [QUEUE],
+    "pools": [],
+    "largest_request": "1",
+    "devices_sentence": "Simulated.",
+}
+NOTEBOOK = {
+    "id": "nb-1",
+    "server": "gpu",
+    "owner": "ann",
+    "gpus": "0.5",
+    "phase": "running",
+    "sentence": "In use.",
+    "submitted_at": 1.0,
+}
+
+
+def a_job(**fields: Any) -> dict[str, Any]:
+    """A job as the service shows it."""
+    return {
+        "id": "job-7f3",
+        "name": "Digits",
+        "owner": "ann",
+        "queue": "vision",
+        "gpus": "1",
+        "tasks": 1,
+        "priority": 0,
+        "phase": "waiting",
+        "sentence": "1st in line.",
+        "submitted_at": 1.0,
+        **fields,
+    }
+
+
+def a_result(text: str = "trained\n") -> dict[str, Any]:
+    """An executed notebook of one cell."""
+    output = {"output_type": "stream", "name": "stdout", "text": text}
+    cell = {
+        "cell_type": "code",
+        "id": "target",
+        "metadata": {},
+        "source": "train()",
+        "execution_count": 1,
+        "outputs": [output],
+    }
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+
+
+class Service:
+    """Answers what `answers` says, remembers what it was asked, sends the events it is given."""
+
+    token = "token-of-ann"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.bodies: list[Any] = []
+        self.keys: dict[str, dict[str, Any]] = {}
+        self.activity: list[dict[str, Any]] = []
+        self.streams: list[asyncio.Queue[bytes]] = []
+        self.resumed_after: list[str | None] = []
+        self.answers: dict[tuple[str, str], tuple[int, Any]] = {
+            ("GET", "me"): (200, ME),
+            ("GET", "queues"): (200, {"queues": [QUEUE]}),
+            ("GET", "notebooks"): (200, {"notebooks": [NOTEBOOK]}),
+            ("GET", "jobs"): (200, {"jobs": [a_job()]}),
+            ("GET", "jobs/job-7f3"): (200, a_job()),
+            ("DELETE", "jobs/job-7f3"): (202, a_job(phase="cancelling")),
+            ("GET", "jobs/job-7f3/outputs"): (200, {"events": [], "last_seq": 0, "finished": False}),
+            ("GET", "jobs/job-7f3/notebook"): (200, a_result()),
+            ("GET", "jobs/job-7f3/log"): (200, "runner: started\n"),
+            ("POST", "jobs/preview"): (200, {"starts_now": True, "sentence": "Starts now."}),
+            ("POST", "servers/gpu/keep"): (200, NOTEBOOK),
+            ("POST", "servers/gpu/activity"): (204, None),
+        }
+        self.port = 0
+        self._server: tornado.httpserver.HTTPServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers, once started."""
+        return f"http://127.0.0.1:{self.port}{PREFIX}"
+
+    async def start(self) -> None:
+        """Listen: on any free port the first time, on the same one afterwards."""
+        routes = [
+            (f"{PREFIX}api/v1/events", _Events, {"service": self}),
+            (f"{PREFIX}api/v1/(.*)", _Anything, {"service": self}),
+        ]
+        sockets = tornado.netutil.bind_sockets(self.port, "127.0.0.1", reuse_port=False)
+        self.port = sockets[0].getsockname()[1]
+        self._server = tornado.httpserver.HTTPServer(tornado.web.Application(routes))
+        self._server.add_sockets(sockets)
+
+    async def stop(self) -> None:
+        """Close every connection, streams too."""
+        if self._server is not None:
+            server, self._server = self._server, None
+            server.stop()
+            for stream in self.streams:
+                stream.put_nowait(b"")
+            self.streams.clear()
+            await server.close_all_connections()
+
+    async def restart(self, down: float = 0.3) -> None:
+        """Be away for a moment, as when an administrator updates it."""
+        await self.stop()
+        await asyncio.sleep(down)
+        await self.start()
+
+    def tell(self, number: int, kind: str, data: dict[str, Any]) -> None:
+        """Send an event to whoever listens."""
+        text = f"event: {kind}\nid: {number}\ndata: {json.dumps(data)}\n\n"
+        for stream in self.streams:
+            stream.put_nowait(text.encode())
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """What it says to this request."""
+        if (method, path) == ("POST", "servers/gpu/activity"):
+            self.activity.append(body)
+        return self.answers.get((method, path), (404, {"code": "not_found", "message": f"No {path}."}))
+
+    def submit(self, key: str, body: Any) -> tuple[int, Any]:
+        """One job for each key."""
+        known = key in self.keys
+        job = self.keys.setdefault(key, a_job(id=f"job-{len(self.keys)}", name=body["name"], gpus=str(body["gpus"])))
+        return 200 if known else 201, job
+
+
+class _Handler(tornado.web.RequestHandler):
+    def initialize(self, service: Service) -> None:
+        self.service = service
+
+    def prepare(self) -> None:
+        if self.request.headers.get("Authorization") != f"token {self.service.token}":
+            self.set_status(401)
+            self.finish({"code": "no_token", "message": "Who are you?"})
+
+
+class _Anything(_Handler):
+    async def _reply(self, path: str) -> None:
+        method = self.request.method or ""
+        body = json.loads(self.request.body) if self.request.body else None
+        self.service.asked.append((method, self.request.uri.partition("/api/v1/")[2]))
+        self.service.bodies.append(body)
+        if (method, path) == ("POST", "jobs") and ("POST", "jobs") not in self.service.answers:
+            status, answer = self.service.submit(self.request.headers["Idempotency-Key"], body)
+        else:
+            status, answer = self.service.answer(method, path, body)
+        self.set_status(status)
+        if status != 204:
+            self.finish(answer)
+
+    get = post = put = delete = _reply
+
+
+class _Events(_Handler):
+    async def get(self) -> None:
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.service.streams.append(queue)
+        self.service.resumed_after.append(self.request.headers.get("Last-Event-ID"))
+        self.set_header("Content-Type", "text/event-stream")
+        await self.flush()
+        while piece := await queue.get():
+            self.write(piece)
+            await self.flush()
+
+
+class ServiceIsDown(Service):
+    """An address where nobody listens."""
+
+    async def start(self) -> None:
+        sockets = tornado.netutil.bind_sockets(0, "127.0.0.1")
+        self.port = sockets[0].getsockname()[1]
+        for socket in sockets:
+            socket.close()
+
+
+class LacksTheScope(Service):
+    """The token is good, but may not do this."""
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        return 403, {"code": "missing_scope", "message": "Your token lacks custom:gq:submit.", "field": None}

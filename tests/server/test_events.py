@@ -1,0 +1,82 @@
+"""News of the service reaches the browser over one stream, through restarts of the service."""
+
+import asyncio
+import json
+import logging
+
+import pytest
+
+from jupyter_gq.lab.event_schemas import SERVICE_ID
+from jupyter_gq.lab.events import AVAILABLE
+from tests.server.service import ServiceIsDown, a_job
+
+
+@pytest.fixture
+def heard(on_hub, jp_asyncio_loop, jp_serverapp, extension):
+    """What a page hears, while the extension runs."""
+    events = []
+
+    async def listen(logger, schema_id, data):
+        events.append((data["kind"], data["data"]))
+
+    jp_serverapp.event_logger.add_listener(schema_id=SERVICE_ID, listener=listen)
+    jp_asyncio_loop.run_until_complete(extension._start_jupyter_server_extension(jp_serverapp))
+    yield events
+    jp_asyncio_loop.run_until_complete(extension.stop_extension())
+
+
+CONNECTED = ("connection", {"available": True, "message": AVAILABLE})
+
+
+async def test_news_arrives_as_it_was_told(heard, service, until):
+    await until(lambda: service.streams and CONNECTED in heard, "the connection")
+    service.tell(7, "job", a_job(phase="running"))
+    service.tell(8, "output", {"job": "job-7f3", "last_seq": 3})
+    await until(lambda: len(heard) == 3, "news")
+    assert heard == [CONNECTED, ("job", a_job(phase="running")), ("output", {"job": "job-7f3", "last_seq": 3})]
+
+
+async def test_a_page_hears_it_on_the_server_s_own_websocket(heard, service, until, jp_ws_fetch):
+    await until(lambda: service.streams, "the connection")
+    page = await jp_ws_fetch("api", "events", "subscribe")
+    service.tell(1, "queues", {})
+    message = json.loads(await page.read_message())
+    assert (message["schema_id"], message["kind"], message["data"]) == (SERVICE_ID, "queues", {})
+    page.close()
+
+
+async def test_a_restart_of_the_service_loses_nothing_and_is_said_once(heard, service, until, caplog):
+    with caplog.at_level(logging.INFO):
+        await until(lambda: service.streams and CONNECTED in heard, "the connection")
+        service.tell(41, "queues", {})
+        await until(lambda: ("queues", {}) in heard, "news")
+        await service.restart(down=2.0)
+        await until(lambda: service.streams and heard.count(CONNECTED) == 2, "the connection again")
+    assert service.resumed_after == [None, "41"]
+    told = [data["available"] for kind, data in heard if kind == "connection"]
+    assert told == [True, False, True]
+    lines = [record for record in caplog.records if record.name == "JupyterGQ"]
+    assert [line.levelname for line in lines] == ["INFO", "WARNING", "INFO"]
+
+
+@pytest.mark.parametrize("kind_of_service", [ServiceIsDown])
+async def test_a_service_that_is_down_does_not_disturb_the_server(heard, until, jp_fetch):
+    await until(lambda: heard, "the message")
+    ((kind, data),) = heard
+    assert (kind, data["available"]) == ("connection", False)
+    assert "cannot be reached" in data["message"]
+    assert (await jp_fetch("api", "status")).code == 200
+
+
+async def test_a_service_that_comes_later_is_found(jp_asyncio_loop, heard, service, until):
+    await service.stop()
+    await until(lambda: any(not data["available"] for kind, data in heard if kind == "connection"), "the loss")
+    await service.start()
+    await until(lambda: heard[-1] == CONNECTED, "the connection")
+
+
+async def test_stopping_the_server_leaves_no_connection(heard, service, extension, until):
+    await until(lambda: service.streams, "the connection")
+    await extension.stop_extension()
+    service.tell(1, "queues", {})
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("jupyter-gq ")]

@@ -1,0 +1,137 @@
+"""What the browser asks goes to the service in the user's name, and the answer comes back as it was given."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.server.service import LacksTheScope, ServiceIsDown, a_job
+
+READS = [
+    (("me",), "me"),
+    (("queues",), "queues"),
+    (("notebooks",), "notebooks"),
+    (("jobs",), "jobs"),
+    (("jobs", "job-7f3"), "jobs/job-7f3"),
+    (("jobs", "job-7f3", "outputs"), "jobs/job-7f3/outputs"),
+    (("jobs", "job-7f3", "notebook"), "jobs/job-7f3/notebook"),
+]
+
+
+@pytest.mark.parametrize(("path", "asked"), READS)
+async def test_a_question_is_answered_by_the_service(on_hub, service, fetch, path, asked):
+    status, answer = await fetch("GET", *path)
+    assert status == 200
+    expected = service.answers["GET", asked][1]
+    assert {key: answer[key] for key in expected if not isinstance(expected[key], list)} == {
+        key: value for key, value in expected.items() if not isinstance(value, list)
+    }
+
+
+async def test_status_names_user_and_server(on_hub, fetch):
+    status, answer = await fetch("GET", "status")
+    assert status == 200
+    assert answer == {
+        "available": True,
+        "message": "Connected to the GPU scheduler as ann.",
+        "user": "ann",
+        "server": "gpu",
+        "hub": True,
+    }
+
+
+async def test_pages_of_jobs_are_asked_for_as_the_browser_says(on_hub, service, fetch):
+    assert (await fetch("GET", "jobs", limit=5, before="job-9"))[0] == 200
+    assert ("GET", "jobs?limit=5&before=job-9") in service.asked
+
+
+async def test_a_number_that_is_none_is_refused_here(on_hub, service, fetch):
+    status, problem = await fetch("GET", "jobs", limit="many")
+    assert (status, problem["field"]) == (422, "limit")
+    assert service.asked == []
+
+
+async def test_the_log_is_plain_text(on_hub, jp_fetch):
+    response = await jp_fetch("jupyter-gq", "jobs", "job-7f3", "log")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert response.body == b"runner: started\n"
+
+
+async def test_cancelling_is_accepted_not_done(on_hub, fetch):
+    status, job = await fetch("DELETE", "jobs", "job-7f3")
+    assert (status, job["phase"]) == (202, "cancelling")
+
+
+async def test_keep_is_for_this_server(on_hub, service, fetch):
+    assert (await fetch("POST", "keep", body={}))[0] == 200
+    assert ("POST", "servers/gpu/keep") in service.asked
+
+
+async def test_a_refusal_keeps_its_status_code_message_and_field(on_hub, service, fetch):
+    problem = {"code": "invalid_amount", "message": "1.5 is not a valid amount of GPUs.", "field": "gpus"}
+    service.answers["POST", "jobs/preview"] = (422, problem)
+    assert await fetch("POST", "preview", body={"queue": "vision", "gpus": "1.5"}) == (422, problem)
+
+
+async def test_a_job_of_somebody_else_is_not_there(on_hub, fetch):
+    status, problem = await fetch("GET", "jobs", "job-other")
+    assert (status, problem["code"]) == (404, "not_found")
+
+
+async def test_an_id_cannot_name_another_route(on_hub, service, jp_fetch):
+    response = await jp_fetch("jupyter-gq/jobs/..%2Fme", raise_error=False)
+    assert response.code == 404
+    assert ("GET", "me") not in service.asked
+
+
+async def test_a_body_that_is_no_json_is_a_problem_too(on_hub, jp_fetch):
+    response = await jp_fetch("jupyter-gq", "preview", method="POST", body="{", raise_error=False)
+    assert response.code == 400
+    assert b'"invalid_json"' in response.body
+
+
+@pytest.mark.parametrize("kind_of_service", [ServiceIsDown])
+async def test_a_service_that_is_down_is_said_to_be(on_hub, fetch):
+    status, problem = await fetch("GET", "me")
+    assert (status, problem["code"]) == (503, "service_unavailable")
+    assert "try again" in problem["message"]
+    status, answer = await fetch("GET", "status")
+    assert (status, answer["available"], answer["hub"]) == (200, False, True)
+    assert "cannot be reached" in answer["message"]
+
+
+@pytest.mark.parametrize("kind_of_service", [LacksTheScope])
+async def test_a_token_without_the_scope_is_said_to_be(on_hub, fetch):
+    status, problem = await fetch("POST", "preview", body={"queue": "vision", "gpus": "1"})
+    assert (status, problem["code"]) == (403, "missing_scope")
+    assert "lacks" in (await fetch("GET", "status"))[1]["message"]
+
+
+async def test_without_a_hub_everything_says_what_to_do(monkeypatch, fetch):
+    monkeypatch.delenv("JUPYTER_GQ_URL", raising=False)
+    status, answer = await fetch("GET", "status")
+    assert status == 200
+    assert not answer["hub"]
+    assert "jupyter-gq demo" in answer["message"]
+    for method, path in [("GET", "me"), ("POST", "send"), ("POST", "check"), ("GET", "kernels/k/history")]:
+        status, problem = await fetch(method, *path.split("/"), body={} if method == "POST" else None)
+        assert (status, problem["code"]) == (503, "service_unavailable")
+
+
+async def test_asking_is_no_activity(on_hub, jp_serverapp, fetch):
+    """An open page that asks on its own must not hold a GPU."""
+    before = jp_serverapp.web_app.last_activity()
+    for path, _ in READS:
+        await fetch("GET", *path)
+    assert jp_serverapp.web_app.last_activity() == before
+
+
+async def test_the_token_is_never_shown(on_hub, service, extension):
+    assert service.token not in repr(extension.surroundings)
+    assert a_job()["owner"] == extension.surroundings.user
+
+
+def test_what_a_server_loads_at_its_start_builds_no_models():
+    """The user's server must not start later because of us; the models come once it answers."""
+    code = "import sys, jupyter_gq.lab.extension; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

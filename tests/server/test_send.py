@@ -1,0 +1,153 @@
+"""A cell is sent: what is refused before anything is queued, and what arrives at the service."""
+
+import hashlib
+import sys
+
+import pytest
+
+from tests.server.service import ServiceIsDown
+
+
+def code(cell_id, source, tags=()):
+    return {
+        "cell_type": "code",
+        "id": cell_id,
+        "metadata": {"tags": list(tags)},
+        "source": source,
+        "execution_count": None,
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "old"}],
+    }
+
+
+def a_notebook(*cells, kernel="python3"):
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"name": kernel}}, "cells": list(cells)}
+
+
+def a_request(**fields):
+    notebook = a_notebook(
+        {"cell_type": "markdown", "id": "intro", "metadata": {}, "source": "# Digits"},
+        code("load", "data = load()"),
+        code("train", "train(data)"),
+        code("nothing", "  # later\n"),
+        code("broken", "x = 1\nfor\n"),
+    )
+    return {
+        "key": "k1",
+        "name": "Digits",
+        "queue": "vision",
+        "gpus": "1",
+        "notebook_path": "work/digits.ipynb",
+        "kernel_id": None,
+        "mode": "replay",
+        "notebook": notebook,
+        "targets": ["train"],
+        "prefix": [{"cell_id": "load", "source": "data = load()", "seconds": 2.5}],
+        **fields,
+    }
+
+
+async def test_what_arrives_is_a_bundle_that_can_run_elsewhere(
+    on_hub, service, fetch, jp_root_dir, monkeypatch, jp_environ
+):
+    (jp_root_dir / "work").mkdir()
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    status, job = await fetch("POST", "send", body=a_request())
+    assert (status, job["id"]) == (201, "job-0")
+    (sent,) = service.bodies
+    assert {key: sent[key] for key in ("name", "queue", "gpus", "tasks")} == {
+        "name": "Digits",
+        "queue": "vision",
+        "gpus": "1",
+        "tasks": 1,
+    }
+    manifest = sent["bundle"]["manifest"]
+    assert manifest["cwd"] == str(jp_root_dir / "work")
+    assert manifest["server"] == "gpu"
+    assert manifest["kernel"]["argv"] == [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    assert manifest["kernel"]["env"] == {"SEEN": manifest["environment"]["HOME"]}
+    assert manifest["environment"]["LC_TIME"] == "C"
+    assert manifest["prefix"] == [
+        {"cell_id": "load", "source_hash": hashlib.sha256(b"data = load()").hexdigest(), "seconds": 2.5}
+    ]
+    assert [cell["cell_id"] for cell in manifest["targets"]] == ["train"]
+    cells = sent["bundle"]["notebook"]["cells"]
+    assert [(cell["id"], cell["source"], cell["outputs"]) for cell in cells] == [
+        ("load", "data = load()", []),
+        ("train", "train(data)", []),
+    ]
+    assert service.token not in str(sent)
+    assert "hunter2" not in str(sent)
+    assert not any(name.startswith(("JUPYTERHUB", "JPY", "JUPYTER_GQ")) for name in manifest["environment"])
+
+
+async def test_two_clicks_make_one_job(on_hub, service, fetch):
+    first = await fetch("POST", "send", body=a_request())
+    second = await fetch("POST", "send", body=a_request())
+    assert (first[0], second[0]) == (201, 200)
+    assert first[1]["id"] == second[1]["id"]
+
+
+async def test_a_running_kernel_says_how_it_is_started(on_hub, service, fetch, jp_serverapp, jp_asyncio_loop):
+    kernel_id = await jp_serverapp.kernel_manager.start_kernel(kernel_name="python3")
+    try:
+        status, _ = await fetch("POST", "send", body=a_request(kernel_id=kernel_id))
+    finally:
+        await jp_serverapp.kernel_manager.shutdown_kernel(kernel_id, now=True)
+    assert status == 201
+    assert service.bodies[-1]["bundle"]["manifest"]["kernel"]["name"] == "python3"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code_", "field", "said"),
+    [
+        ({"targets": ["intro"]}, "not_a_code_cell", "targets", "markdown cell"),
+        ({"targets": ["nothing"]}, "empty_cell", "targets", "Cell 4 is empty"),
+        ({"targets": ["gone"]}, "unknown_cell", "targets", "no longer"),
+        ({"targets": []}, "no_cell", "targets", "Select"),
+        ({"targets": ["broken"]}, "syntax_error", "targets", "line 2: for"),
+        ({"notebook_path": ""}, "unsaved_notebook", "notebook_path", "Save it once"),
+        ({"kernel_id": "gone"}, "unknown_kernel", "kernel_id", "not running"),
+        ({"notebook": a_notebook(code("train", "1"), kernel="cobol")}, "unknown_kernel", "kernel_id", "'cobol'"),
+        ({"notebook": {}}, "invalid_notebook", "notebook", "no list of cells"),
+        ({"queue": None}, "invalid_request", "queue", "string"),
+        ({"name": "n" * 101}, "invalid_request", "name", "100"),
+        ({"key": ""}, "invalid_request", "key", "at least 1"),
+    ],
+)
+async def test_what_cannot_run_is_refused_before_the_service_is_asked(
+    on_hub, service, fetch, fields, code_, field, said
+):
+    status, problem = await fetch("POST", "send", body=a_request(**fields))
+    assert (status, problem["code"], problem["field"]) == (422, code_, field)
+    assert said in problem["message"]
+    assert service.asked == []
+
+
+async def test_a_kernel_that_is_not_python_is_replayed_unchecked(on_hub, service, fetch):
+    request = a_request(notebook=a_notebook(code("train", "for\n"), kernel="echo"))
+    status, answer = await fetch("POST", "check", body=request)
+    assert status == 200
+    assert answer["warnings"][0]["code"] == "not_checked"
+    assert (await fetch("POST", "send", body=request))[0] == 201
+    assert service.bodies[-1]["bundle"]["manifest"]["kernel"]["language"] == "echo"
+
+
+async def test_the_check_sends_nothing(on_hub, service, fetch):
+    status, answer = await fetch("POST", "check", body=a_request())
+    assert status == 200
+    assert [cell["cell_id"] for cell in answer["prefix"]] == ["load"]
+    assert answer["targets"] == [{"cell_id": "train", "title": "train(data)", "seconds": None, "why": "target"}]
+    assert service.asked == []
+
+
+async def test_a_bundle_over_the_limit_is_the_service_s_word(on_hub, service, fetch):
+    problem = {"code": "too_large", "message": "The bundle has 21 MiB; at most 20 MiB.", "field": "bundle"}
+    service.answers["POST", "jobs"] = (413, problem)
+    assert await fetch("POST", "send", body=a_request()) == (413, problem)
+
+
+@pytest.mark.parametrize("kind_of_service", [ServiceIsDown])
+async def test_nothing_is_sent_to_a_service_that_is_down(on_hub, fetch):
+    status, problem = await fetch("POST", "send", body=a_request())
+    assert (status, problem["code"]) == (503, "service_unavailable")

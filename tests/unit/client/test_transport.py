@@ -1,0 +1,60 @@
+"""Addresses and errors of the client, and how a delivery is cut."""
+
+import json
+
+import pytest
+
+from jupyter_gq.client.delivery import MOST_BYTES, MOST_PIECES, _batches
+from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
+from jupyter_gq.client.transport import Transport, error_of, path_of
+
+PROBLEM = b'{"code": "unknown_queue", "message": "There is no queue.", "field": "queue"}'
+
+
+@pytest.mark.parametrize("url", ["http://box/services/gq", "http://box/services/gq/"])
+def test_the_address_has_the_prefix_once(url):
+    transport = Transport(url, "secret")
+    assert transport.address("me") == "http://box/services/gq/api/v1/me"
+    assert transport.address("jobs", {"limit": 5, "before": None, "owner": "*"}).endswith("/jobs?limit=5&owner=%2A")
+
+
+def test_a_segment_never_becomes_two():
+    assert path_of("servers", "a/b", "keep") == "servers/a%2Fb/keep"
+    assert path_of("jobs", "..") == "jobs/.."
+    assert path_of("jobs", "x?y#z") == "jobs/x%3Fy%23z"
+
+
+def test_the_token_is_not_shown():
+    assert "secret" not in repr(Transport("http://box", "secret"))
+
+
+def test_a_problem_is_passed_on():
+    error = error_of(422, PROBLEM, "http://box")
+    assert type(error) is ServiceError
+    assert error.status == 422
+    assert error.problem == PlainProblem(code="unknown_queue", message="There is no queue.", field="queue")
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+@pytest.mark.parametrize("body", [PROBLEM, b"", b"<html>Bad gateway</html>", b"[]", b'"text"', b'{"message": 1}'])
+def test_these_statuses_mean_try_again(status, body):
+    error = error_of(status, body, "http://box")
+    assert isinstance(error, ServiceUnavailable)
+    assert error.status == status
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Not found</html>", b"null", b"{}", b"\xff"])
+def test_an_answer_of_somebody_else_names_the_address(body):
+    error = error_of(404, body, "http://box/gq/")
+    assert error.problem.code == "unexpected_answer"
+    assert "http://box/gq/" in error.problem.message
+
+
+def test_a_delivery_is_cut_by_count_and_by_size_and_keeps_its_order():
+    small = [{"seq": number} for number in range(MOST_PIECES * 2 + 1)]
+    large = [{"seq": number, "text": "x" * (MOST_BYTES // 2)} for number in range(3)]
+    huge = [{"seq": 0, "text": "x" * (2 * MOST_BYTES)}, {"seq": 1}]
+    for events, requests in ((small, 3), (large, 3), (huge, 2), ([], 1)):
+        batches = list(_batches(events))
+        assert len(batches) == requests
+        assert [json.loads(piece) for batch in batches for piece in batch] == events

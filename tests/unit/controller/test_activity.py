@@ -1,0 +1,186 @@
+"""When a notebook counts as idle, and what its owner can do about it."""
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.client.models import ActivityReport, KernelActivity
+from jupyter_gq.domain.errors import Conflict, NotFound
+
+from .world import ANN, BOB, CAROL, World, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def crowded(world: World) -> World:
+    """Ann has 0.5, Bob 0.25, and Carol waits for 0.5: only Bob's share would let her start."""
+    await world.start_server(ANN, "0.5")
+    await world.start_server(BOB, "0.25")
+    world.ask(CAROL, "0.5")
+    await world.step()
+    return world
+
+
+async def spend(world: World, seconds: float, *, bob: bool | None = False, every: float = 30) -> None:
+    """Time in which Ann works, Carol waits, and Bob's only kernel is as told."""
+    since = world.clock.now()
+    while world.clock.now() < since + seconds:
+        world.report(ANN, busy=True)
+        if world.controller.notebooks(BOB).notebooks:
+            world.report(BOB, busy=bob)
+        world.ask(CAROL, "0.5")
+        await world.step(seconds=every)
+
+
+async def test_idle_is_warned_then_taken_for_somebody_who_waits(crowded):
+    await spend(crowded, 1260)
+    warning = crowded.notebook(BOB).warning
+    assert warning is not None
+    assert warning.keep_seconds == 1800
+    assert crowded.notebook(BOB).idle_since is not None
+    await spend(crowded, 660)
+    assert crowded.controller.notebooks(BOB).notebooks == []
+    eviction = crowded.controller.me(BOB).last_eviction
+    assert eviction is not None
+    assert (eviction.reason, eviction.by) == ("IDLE", "carol")
+
+
+async def test_why_the_share_was_taken_is_shown_until_the_owner_has_asked_for_one_again(crowded):
+    await spend(crowded, 2000)
+    crowded.restart()
+    assert crowded.controller.me(BOB).last_eviction is not None
+    crowded.ask(BOB, "0")
+    assert crowded.controller.me(BOB).last_eviction is not None
+    crowded.ask(BOB, "0.25")
+    assert crowded.controller.me(BOB).last_eviction is None
+
+
+async def test_nobody_is_warned_while_nobody_waits(world):
+    await world.start_server(BOB, "0.25")
+    for _ in range(80):
+        world.report(BOB)
+        await world.step(seconds=60)
+    assert world.notebook(BOB).phase == "running"
+    assert world.notebook(BOB).warning is None
+
+
+async def test_with_the_policy_always_nobody_needs_to_wait(world):
+    world.settings.current = story_settings(IdlePolicy={"always": True, "after": 900, "warning": 60, "grace": 0})
+    await world.start_server(BOB, "0.25")
+    for _ in range(17):
+        world.report(BOB)
+        await world.step(seconds=60)
+    assert world.controller.notebooks(BOB).notebooks == []
+
+
+async def test_a_busy_kernel_is_never_idle(crowded):
+    await spend(crowded, 3000, bob=True)
+    assert crowded.notebook(BOB).warning is None
+    assert crowded.notebook(BOB).idle_since is None
+
+
+async def test_an_unknown_kernel_is_not_idle(crowded):
+    await spend(crowded, 3000, bob=None)
+    assert crowded.notebook(BOB).warning is None
+    assert crowded.notebook(BOB).phase == "running"
+
+
+async def test_without_reports_nothing_is_known(crowded):
+    for _ in range(100):
+        crowded.ask(CAROL, "0.5")
+        await crowded.step(seconds=30)
+    assert crowded.notebook(BOB).phase == "running"
+    assert crowded.notebook(BOB).warning is None
+
+
+async def test_a_share_that_works_is_in_use_although_the_kernel_is_idle(crowded):
+    """A thread, or a child process, trains on."""
+    (kernel,) = [pids[1] for pids in crowded.controller._context.pids.values() if pids[0] == 200]
+    crowded.probe.used[kernel] = 6
+    await spend(crowded, 3000)
+    assert crowded.notebook(BOB).warning is None
+    assert crowded.notebook(BOB).utilisation == 6
+
+
+async def test_what_an_idle_process_tree_does_anyway_is_no_use(crowded):
+    (kernel,) = [pids[1] for pids in crowded.controller._context.pids.values() if pids[0] == 200]
+    crowded.probe.used[kernel] = 5
+    await spend(crowded, 1300)
+    assert crowded.notebook(BOB).warning is not None
+
+
+async def test_the_server_process_itself_is_not_the_share(crowded):
+    """An open browser tab makes the server work; that is no activity."""
+    crowded.probe.used[200] = 90
+    await spend(crowded, 1300)
+    assert crowded.notebook(BOB).warning is not None
+
+
+async def test_a_share_that_cannot_be_sampled_is_not_idle(crowded):
+    crowded.probe.blind = True
+    await spend(crowded, 3000)
+    assert crowded.notebook(BOB).phase == "running"
+    assert crowded.notebook(BOB).warning is None
+    assert crowded.notebook(BOB).utilisation is None
+
+
+async def test_running_a_cell_takes_the_warning_back(crowded):
+    await spend(crowded, 1260)
+    assert crowded.notebook(BOB).warning is not None
+    await spend(crowded, 30, bob=True)
+    await spend(crowded, 30)
+    assert crowded.notebook(BOB).warning is None
+
+
+async def test_keep_it_gives_time_and_is_bounded(crowded):
+    with pytest.raises(Conflict, match="nothing to keep"):
+        crowded.controller.keep(BOB, "")
+    for wait, kept in ((1260, 1800), (1830, 3600)):
+        await spend(crowded, wait)
+        view = crowded.controller.keep(BOB, "")
+        assert view.warning is None
+        assert crowded.sql.get(view.id).workload.activity.kept_total == kept
+    await spend(crowded, 1830)
+    warning = crowded.notebook(BOB).warning
+    assert warning is not None
+    assert warning.keep_seconds == 0
+    with pytest.raises(Conflict, match="all there is"):
+        crowded.controller.keep(BOB, "")
+
+
+async def test_being_used_again_gives_the_full_keep_back(crowded):
+    await spend(crowded, 1260)
+    crowded.controller.keep(BOB, "")
+    await spend(crowded, 60, bob=True)
+    await spend(crowded, 1400)
+    warning = crowded.notebook(BOB).warning
+    assert warning is not None
+    assert warning.keep_seconds == 1800
+
+
+async def test_a_warning_and_what_was_kept_outlive_a_restart(crowded):
+    await spend(crowded, 1260)
+    before = crowded.notebook(BOB).warning
+    crowded.restart()
+    await crowded.step()
+    assert crowded.notebook(BOB).warning == before
+
+
+async def test_several_kernels_are_busy_when_one_is(world):
+    await world.start_server(BOB, "0.25")
+    await world.step(2, seconds=6)
+    now = world.clock.now()
+    for states, idle in (
+        ([False, True, None], False),
+        ([False, None], False),
+        ([False, False], True),
+        ([], True),
+    ):
+        kernels = [KernelActivity(id=str(n), busy=busy, last_active=now) for n, busy in enumerate(states)]
+        world.controller.report_activity(BOB, "", ActivityReport(at=now, kernels=kernels))
+        assert (world.notebook(BOB).idle_since is not None) == idle, states
+
+
+async def test_a_report_of_an_unknown_server_is_refused(world):
+    with pytest.raises(NotFound):
+        world.report(BOB)

@@ -1,0 +1,213 @@
+"""A backend that does not do what it is told: the owner reads why, and nobody else suffers."""
+
+import asyncio
+
+import pytest
+
+from jupyter_gq.backends.protocol import Outcome
+from tests.fakes import (
+    CannotBeObserved,
+    DiesDuringStart,
+    FinishesAnyway,
+    NeverStops,
+    RefusesEveryLaunch,
+    StopsTooLate,
+)
+
+from .world import ANN, BOB, World
+
+
+def play(tmp_path, backend, story):
+    world = World(tmp_path, backend=backend)
+    try:
+        asyncio.run(story(world))
+    finally:
+        world.close()
+
+
+def test_a_refused_launch_fails_the_job_with_the_reason_and_frees_the_device(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step()
+        view = world.job(job)
+        assert (view.phase, view.sentence) == (
+            "failed",
+            "It could not be started: the disk of the job folder is read-only",
+        )
+        assert world.controller.devices(ANN).devices[1].used == "0"
+
+    play(tmp_path, RefusesEveryLaunch, story)
+
+
+def test_a_job_that_dies_while_it_starts_has_failed(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        assert (world.job(job).phase, world.job(job).sentence) == ("failed", "The kernel died while it started.")
+
+    play(tmp_path, DiesDuringStart, story)
+
+
+def test_a_run_that_ignores_the_stop_holds_its_device_and_is_told_again(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        other = world.send(BOB, "nlp", "0.5")
+        await world.step(20)
+        assert len(world.backend.stops) == 1
+        assert world.backend.stops[0][2] == pytest.approx(30, abs=1)
+        await world.step(60)
+        assert world.job(job).phase == "pausing"
+        assert world.job(other).phase == "waiting"
+        assert "digits (1 GPU)" in world.job(other).sentence
+        assert len(world.backend.stops) > 2
+        assert world.backend.stops[-1][2] == 0
+
+    play(tmp_path, NeverStops, story)
+
+
+def test_a_run_that_saves_too_late_is_paused_all_the_same(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        world.send(BOB, "nlp", "0.5")
+        await world.step(20)
+        assert world.job(job).phase == "pausing"
+        await world.step(20)
+        assert world.job(job).phase == "paused"
+
+    play(tmp_path, StopsTooLate, story)
+
+
+def test_a_job_that_finishes_although_it_was_told_to_pause_has_finished(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        world.send(BOB, "nlp", "0.5")
+        await world.step(3)
+        assert world.job(job).phase == "done"
+
+    play(tmp_path, FinishesAnyway, story)
+
+
+def test_nothing_is_concluded_from_a_backend_that_cannot_be_observed(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        world.backend.blind = True
+        second = world.send(BOB, "nlp", "0.5")
+        await world.step(5)
+        assert world.job(job).phase in {"running", "pausing"}
+        assert world.job(second).phase == "waiting"
+        world.backend.blind = False
+        await world.step(4)
+        assert (world.job(job).phase, world.job(second).phase) == ("paused", "running")
+        assert all(count == 1 for count in world.backend.copies.values())
+
+    play(tmp_path, CannotBeObserved, story)
+
+
+def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
+    """It may be running already: only a look can tell."""
+
+    async def story(world):
+        world.backend.blind = True
+        job = world.send(ANN, "vision")
+        await world.step(3)
+        assert world.job(job).phase == "starting"
+        assert not world.backend.launches
+        world.backend.blind = False
+        await world.step(2)
+        assert world.job(job).phase == "running"
+
+    play(tmp_path, CannotBeObserved, story)
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_vanishes_comes_back_three_times_then_fails(world):
+    job = world.send(ANN, "vision")
+    for run in range(1, 4):
+        await world.step(2)
+        assert (world.job(job).phase, world.job(job).run) == ("running", run)
+        world.backend.end(job, Outcome.LOST, "The machine was restarted.")
+        await world.controller.step()
+        assert world.sql.get(job).detail["sentence"] in {
+            "",  # it has already been admitted again
+            f"The machine was restarted. Starts again by itself ({run} of 3).",
+        }
+    await world.step(2)
+    world.backend.end(job, Outcome.LOST, "The machine was restarted.")
+    await world.step(2)
+    assert world.job(job).phase == "failed"
+    assert world.job(job).sentence == "The machine was restarted, for the 4th time; it is not started again."
+
+
+@pytest.mark.asyncio
+async def test_a_run_that_the_backend_does_not_know_any_more_is_lost(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.backend.runs.clear()
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).run) == ("running", 2)
+    assert world.sql.get(job).detail["lost"] == 1
+
+
+@pytest.mark.asyncio
+async def test_being_interrupted_from_outside_is_not_held_against_a_job(world):
+    """The machine was shut down in an orderly way: the job saved its state."""
+    job = world.send(ANN, "vision")
+    for _ in range(5):
+        await world.step(3)
+        world.backend.end(job, Outcome.PAUSED)
+    await world.step(3)
+    assert (world.job(job).phase, world.job(job).run) == ("running", 6)
+
+
+@pytest.mark.asyncio
+async def test_a_failing_step_does_not_end_the_loop(world, caplog):
+    """It is logged once, shown in the health, and the loop goes on when the cause is gone."""
+    broken = world.controller.probe
+
+    class Breaks:
+        def status(self):
+            return broken.status()
+
+        def usage(self, device, pids):
+            raise RuntimeError("a defect")
+
+    await world.start_server(ANN, "0.5")
+    world.clock.forward(10)
+    context = world.controller._context
+    context.probe = Breaks()
+    task = asyncio.create_task(world.controller.run())
+    for _ in range(3):
+        world.clock.forward(10)
+        world.controller.wake()
+        await asyncio.sleep(0.02)
+    assert world.controller.health().status == "degraded"
+    assert sum("a step failed" in record.getMessage() for record in caplog.records) == 1
+    context.probe = broken
+    world.controller.wake()
+    await asyncio.sleep(0.05)
+    assert world.controller.health().status == "ok"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.asyncio
+async def test_one_workload_that_cannot_be_handled_does_not_keep_the_others_waiting(world):
+    """A defect of a backend with one job; the next job is launched in the same step."""
+    launch = world.backend.launch
+
+    async def breaks_with_the_first(request):
+        if request.workload.id == first:
+            raise RuntimeError("a defect")
+        await launch(request)
+
+    world.backend.launch = breaks_with_the_first
+    first, second = world.send(ANN, "vision", "0.5"), world.send(BOB, "nlp", "0.5")
+    with pytest.raises(RuntimeError):
+        await world.controller.step()
+    assert world.backend.copies == {(second, 1): 1}
+    assert world.job(first).phase == "starting"

@@ -1,0 +1,51 @@
+"""The assertion mode finds what must never be."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.backends.protocol import Observation, Phase
+from jupyter_gq.controller.invariants import InvariantBroken, check_books, check_limits, check_runs
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.workload import TaskPlacement
+from tests.builders import a_job, a_queue, running
+
+
+def test_two_on_one_device_may_share_it_up_to_the_whole():
+    half = [running(a_job(name, "q", "0.5"), "gpu") for name in ("a", "b")]
+    check_books(half)
+    with pytest.raises(InvariantBroken, match="gpu"):
+        check_books([*half, running(a_job("c", "q", "0.001"), "gpu")])
+
+
+def test_who_does_not_hold_has_no_place():
+    waiting = replace(a_job("a", "q"), placement=(TaskPlacement(node="box", devices=("gpu",)),))
+    with pytest.raises(InvariantBroken, match="still has a place"):
+        check_books([waiting])
+
+
+def test_a_gang_is_placed_whole():
+    gang = running(a_job("a", "q", "0.25", tasks=2, min_members=2), "gpu", "gpu")
+    check_books([gang])
+    with pytest.raises(InvariantBroken, match="1 of 2 tasks"):
+        check_books([replace(gang, placement=gang.placement[:1])])
+    with pytest.raises(InvariantBroken, match="devices a task"):
+        check_books([replace(gang, placement=(TaskPlacement(node="box", devices=()),) * 2)])
+
+
+def test_a_limit_holds_for_who_was_just_admitted_and_for_everything_above():
+    queues = [a_queue("top", limit="0.5"), a_queue("q", parent="top")]
+    job = running(a_job("a", "q", "1"), "gpu")
+    check_limits([job], queues, [])
+    with pytest.raises(InvariantBroken, match="queue top holds 1000"):
+        check_limits([job], queues, ["a"])
+
+
+def test_no_workload_runs_twice_at_once():
+    def seen(run, phase):
+        return Observation(workload="a", run=run, phase=phase, since=Instant(0))
+
+    job = running(a_job("a", "q"), "gpu")
+    check_runs([job], [seen(1, Phase.ENDED), seen(2, Phase.RUNNING)])
+    with pytest.raises(InvariantBroken, match="runs 2 times"):
+        check_runs([job], [seen(1, Phase.RUNNING), seen(2, Phase.STARTING)])

@@ -1,0 +1,339 @@
+"""What users ask of jobs: refused whole with a reason, or kept whole."""
+
+import pytest
+
+from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.models import Heartbeat, JobRequest, Progress
+from jupyter_gq.controller.jobs import PAGE
+from jupyter_gq.domain.errors import (
+    Conflict,
+    InvalidAmount,
+    NeverFits,
+    NotAMember,
+    NotFound,
+    StorageFull,
+    UnknownQueue,
+)
+from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace
+
+from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"queue": "visoin"}, UnknownQueue, "Queues you can use: vision"),
+        ({"queue": "build"}, UnknownQueue, "no training queue named 'build'"),
+        ({"queue": "nlp"}, NotAMember, "ann is not a member of the queue 'nlp'"),
+        ({"gpus": "1.5"}, InvalidAmount, "1 or 2"),
+        ({"gpus": "abc"}, InvalidAmount, "not a number"),
+        ({"gpus": "0.1234"}, InvalidAmount, "at most three digits"),
+        ({"gpus": -1}, InvalidAmount, "negative"),
+        ({"gpus": "3"}, NeverFits, "Ask for 1 or less"),
+        ({"gpus": "1", "tasks": 2}, NeverFits, "room for 1"),
+    ],
+)
+async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(world: World, changes, error, words):
+    with pytest.raises(error, match=words):
+        world.controller.submit(ANN, a_submission(**changes), None)
+    request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
+    with pytest.raises(error, match=words):
+        world.controller.preview(ANN, request)
+    assert not world.bundles.kept
+    assert not world.sql.live()
+
+
+async def test_an_administrator_may_use_every_queue(world):
+    view, _ = world.controller.submit(ADMIN, a_submission("nlp"), None)
+    assert view.queue == "nlp"
+
+
+async def test_a_parent_takes_no_jobs(tmp_path):
+    queues = {"science": {"quota": 1}, "vision": {"quota": 1, "parent": "science"}}
+    world = World(tmp_path, settings=story_settings(TrainingQueues={"queues": queues}))
+    with pytest.raises(UnknownQueue):
+        world.send(ANN, "science")
+    assert world.send(ANN, "vision")
+    world.close()
+
+
+async def test_a_runner_is_told_how_long_it_will_have_to_save(world):
+    world.settings.current = story_settings(TrainingQueues={**STORY["TrainingQueues"], "grace": 90})
+    world.controller.submit(ANN, a_submission(), None)
+    await world.controller.step()
+    assert world.backend.launches[-1].environment["GQ_STOP_GRACE"] == "90"
+
+
+async def test_the_same_key_gives_the_same_job(world):
+    first, created = world.controller.submit(ANN, a_submission(), "key-1")
+    again, created_again = world.controller.submit(ANN, a_submission(), "key-1")
+    of_carol, created_for_carol = world.controller.submit(CAROL, a_submission(), "key-1")
+    assert (created, created_again, created_for_carol) == (True, False, True)
+    assert first.id == again.id != of_carol.id
+
+
+async def test_a_key_is_remembered_when_the_job_is_final(world):
+    first, _ = world.controller.submit(ANN, a_submission(), "key-1")
+    world.controller.cancel(ANN, first.id)
+    again, created = world.controller.submit(ANN, a_submission(), "key-1")
+    assert (again.id, again.phase, created) == (first.id, "cancelled", False)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"), [("", "digits"), ("   ", "digits"), ("  my \n run ", "my run"), ("a/b", "a/b")]
+)
+async def test_a_job_without_a_name_is_called_after_its_notebook(world, written, shown):
+    view, _ = world.controller.submit(ANN, a_submission(name=written), None)
+    assert view.name == shown
+
+
+async def test_when_the_record_cannot_be_saved_no_file_stays(world):
+    world.store = StoreIsFull(world.sql)
+    world.restart()
+    with pytest.raises(StorageFull):
+        world.send(ANN, "vision")
+    assert not world.bundles.kept
+    world.store.full = False
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    assert world.job(job).phase == "running"
+
+
+async def test_of_two_requests_with_one_key_at_the_same_time_one_is_refused_without_a_trace(world):
+    world.store = StoreLosesTheRace(world.sql)
+    world.restart()
+    with pytest.raises(Conflict):
+        world.controller.submit(ANN, a_submission(), "key-1")
+    assert not world.bundles.kept
+
+
+async def test_when_the_files_cannot_be_written_nothing_is_queued(world):
+    world.bundles = FakeBundles(full=True)
+    world.restart()
+    with pytest.raises(StorageFull):
+        world.send(ANN, "vision")
+    assert not world.sql.live()
+
+
+async def test_somebody_elses_job_does_not_exist(world):
+    job = world.send(ANN, "vision")
+    for ask in (
+        world.controller.job,
+        world.controller.cancel,
+        world.controller.executed_notebook,
+        world.controller.log,
+        lambda caller, name: world.controller.outputs(caller, name, 0),
+    ):
+        with pytest.raises(NotFound):
+            ask(BOB, job)
+        with pytest.raises(NotFound):
+            ask(ANN, "job-none")
+    assert world.controller.job(ADMIN, job).owner == "ann"
+    assert world.controller.jobs(BOB, limit=10, before=None, owner="ann").jobs == []
+    assert [each.id for each in world.controller.jobs(ADMIN, limit=10, before=None, owner="*").jobs] == [job]
+
+
+async def test_a_notebook_is_no_job(world):
+    ticket = world.ask(ANN, "0.25")
+    with pytest.raises(NotFound):
+        world.controller.job(ANN, ticket.id)
+    with pytest.raises(NotFound):
+        world.controller.ticket(ANN, world.send(ANN, "vision"))
+
+
+async def test_pages_follow_one_another(world):
+    sent = [world.send(ANN, "vision") for _ in range(5)]
+    first = world.controller.jobs(ANN, limit=2, before=None)
+    second = world.controller.jobs(ANN, limit=2, before=first.next)
+    third = world.controller.jobs(ANN, limit=2, before=second.next)
+    shown = [job.id for page in (first, second, third) for job in page.jobs]
+    assert sorted(shown) == sorted(sent)
+    assert third.next is None
+
+
+async def test_a_waiting_job_is_cancelled_at_once(world):
+    job = world.send(ANN, "vision")
+    assert world.controller.cancel(ANN, job).phase == "cancelled"
+    with pytest.raises(Conflict, match="cancelled already"):
+        world.controller.cancel(ANN, job)
+    await world.step(2)
+    assert not world.backend.launches
+
+
+async def test_a_running_job_is_given_a_few_seconds(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    await world.step(2)
+    view = world.job(job)
+    assert (view.phase, view.sentence) == ("cancelled", "Cancelled.")
+    assert [grace for _, _, grace in world.backend.stops] == [5]
+
+
+async def test_a_job_that_an_administrator_cancels_says_so(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.controller.cancel(ADMIN, job)
+    await world.step(2)
+    assert world.job(job).sentence == "Cancelled by root."
+
+
+async def test_a_paused_job_is_cancelled_where_it_waits(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.send(BOB, "nlp", "0.5")
+    await world.step(3)
+    assert world.job(job).phase == "paused"
+    assert world.controller.cancel(ANN, job).phase == "cancelled"
+
+
+async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
+    world.backend._told_to_stop = lambda run: None  # it takes its time
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.send(BOB, "nlp", "0.5")
+    await world.step(1)
+    assert world.job(job).phase == "pausing"
+    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    await world.step(1)
+    assert [grace for _, _, grace in world.backend.stops] == [30, 5]
+    world.backend.end(job, Outcome.KILLED)
+    await world.step(2)
+    assert world.job(job).phase == "cancelled"
+
+
+async def test_only_the_token_of_the_present_run_speaks_for_a_job(world):
+    job, other = world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.25")
+    assert not world.controller.authorise_job_token(job, "")
+    await world.step(2)
+    token, of_other = (world.backend.runs[(each, 1)].token for each in (job, other))
+    assert token != of_other
+    assert world.controller.authorise_job_token(job, token)
+    assert not world.controller.authorise_job_token(job, of_other)
+    assert not world.controller.authorise_job_token("job-none", token)
+    assert token not in repr(world.sql.get(job))
+    world.backend.end(job, Outcome.LOST)
+    await world.step(3)
+    assert not world.controller.authorise_job_token(job, token)
+    assert world.controller.authorise_job_token(job, world.backend.runs[(job, 2)].token)
+
+
+async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    token = world.backend.runs[(job, 1)].token
+    world.backend.end(job)
+    await world.step(2)
+    assert world.controller.authorise_job_token(job, token)
+    assert world.controller.append_outputs(job, [_piece(1)]) == 1
+
+
+async def test_output_has_no_gap_and_no_double(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    assert world.controller.append_outputs(job, [_piece(1), _piece(2)]) == 2
+    assert world.controller.append_outputs(job, [_piece(2), _piece(3)]) == 3
+    assert world.controller.append_outputs(job, [_piece(5)]) == 3
+    assert world.controller.append_outputs(job, [{"op": "clear"}, {"seq": "4"}, {"seq": True}]) == 3
+    page = world.controller.outputs(ANN, job, 1)
+    assert [piece["seq"] for piece in page.events] == [2, 3]
+    assert (page.last_seq, page.finished) == (3, False)
+    assert world.job(job).last_seq == 3
+    world.backend.end(job)
+    await world.step(2)
+    assert world.controller.outputs(ANN, job, 3).finished
+
+
+async def test_a_page_that_is_not_the_last_one_is_not_the_end(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    assert world.controller.append_outputs(job, [_piece(seq) for seq in range(1, PAGE + 2)]) == PAGE + 1
+    world.backend.end(job)
+    await world.step(2)
+    page = world.controller.outputs(ANN, job, 0)
+    assert (len(page.events), page.finished) == (PAGE, False)
+    assert world.controller.outputs(ANN, job, PAGE).finished
+
+
+async def test_the_error_of_the_code_is_shown_with_a_failed_job(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    output = {"output_type": "error", "ename": "ValueError", "evalue": "no such file", "traceback": []}
+    world.controller.append_outputs(job, [{**_piece(1), "output": output}])
+    assert world.job(job).error is None
+    world.backend.end(job, Outcome.FAILED, "ValueError: no such file")
+    await world.step(2)
+    world.restart()
+    error = world.job(job).error
+    assert error is not None
+    assert (error.ename, error.evalue) == ("ValueError", "no such file")
+
+
+async def test_progress_comes_with_the_heartbeat_of_the_present_run(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.controller.heartbeat(job, Heartbeat(run=7, progress=Progress(fraction=0.9)))
+    world.controller.heartbeat(job, Heartbeat(run=1))
+    assert world.job(job).progress is None
+    world.controller.heartbeat(job, Heartbeat(run=1, progress=Progress(fraction=0.5, text="epoch 5 of 10")))
+    progress = world.job(job).progress
+    assert progress is not None
+    assert (progress.fraction, progress.text) == (0.5, "epoch 5 of 10")
+
+
+async def test_notebook_and_log_are_there_when_the_run_has_written_them(world):
+    job = world.send(ANN, "vision")
+    with pytest.raises(NotFound, match="has not run a cell"):
+        world.controller.executed_notebook(ANN, job)
+    assert world.controller.log(ANN, job) == ""
+    world.bundles.executed[job] = {"cells": []}
+    world.bundles.logs[job] = "x" * 100_000
+    assert world.controller.executed_notebook(ANN, job) == {"cells": []}
+    assert len(world.controller.log(ANN, job)) == 64 * 1024
+
+
+async def test_why_it_waits_is_the_sentence_of_the_cycle(world):
+    world.send(ANN, "vision")
+    await world.step(2)
+    second = world.send(ANN, "vision")
+    assert world.job(second).sentence == "Waiting: it has just arrived and is considered next."
+    await world.step()
+    view = world.job(second)
+    assert view.sentence.startswith("Waiting: ")
+    assert "no device is idle" in view.sentence
+    assert view.position == 1
+    preview = world.controller.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    assert (preview.starts_now, preview.position) == (False, 2)
+
+
+async def test_a_job_that_gives_way_inside_its_queue_reads_to_which_job(world):
+    job = world.send(ANN, "vision", "0.5")
+    await world.step(2)
+    blocker = world.send(BOB, "nlp", "0.5")
+    await world.step(2)
+    urgent, _ = world.controller.submit(CAROL, a_submission("vision", "0.5", priority=10, name="urgent"), None)
+    await world.step(3)
+    assert (world.job(urgent.id).phase, world.job(blocker).phase) == ("running", "running")
+    eviction = world.job(job).eviction
+    assert eviction is not None
+    assert (eviction.reason, eviction.by) == ("PREEMPTED", "urgent")
+
+
+async def test_a_job_whose_queue_is_no_longer_configured_waits_and_says_so(world):
+    world.send(BOB, "nlp", "1")
+    await world.step(2)
+    job = world.send(ANN, "vision")
+    world.settings.current = story_settings(TrainingQueues={"queues": {"nlp": {"quota": 1}}})
+    await world.step()
+    view = world.job(job)
+    assert view.phase == "waiting"
+    assert "the queue vision is no longer in the configuration" in view.sentence
+    assert world.controller.cancel(ANN, job).phase == "cancelled"
+
+
+def _piece(seq: int) -> dict:
+    output = {"output_type": "stream", "name": "stdout", "text": f"{seq}\n"}
+    return {"seq": seq, "run": 1, "at": 0, "op": "append", "cell": "c1", "role": "target", "output": output}

@@ -1,0 +1,107 @@
+"""The totals: what the options page offers, queues, pools, devices, health."""
+
+import pytest
+
+from .world import ADMIN, ANN, BOB, CAROL, World, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_the_choices_are_the_steps_up_to_the_quota_and_the_quota_itself(tmp_path):
+    world = World(tmp_path, settings=story_settings(FixedQuota={"users": {"bob": "0.4", "ann": 1}}))
+    assert [choice.gpus for choice in world.controller.me(BOB).choices] == ["0", "0.25", "0.4"]
+    assert [choice.gpus for choice in world.controller.me(ANN).choices] == ["0", "0.25", "0.5", "0.75", "1"]
+    world.close()
+
+
+async def test_what_is_beyond_the_quota_says_so_with_its_numbers(world):
+    await world.start_server(ANN, "0.25")
+    free, half = world.controller.me(ANN).choices[1:]
+    assert (free.available, free.starts_now, free.sentence) == (True, True, "Starts now.")
+    assert (half.available, half.starts_now) == (False, False)
+    assert "0.25 of it is in use (ann's server (0.25 GPU))" in half.sentence
+
+
+async def test_what_would_have_to_wait_says_why(world):
+    await world.start_server(ANN, "0.5")
+    await world.start_server(CAROL, "0.5")
+    choice = world.controller.me(BOB).choices[1]
+    assert (choice.available, choice.starts_now) == (True, False)
+    assert choice.sentence.startswith("Would wait: ")
+    assert "no device is idle; carol's server (0.5 GPU) is in the way" in choice.sentence
+
+
+async def test_choices_follow_what_happens(world):
+    """They are kept from one request to the next, but never longer than they are true."""
+    assert world.controller.me(ANN).choices == world.controller.me(ANN).choices
+    before = world.controller.me(ANN).choices[2].available
+    world.ask(ANN, "0.25")
+    assert (before, world.controller.me(ANN).choices[2].available) == (True, False)
+    world.settings.current = story_settings(FixedQuota={"groups": {"vision": "0.75"}})
+    assert [choice.available for choice in world.controller.me(ANN).choices] == [True, True, True, False]
+
+
+async def test_a_group_that_the_hub_adds_changes_the_quota_at_once(world):
+    assert world.controller.me(BOB).quota == "0.25"
+    both = type(BOB)(user="bob", groups=frozenset({"nlp", "vision"}))
+    assert world.controller.me(both).quota == "0.5"
+    assert world.ask(both, "0.5").phase == "waiting"
+
+
+async def test_members_see_their_queues_and_those_above_administrators_all(tmp_path):
+    queues = {
+        "science": {"quota": 1},
+        "vision": {"quota": "0.5", "parent": "science", "groups": ["vision"]},
+        "nlp": {"quota": "0.5", "parent": "science", "groups": ["nlp"], "limit": 1, "priority": 2},
+    }
+    world = World(tmp_path, settings=story_settings(TrainingQueues={"queues": queues}))
+    world.send(ANN, "vision")
+    world.send(ANN, "vision")
+    await world.step(2)
+    seen = {queue.name: queue for queue in world.controller.queues(ANN).queues}
+    assert set(seen) == {"science", "vision"}
+    vision = seen["vision"]
+    assert (vision.used, vision.over_quota, vision.running, vision.waiting, vision.member) == ("1", "0.5", 1, 1, True)
+    assert (seen["science"].used, seen["science"].over_quota, seen["science"].member) == ("1", "0", False)
+    everything = {queue.name: queue for queue in world.controller.queues(ADMIN).queues}
+    assert set(everything) == {"science", "vision", "nlp"}
+    assert (everything["nlp"].limit, everything["nlp"].priority, everything["nlp"].parent) == ("1", 2, "science")
+    world.close()
+
+
+async def test_pools_and_devices_say_what_is_free(world):
+    await world.start_server(ANN, "0.5")
+    await world.start_server(BOB, "0.25")
+    me = world.controller.me(ANN)
+    build, train = me.pools
+    assert (build.name, build.devices, build.model, build.memory_mib) == ("build", 1, "A100-40GB", 40960)
+    assert (build.total, build.free, build.largest_fraction) == ("1", "0.25", "0.25")
+    assert (train.free, me.largest_request) == ("1", "1")
+    assert me.devices_sentence == "Simulated devices, for tests."
+    used = [(device.id, device.pool, device.used) for device in world.controller.devices(ANN).devices]
+    assert used == [("GPU-sim-box-0", "build", "0.75"), ("GPU-sim-box-1", "train", "0")]
+
+
+async def test_only_administrators_see_who_is_on_a_device(world):
+    await world.start_server(ANN, "0.5")
+    assert world.controller.devices(ANN).devices[0].holders == []
+    (holder,) = world.controller.devices(ADMIN).devices[0].holders
+    assert (holder["owner"], holder["gpus"]) == ("ann", "0.5")
+
+
+async def test_health_shows_a_refused_policy(world):
+    assert (world.controller.health().status, world.controller.health().policy) == ("ok", "ok")
+    world.settings.error = "hub.py, line 3: c.FixedQuota.default = 1.5: ..."
+    assert world.controller.health().status == "degraded"
+    assert world.controller.health().policy == world.settings.error
+
+
+async def test_what_may_be_reclaimed_of_a_job_follows_its_queue(world):
+    first = world.send(ANN, "vision", "0.5")
+    await world.step(2)
+    second = world.send(CAROL, "vision", "0.5")
+    await world.step(2)
+    assert (world.job(first).over_quota, world.job(second).over_quota) == (None, "0.5")
+    world.backend.end(first)
+    await world.step()
+    assert world.job(second).over_quota is None

@@ -1,0 +1,180 @@
+"""The settings: what a good config means, and what every bad one is told."""
+# ruff: noqa: E501 - in the table of messages a line is a case
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.controller.settings import SECTIONS, build_settings
+from jupyter_gq.controller.traits import SettingsError
+from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
+from jupyter_gq.scheduling.policy import Placement
+from tests.fakes import a_node
+
+from .world import story_settings
+
+NODES = (a_node(2),)
+
+
+def build(nodes=NODES, **sections):
+    return build_settings(Config(sections), nodes)
+
+
+def queues(**entries):
+    return {"TrainingQueues": {"queues": entries}}
+
+
+BAD = [
+    ({"FixedQuota": {"defualt": 1}}, r"c\.FixedQuota\.defualt = 1: there is no such trait\. Did you mean c\.FixedQuota\.default\?"),
+    ({"FixedQuota": {"zzz": 1}}, "Use one of default, groups, users"),
+    ({"FixedQuotas": {"default": 1}}, r"no such section\. Did you mean c\.FixedQuota\?"),
+    ({"TrainingQueue": {"queues": {}}}, r"Did you mean c\.TrainingQueues\?"),
+    ({"FixedQuota": {"default": "1.5"}}, r"c\.FixedQuota\.default = '1\.5': .*whole number of GPUs\. Use a fraction below 1, or 1 or 2"),
+    ({"FixedQuota": {"default": -1}}, "is negative. Use 0 or more GPUs"),
+    ({"FixedQuota": {"default": "0.1234"}}, "finer than a thousandth"),
+    ({"FixedQuota": {"default": "much"}}, "not a number"),
+    ({"FixedQuota": {"default": True}}, "not a number"),
+    ({"FixedQuota": {"default": 3}}, r"c\.FixedQuota\.default = '3': the build pool 'default' has only 2 GPU\. Use at most 2"),
+    ({"FixedQuota": {"groups": {"vision": 1.5}}}, r"c\.FixedQuota\.groups\['vision'\] = 1\.5"),
+    ({"FixedQuota": {"groups": ["vision"]}}, "it is not a dict"),
+    ({"FixedQuota": {"users": {"ann": "x"}}}, r"c\.FixedQuota\.users\['ann'\] = 'x'"),
+    ({"FixedQuota": {"users": {7: 1}}}, "a key is not a name"),
+    ({"FixedQuota": {"users": {"ann": 2, "bob": "0.25"}}}, r"promised 2\.25 GPU together, .* has 2\. Lower them, .* = 1\.13 or more"),
+    (queues(vision={"quotaa": 1}), r"c\.TrainingQueues\.queues\['vision'\]\['quotaa'\] = 1: .*Did you mean \"quota\"\?"),
+    (queues(vision={"zzz": 1}), "Use one of quota, limit"),
+    (queues(vision={"quota": -1}), r"\['vision'\]\['quota'\] = -1: it is negative"),
+    (queues(vision={"quota": "0.0001"}), "finer than a thousandth"),
+    (queues(vision={"quota": 1, "limit": "0.5"}), r"\['limit'\] = '0\.5': the limit is below the quota of 1\. Use at least 1, or None"),
+    (queues(vision={"parent": "science"}), r"\['parent'\] = 'science': there is no queue of that name"),
+    (queues(vision={"parent": 3}), "it is not a name"),
+    (queues(a={"parent": "b"}, b={"parent": "c"}, c={"parent": "a"}), r"above one another: a -> b -> c -> a"),
+    (queues(a={"parent": "a"}), "a -> a"),
+    (queues(vision={"quota": 1.5}, nlp={"quota": 1}), r"queues vision, nlp are promised 2\.5 GPU together, but the pool 'default' has 2"),
+    (queues(top={"quota": 1}, a={"quota": 1, "parent": "top"}, b={"quota": "0.5", "parent": "top"}),
+     r"\['top'\]\['quota'\] = 1: the queues below it are promised 1\.5 GPU \(a 1 \+ b 0\.5\)\. Use at least 1\.5"),
+    (queues(vision={"over_quota_weight": -1}), "whole number, at least 0"),
+    (queues(vision={"priority": "high"}), "use a whole number|Use a whole number"),
+    (queues(vision={"users": "ann"}), r'not a list of names\. Write \["user"\]'),
+    (queues(build={"quota": 1}), "taken by notebooks"),
+    (queues(**{"a/b": {"quota": 1}}), "taken by notebooks"),
+    (queues(vision=1), r"\['vision'\] = 1: it is not a dict"),
+    ({"TrainingQueues": {"grace": -1}}, r"c\.TrainingQueues\.grace = -1: .*number of seconds, at least 0"),
+    ({"TrainingQueues": {"max_bundle_mib": 0}}, "at least 0.001"),
+    ({"Pools": {"pools": {"build": {"devices": 3}}}}, r"c\.Pools\.pools\['build'\]\['devices'\] = 3: it wants 3 devices, but there are 2\. Use at most 2"),
+    ({"Pools": {"pools": {"build": {"devices": 1}, "train": {"devices": 2}}}}, "there are 2, and 1 of them are in other pools"),
+    ({"Pools": {"pools": {"build": {"devices": [0]}, "train": {"devices": [0]}}}}, "0 is already in the pool 'build'"),
+    ({"Pools": {"pools": {"build": {"devices": [5]}}}}, r"there is no device 5\. Devices here: 0 \(GPU-sim-box-0\)"),
+    ({"Pools": {"pools": {"build": {"devices": -1}}}}, "it is negative"),
+    ({"Pools": {"pools": {"build": {"devices": "all"}}}}, "neither a number nor a list"),
+    ({"Pools": {"pools": {"build": {"device": 1}}}}, "there is no such key"),
+    ({"Pools": {"pools": {"build": {}}}}, 'it has no "devices"'),
+    ({"Pools": {"pools": {"a": {"devices": 1}, "b": {"devices": 1}}}}, r"c\.Pools\.build = '': it is not clear which pool it is\. Set c\.Pools\.build to one of 'a', 'b'"),
+    ({"Pools": {"build": "gpu"}}, "there is no such pool. Use one of 'default'"),
+    ({"Pools": {"over_subscription": 0.5}}, "at least 1"),
+    ({"Pools": {"build": 3}}, "it is not text"),
+    ({"IdlePolicy": {"after": "30m"}}, r"c\.IdlePolicy\.after = '30m': it is not a number\. Use a number of seconds"),
+    ({"IdlePolicy": {"after": 300}}, r"c\.IdlePolicy\.warning = 600\.0: the countdown is longer than the 300 s"),
+    ({"IdlePolicy": {"always": "yes"}}, "neither True nor False"),
+    ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sections", "words"), BAD)
+def test_a_bad_value_is_refused_with_trait_value_and_fix(sections, words):
+    with pytest.raises(SettingsError, match=words) as refusal:
+        build(**sections)
+    assert str(refusal.value).startswith("c.")
+
+
+def test_nothing_set_is_a_good_config():
+    settings = build()
+    assert settings.fixed_quota("ann", frozenset()) == 250
+    assert (settings.pools, settings.build_pool, settings.train_pool) == (("default",), "default", "default")
+    assert settings.leaves() == ()
+    assert (settings.policy.idle.after, settings.policy.placement) == (1800, Placement.PACK)
+    assert (settings.grace, settings.max_bundle_bytes) == (30, 20 * 1024 * 1024)
+
+
+def test_a_machine_without_devices_still_starts():
+    """Missing hardware is a state: notebooks without GPU work."""
+    settings = build(nodes=(), **queues(vision={"quota": 1}))
+    assert settings.fixed_quota("ann", frozenset()) == 250
+
+
+def test_other_sections_of_the_config_are_none_of_ours():
+    build(JupyterHub={"bind_url": "x"}, Spawner={"default_url": "/lab"}, PAMAuthenticator={"service": "x"})
+
+
+def test_users_come_before_groups_and_the_largest_group_counts():
+    settings = build(FixedQuota={"default": "0.1", "groups": {"a": "0.5", "b": 1}, "users": {"ann": 0}})
+    assert settings.fixed_quota("ann", frozenset({"a", "b"})) == 0
+    assert settings.fixed_quota("bob", frozenset({"a", "b"})) == 1000
+    assert settings.fixed_quota("bob", frozenset({"a"})) == 500
+    assert settings.fixed_quota("bob", frozenset({"c"})) == 100
+
+
+def test_a_value_that_the_config_file_grew_step_by_step_counts():
+    config = Config()
+    config.FixedQuota.users.update({"ann": "0.5"})
+    assert build_settings(config, NODES).fixed_quota("ann", frozenset()) == 500
+
+
+def test_the_tree_has_a_leaf_for_each_user_whose_limit_is_his_quota():
+    settings = story_settings()
+    tree = {queue.name: queue for queue in settings.queues({"ann": frozenset({"vision"}), "bob": frozenset()})}
+    assert set(tree) == {BUILD_ROOT, build_queue("ann"), build_queue("bob"), "vision", "nlp"}
+    leaf = tree[build_queue("ann")]
+    assert (leaf.quota, leaf.limit, leaf.over_quota_weight, leaf.parent, leaf.pool) == (
+        500,
+        500,
+        0,
+        BUILD_ROOT,
+        "build",
+    )
+    assert (tree[BUILD_ROOT].quota, tree[BUILD_ROOT].limit) == (750, None)
+    assert (tree["vision"].pool, tree["vision"].quota, tree["vision"].limit) == ("train", 500, None)
+
+
+def test_a_limit_may_equal_the_quota():
+    (entry,) = build(**queues(vision={"quota": 1, "limit": 1})).training
+    assert entry.queue.limit == entry.queue.quota == 1000
+
+
+def test_a_parent_without_a_quota_has_that_of_its_children():
+    settings = build(**queues(top={}, a={"quota": 1, "parent": "top"}, b={"quota": "0.5", "parent": "top"}))
+    tree = {queue.name: queue for queue in settings.training_tree()}
+    assert tree["top"].quota == 1500
+    assert settings.training_tree()[0].name == "top"
+
+
+def test_who_may_send_jobs_where():
+    settings = build(
+        **queues(
+            open={},
+            by_name={"users": ["ann"]},
+            by_group={"groups": ["nlp"]},
+            top={},
+            below={"parent": "top", "users": ["bob"]},
+        )
+    )
+    assert set(settings.leaves_of("ann", frozenset())) == {"open", "by_name"}
+    assert set(settings.leaves_of("bob", frozenset({"nlp"}))) == {"open", "by_group", "below"}
+
+
+def test_pools_that_name_their_devices_take_them_first():
+    settings = build(Pools={"pools": {"build": {"devices": 1}, "train": {"devices": ["GPU-sim-box-0"]}}})
+    assert settings.device_pool == {"GPU-sim-box-0": "train", "GPU-sim-box-1": "build"}
+    assert (settings.build_pool, settings.train_pool) == ("build", "train")
+
+
+def test_a_device_of_no_pool_is_left_out():
+    settings = build(Pools={"pools": {"shared": {"devices": [1]}}})
+    (node,) = settings.nodes(NODES)
+    assert [(device.id, device.pool) for device in node.devices] == [("GPU-sim-box-1", "shared")]
+    assert settings.build_pool == settings.train_pool == "shared"
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_trait_says_its_effect_and_its_default(section):
+    for name, trait in section.class_traits(config=True).items():
+        if trait.this_class is section:
+            assert "Default:" in trait.help, f"{section.__name__}.{name}"

@@ -1,0 +1,196 @@
+"""What spawners ask: a share is granted within the quota, held by a process, and free when that is gone."""
+
+import pytest
+from traitlets.config import Config
+
+from jupyter_gq.client.models import ProcessReport, TicketRequest
+from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.domain.errors import Conflict, InvalidAmount, NotFound, QuotaExceeded
+from tests.fakes import a_node
+
+from .world import ADMIN, ANN, BOB, CAROL, World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_within_the_quota_the_server_may_start_after_one_step(world: World):
+    ticket = world.ask(ANN, "0.5")
+    assert (ticket.phase, ticket.environment) == ("waiting", {})
+    await world.step()
+    ticket = world.controller.ticket(ANN, ticket.id)
+    assert ticket.phase == "starting"
+    assert ticket.environment["CUDA_VISIBLE_DEVICES"] == "GPU-sim-box-0"
+    assert ticket.environment["JUPYTER_GQ_MEMORY_MIB"] == "20480"
+    assert ticket.environment["JUPYTER_GQ_SIMULATED"] == "1"
+
+
+@pytest.mark.parametrize("gpus", ["1.5", "abc", "0.1234", "-1"])
+async def test_an_amount_that_is_none_is_refused(world, gpus):
+    with pytest.raises(InvalidAmount):
+        world.ask(ANN, gpus)
+
+
+async def test_what_waits_counts_against_the_quota(world):
+    world.ask(ANN, "0.25", "one")
+    world.ask(ANN, "0.25", "two")
+    with pytest.raises(QuotaExceeded, match=r"0\.5 of it is in use \(ann's server 'one'.*ann's server 'two'"):
+        world.ask(ANN, "0.25", "three")
+    with pytest.raises(QuotaExceeded, match=r"0\.75 GPU, but your fixed quota is 0\.25"):
+        world.ask(BOB, "0.75")
+
+
+async def test_a_server_without_gpu_is_always_admitted_and_counts_nothing(world):
+    await world.start_server(ANN, "0.5")
+    ticket = world.ask(ANN, "0", "cpu")
+    assert ticket.environment["NVIDIA_VISIBLE_DEVICES"] == "void"
+    world.attach(ANN, ticket.id)  # it may come up before the loop has looked
+    await world.step(3)
+    assert world.controller.ticket(ANN, ticket.id).phase == "running"
+    assert world.controller.me(ANN).used == "0.5"
+
+
+async def test_asking_again_returns_the_ticket_that_waits(world):
+    first = world.ask(ANN, "0.5")
+    again, created = world.controller.open_ticket(ANN, TicketRequest(server="", gpus=0.5))
+    assert (again.id, created) == (first.id, False)
+    await world.step()
+    assert world.ask(ANN, "0.5").id == first.id
+
+
+async def test_asking_for_another_amount_replaces_the_ticket(world):
+    first = world.ask(ANN, "0.5")
+    second = world.ask(ANN, "0.25")
+    assert second.id != first.id
+    assert world.controller.ticket(ANN, first.id).phase == "stopped"
+    await world.step()
+    third = world.ask(ANN, "0.5")
+    await world.step(3)
+    assert world.controller.ticket(ANN, second.id).phase == "stopped"
+    assert world.controller.ticket(ANN, third.id).phase == "starting"
+
+
+async def test_a_refused_replacement_leaves_the_first_ticket_as_it_was(world):
+    first = world.ask(ANN, "0.5")
+    with pytest.raises(QuotaExceeded):
+        world.ask(ANN, "0.75")
+    assert world.controller.ticket(ANN, first.id).phase == "waiting"
+
+
+async def test_a_server_can_be_restarted_while_its_old_process_still_ends(world):
+    """The new ticket is not refused for the old one's share; it starts when that is free."""
+    old = await world.start_server(ANN, "0.5")
+    world.controller.close_ticket(ANN, old.id)
+    assert world.controller.me(ANN).used == "0"
+    new = world.ask(ANN, "0.5")
+    await world.step(2)
+    assert world.controller.me(ANN).used == "0.5"
+    assert world.controller.ticket(ANN, old.id).phase == "stopping"
+    assert world.controller.ticket(ANN, new.id).phase == "waiting"
+    world.servers.processes.clear()
+    await world.step(2)
+    assert world.controller.ticket(ANN, new.id).phase == "starting"
+
+
+async def test_what_the_spawner_gives_back_is_not_stopped_through_the_hub(world):
+    """The Hub may be starting the same server anew: a stop would end that one."""
+    held = await world.start_server(ANN, "0.25", "held")
+    unused = world.ask(ANN, "0.25", "unused")
+    await world.step()
+    world.controller.close_ticket(ANN, held.id)
+    world.controller.close_ticket(ANN, unused.id)
+    await world.step(2)
+    assert not world.servers.stops
+    assert world.controller.ticket(ANN, unused.id).phase == "stopped"
+    assert world.controller.ticket(ANN, held.id).phase == "stopping"
+    world.servers.processes.clear()
+    await world.step()
+    assert world.controller.ticket(ANN, held.id).phase == "stopped"
+    world.controller.close_ticket(ANN, held.id)
+
+
+async def test_a_server_that_dies_gives_its_share_back_by_itself(world):
+    ticket = await world.start_server(ANN, "0.5")
+    world.servers.processes.clear()
+    await world.step()
+    assert world.controller.ticket(ANN, ticket.id).phase == "stopped"
+    assert world.controller.notebooks(ANN).notebooks == []
+
+
+async def test_a_ticket_that_nobody_follows_lapses(world):
+    ticket, other = world.ask(ANN, "0.5"), world.ask(CAROL, "0.5")
+    await world.step()
+    waiting, followed = world.ask(BOB, "0.25"), world.ask(ADMIN, "0.25")
+    for _ in range(3):
+        world.clock.forward(30)
+        world.controller.ticket(ADMIN, followed.id)
+        await world.step()
+    assert world.sql.get(waiting.id).workload.state == "CANCELLED"
+    assert "nobody asked after it for 60 s" in world.controller.ticket(BOB, waiting.id).sentence
+    assert world.controller.ticket(ADMIN, followed.id).phase == "waiting"
+    # Those that were launched stay: whether a process comes up for them is the backend's to say.
+    assert world.controller.ticket(ANN, ticket.id).phase == "starting"
+    assert world.controller.ticket(CAROL, other.id).phase == "starting"
+
+
+async def test_a_restart_of_the_service_does_not_make_tickets_lapse(world):
+    for caller in (ANN, CAROL):
+        await world.start_server(caller, "0.5")
+    waiting = world.ask(BOB, "0.25")
+    world.clock.forward(50)
+    world.restart()
+    await world.step(2)
+    world.clock.forward(50)
+    await world.step(2)
+    assert world.controller.ticket(BOB, waiting.id).phase == "waiting"
+
+
+async def test_a_process_is_attached_to_a_share_that_expects_it(world):
+    ticket = world.ask(ANN, "0.5")
+    with pytest.raises(Conflict, match="still waits"):
+        world.attach(ANN, ticket.id)
+    await world.step()
+    with pytest.raises(Conflict, match="no process 7"):
+        world.controller.attach(ANN, ticket.id, ProcessReport(pid=7, started=0))
+    with pytest.raises(NotFound):
+        world.attach(BOB, ticket.id)
+    world.attach(ANN, ticket.id)
+    world.controller.close_ticket(ANN, ticket.id)
+    with pytest.raises(Conflict, match="has ended"):
+        world.attach(ANN, ticket.id)
+
+
+async def test_tickets_of_others_do_not_exist(world):
+    ticket = world.ask(ANN, "0.25")
+    for act in (world.controller.ticket, world.controller.close_ticket):
+        with pytest.raises(NotFound):
+            act(BOB, ticket.id)
+    assert world.controller.notebooks(BOB, owner="ann").notebooks == []
+    assert [each.id for each in world.controller.notebooks(ADMIN, owner="ann").notebooks] == [ticket.id]
+    assert [each.id for each in world.controller.notebooks(ADMIN, owner="*").notebooks] == [ticket.id]
+
+
+async def test_who_waits_reads_why_and_how_many_are_ahead(world):
+    await world.start_server(ANN, "0.5")
+    await world.start_server(CAROL, "0.5")
+    ticket = world.ask(BOB, "0.25")
+    await world.step()
+    ticket = world.controller.ticket(BOB, ticket.id)
+    assert (ticket.phase, ticket.position, ticket.ahead) == ("waiting", 1, 0)
+    assert "no device is idle; carol's server (0.5 GPU) is in the way" in ticket.sentence
+
+
+async def test_in_a_shared_pool_a_notebook_takes_its_share_back_from_borrowing_jobs(tmp_path):
+    """A fixed quota is always there, although nobody keeps a device idle for it."""
+    queues = {"vision": {"quota": 1}}
+    settings = build_settings(Config({"TrainingQueues": {"queues": queues}}), (a_node(2),))
+    world = World(tmp_path, settings=settings)
+    jobs = [world.send(ANN, "vision"), world.send(ANN, "vision")]
+    await world.step(2)
+    assert [world.job(job).phase for job in jobs] == ["running", "running"]
+    ticket = world.ask(BOB, "0.25")
+    await world.step(3)
+    assert world.controller.ticket(BOB, ticket.id).phase == "starting"
+    assert sorted(world.job(job).phase for job in jobs) == ["paused", "running"]
+    told = next(world.job(job) for job in jobs if world.job(job).phase == "paused")
+    assert told.sentence.startswith("Paused: bob needed its 0.25 GPU back.")
+    world.close()

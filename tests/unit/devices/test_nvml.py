@@ -1,0 +1,159 @@
+"""NVIDIA's driver: each way in which it can be missing has a name, and what it does not say is unknown."""
+
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from jupyter_gq.devices.nvml import NvmlProbe
+from jupyter_gq.devices.probe import DeviceInfo, ProbeState, Usage
+
+GIB = 2**30
+
+
+class FakeNvml:
+    """Stands in for the module pynvml, with its own errors; a named function fails with a named error."""
+
+    NVMLError = pynvml.NVMLError
+
+    def __init__(self, **fails):
+        self.fails = {name: getattr(pynvml, f"NVML_ERROR_{error}") for name, error in fails.items()}
+        self.running = []
+        self.samples = []
+        self.since = None
+
+    def __getattr__(self, name):
+        if name.startswith("NVML_"):
+            return getattr(pynvml, name)
+
+        def call(*arguments):
+            if name in self.fails:
+                raise pynvml.NVMLError(self.fails[name])
+            return self.answer(name, *arguments)
+
+        return call
+
+    def answer(self, name, *arguments):
+        answers = {
+            "nvmlInit": lambda: None,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetHandleByUUID": self.handle_by_uuid,
+            "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=40 * GIB - 1),
+            "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+            "nvmlDeviceGetName": lambda _: "NVIDIA A100-SXM4-40GB",
+            "nvmlDeviceGetComputeRunningProcesses": lambda _: self.running,
+            "nvmlDeviceGetMPSComputeRunningProcesses": lambda _: [],
+            "nvmlDeviceGetProcessUtilization": self.utilisation,
+        }
+        return answers[name](*arguments)
+
+    def handle_by_uuid(self, uuid):
+        if uuid not in {"GPU-0", "GPU-1"}:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return int(uuid[-1])
+
+    def utilisation(self, _handle, since):
+        self.since = since
+        return self.samples
+
+
+def probe_of(nvml):
+    return NvmlProbe(now=lambda: 1000.0, load=lambda: nvml)
+
+
+def test_devices_are_described():
+    probe = probe_of(FakeNvml())
+    assert probe.status().state is ProbeState.OK
+    assert probe.status().detail == "2x A100-SXM4-40GB"
+    assert probe.devices()[1] == DeviceInfo(uuid="GPU-1", index=1, model="A100-SXM4-40GB", memory=40959)
+
+
+@pytest.mark.parametrize(
+    ("fails", "state"),
+    [
+        ({"nvmlInit": "LIBRARY_NOT_FOUND"}, ProbeState.NO_DRIVER),
+        ({"nvmlInit": "DRIVER_NOT_LOADED"}, ProbeState.NO_DRIVER),
+        ({"nvmlInit": "LIB_RM_VERSION_MISMATCH"}, ProbeState.DRIVER_MISMATCH),
+        ({"nvmlInit": "NO_PERMISSION"}, ProbeState.NO_PERMISSION),
+        ({"nvmlDeviceGetHandleByIndex": "GPU_IS_LOST"}, ProbeState.LOST),
+        ({"nvmlDeviceGetCount": "UNKNOWN"}, ProbeState.BROKEN),
+    ],
+)
+def test_each_way_of_missing_has_a_name_and_a_sentence(fails, state):
+    probe = probe_of(FakeNvml(**fails))
+    status = probe.status()
+    assert status.state is state
+    assert status.detail.endswith(".")
+    assert probe.devices() == ()
+
+
+def test_a_missing_module_is_named():
+    def load():
+        raise ImportError("No module named 'pynvml'")
+
+    assert NvmlProbe(now=lambda: 0.0, load=load).status().state is ProbeState.NOT_INSTALLED
+    another = NvmlProbe(now=lambda: 0.0, load=SimpleNamespace).status()
+    assert another.state is ProbeState.NOT_INSTALLED
+
+
+def test_no_device_is_a_state():
+    nvml = FakeNvml()
+    nvml.answer = lambda name, *_: {"nvmlInit": None, "nvmlDeviceGetCount": 0}[name]
+    assert probe_of(nvml).status().state is ProbeState.NO_DEVICES
+
+
+def test_a_driver_that_comes_later_is_seen():
+    nvml = FakeNvml(nvmlInit="DRIVER_NOT_LOADED")
+    probe = probe_of(nvml)
+    assert probe.devices() == ()
+    nvml.fails.clear()
+    assert len(probe.devices()) == 2
+
+
+def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
+    nvml = FakeNvml()
+    nvml.running = [
+        SimpleNamespace(pid=1, usedGpuMemory=2**20 + 1),
+        SimpleNamespace(pid=2, usedGpuMemory=None),
+        SimpleNamespace(pid=3, usedGpuMemory=0),
+        SimpleNamespace(pid=9, usedGpuMemory=1),
+    ]
+    nvml.samples = [
+        SimpleNamespace(pid=1, smUtil=10, timeStamp=995_000_000),
+        SimpleNamespace(pid=1, smUtil=70, timeStamp=996_000_000),
+        SimpleNamespace(pid=1, smUtil=30, timeStamp=997_000_000),
+        SimpleNamespace(pid=2, smUtil=99, timeStamp=900_000_000),
+    ]
+    assert probe_of(nvml).usage("GPU-0", [1, 2, 3, 4]) == (
+        Usage(pid=1, memory=2, utilisation=70),
+        Usage(pid=2, memory=None, utilisation=0),
+        Usage(pid=3, memory=0, utilisation=0),
+    )
+    assert nvml.since == 990_000_000
+
+
+@pytest.mark.parametrize(("error", "utilisation"), [("NOT_FOUND", 0), ("NOT_SUPPORTED", None), ("NO_PERMISSION", None)])
+def test_no_samples_mean_no_use_and_no_answer_means_unknown(error, utilisation):
+    nvml = FakeNvml(nvmlDeviceGetProcessUtilization=error, nvmlDeviceGetMPSComputeRunningProcesses="NOT_SUPPORTED")
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    assert probe_of(nvml).usage("GPU-0", [1]) == (Usage(pid=1, memory=0, utilisation=utilisation),)
+
+
+def test_success_without_samples_means_no_use():
+    """The driver raises an error whose value says "success"."""
+    nvml = FakeNvml()
+    nvml.fails["nvmlDeviceGetProcessUtilization"] = pynvml.NVML_SUCCESS
+    nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
+    assert probe_of(nvml).usage("GPU-0", [1])[0].utilisation == 0
+
+
+@pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetComputeRunningProcesses"])
+def test_a_driver_that_fails_means_unknown(where):
+    assert probe_of(FakeNvml(**{where: "UNKNOWN"})).usage("GPU-0", [1]) is None
+
+
+def test_on_this_machine_it_raises_nothing():
+    probe = NvmlProbe(now=lambda: 0.0)
+    assert isinstance(probe.status().state, ProbeState)
+    assert (probe.devices() == ()) == (probe.status().state is not ProbeState.OK)

@@ -1,0 +1,155 @@
+"""Simulated devices: what an admin may write, and what a process is seen to use."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+from traitlets import TraitError
+from traitlets.config import Config
+
+from jupyter_gq.devices.choose import choose_probe
+from jupyter_gq.devices.probe import ProbeState, ProbeStatus
+from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe, parse_devices
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.at = 0.0
+
+    def now(self):
+        return self.at
+
+
+@pytest.fixture
+def hand():
+    return Hand()
+
+
+@pytest.fixture
+def probe(hand):
+    return SimulatedProbe(parse_devices("2x A100-40GB"), why="for a test.", now=hand.now)
+
+
+@pytest.fixture
+def reports(tmp_path, monkeypatch):
+    """The folder in which this user's processes say what they use."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"jupyter-gq-sim-{os.getuid()}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2x A100-40GB", [("A100-40GB", 40960)] * 2),
+        ("T4-16GB", [("T4-16GB", 15360)]),
+        (" 1 x h100-80gb ,2×V100-16GB,", [("h100-80gb", 81559), ("V100-16GB", 16384), ("V100-16GB", 16384)]),  # noqa: RUF001
+        ("Mine-12GB", [("Mine-12GB", 12288)]),
+        ("", []),
+        ("0x T4-16GB", []),
+    ],
+)
+def test_what_an_admin_writes_is_read(text, found):
+    devices = parse_devices(text)
+    assert [(device.model, device.memory) for device in devices] == found
+    assert [device.index for device in devices] == list(range(len(found)))
+    assert len({device.uuid for device in devices}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("2x FOO", "'FOO' is not known: write it as FOO-16GB"),
+        ("2 A100-40GB", "'2 A100-40GB' is not a device"),
+        ("9999x T4-16GB", "more than 1024"),
+        ("X-0GB", "not known"),
+    ],
+)
+def test_a_wrong_value_names_the_trait_and_the_fix(text, problem):
+    with pytest.raises(TraitError, match=problem) as raised:
+        SimulatedDevices(config=Config({"SimulatedDevices": {"devices": text}}))
+    assert "c.SimulatedDevices.devices" in str(raised.value)
+
+
+def test_the_status_says_what_is_simulated_and_why(probe, hand):
+    assert probe.status() == ProbeStatus(state=ProbeState.OK, detail="Simulated (2x A100-40GB): for a test.")
+    assert SimulatedProbe((), why="", now=hand.now).status().state is ProbeState.NO_DEVICES
+
+
+def test_memory_is_what_the_process_says(probe, reports):
+    pid = os.getpid()
+    assert probe.usage("GPU-sim-0", [pid])[0].memory == 0
+    (reports / str(pid)).write_text("1234")
+    assert probe.usage("GPU-sim-0", [pid])[0].memory == 1234
+
+
+@pytest.mark.parametrize("nonsense", ["", "many", "-5", "1e9"])
+def test_a_report_that_is_none_counts_nothing(probe, reports, nonsense):
+    (reports / str(os.getpid())).write_text(nonsense)
+    assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
+
+
+def test_a_report_left_by_an_earlier_process_of_that_pid_counts_nothing(probe, reports):
+    report = reports / str(os.getpid())
+    report.write_text("1234")
+    before = psutil.Process().create_time() - 100
+    os.utime(report, (before, before))
+    assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
+
+
+def test_a_link_in_the_place_of_a_report_is_not_followed(probe, reports, tmp_path):
+    (tmp_path / "elsewhere").write_text("77")
+    (reports / str(os.getpid())).symlink_to(tmp_path / "elsewhere")
+    assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
+
+
+def test_utilisation_is_unknown_at_first_and_then_the_cpu_use_since(probe, hand):
+    pid = os.getpid()
+    assert probe.usage("GPU-sim-0", [pid])[0].utilisation is None
+    hand.at += 5
+    sum(range(3_000_000))
+    used = probe.usage("GPU-sim-0", [pid])[0].utilisation
+    assert 0 < used <= 100
+    hand.at += 0.1
+    assert probe.usage("GPU-sim-1", [pid])[0].utilisation == used, "asked again at once: the same sample"
+
+
+def test_a_process_that_is_gone_uses_nothing_and_an_unknown_device_cannot_be_known(probe):
+    assert probe.usage("GPU-sim-0", [2**22 + 1]) == ()
+    assert probe.usage("GPU-other", [os.getpid()]) is None
+
+
+class Driver:
+    """A driver in this state."""
+
+    def __init__(self, state):
+        self._status = ProbeStatus(state=state, detail="The driver's words.")
+
+    def status(self):
+        return self._status
+
+
+@pytest.mark.parametrize("state", ProbeState)
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+def test_devices_are_simulated_when_asked_or_when_there_are_none(state, mode, hand):
+    driver = Driver(state)
+    chosen = choose_probe(driver, SimulatedDevices(mode=mode), hand.now)
+    missing = state in {ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES}
+    assert (chosen is not driver) == (mode == "always" or (mode == "auto" and missing))
+    if mode == "auto" and missing:
+        assert chosen.status().detail == "Simulated (2x A100-40GB): The driver's words."
+
+
+def test_the_kernels_own_helper_is_understood(probe, reports):
+    from jupyter_gq.notebook.simulation import simulate_memory
+
+    simulate_memory(2048.4)
+    assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 2048
+    simulate_memory(0)
+    assert Path(reports / str(os.getpid())).exists()
+    assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0

@@ -1,0 +1,50 @@
+"""Amounts are exact: text is read as a decimal, never as a float."""
+
+import pytest
+
+from jupyter_gq.domain.amount import format_gpus, parse_quota, parse_request
+from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.workload import Request
+
+
+@pytest.mark.parametrize(
+    ("text", "milli"), [("0.25", 250), (0.25, 250), (1, 1000), ("2", 2000), ("1e0", 1000), (" 0.5 ", 500), (0, 0)]
+)
+def test_a_request_is_read_exactly(text, milli):
+    assert parse_request(text) == milli
+
+
+def test_a_tenth_and_two_tenths_fit_a_quota_of_three_tenths():
+    assert parse_request("0.1") + parse_request(0.2) == parse_quota("0.3")
+
+
+@pytest.mark.parametrize("value", ["abc", "", "nan", "inf", None, True, [], "1,5", "0x1"])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(InvalidAmount, match="is not a"):
+        parse_request(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "fix"), [("1.5", "1 or 2"), ("0.1234", "at most three digits"), (-1, "0 or more"), ("2.001", "2 or 3")]
+)
+def test_a_refusal_says_what_to_write_instead(value, fix):
+    with pytest.raises(InvalidAmount, match=fix) as caught:
+        parse_request(value)
+    assert caught.value.value == value
+
+
+def test_a_quota_may_be_any_total():
+    assert parse_quota("1.5") == 1500
+
+
+@pytest.mark.parametrize(
+    ("milli", "text"), [(0, "0"), (250, "0.25"), (1000, "1"), (1500, "1.5"), (125, "0.125"), (10000, "10")]
+)
+def test_amounts_are_written_as_the_shortest_decimal(milli, text):
+    assert format_gpus(milli) == text
+
+
+@pytest.mark.parametrize(("milli", "devices", "each"), [(0, 0, 1000), (250, 1, 250), (1000, 1, 1000), (3000, 3, 1000)])
+def test_a_request_is_a_fraction_of_one_device_or_whole_devices(milli, devices, each):
+    request = Request.of(milli)
+    assert (request.devices, request.milli_per_device, request.milli) == (devices, each, milli)

@@ -1,0 +1,162 @@
+"""From the cells of a notebook to the bundle of a job."""
+
+import pytest
+
+from jupyter_gq.client.models import Kernel
+from jupyter_gq.lab import bundle
+from jupyter_gq.lab.refusal import RefusedRequest
+from jupyter_gq.lab.requests import CellsRequest
+
+PYTHON = Kernel(name="python3", argv=["/usr/bin/python3"])
+R = Kernel(name="ir", display_name="R", language="R", argv=["/usr/bin/R"])
+
+
+def code(cell_id, source, *tags):
+    return {"cell_type": "code", "id": cell_id, "metadata": {"tags": list(tags)}, "source": source, "outputs": []}
+
+
+def ran(cell_id, source, seconds=None, **flags):
+    return {"cell_id": cell_id, "source": source, "seconds": seconds, **flags}
+
+
+def a_request(*cells, targets=("t",), prefix=(), **fields):
+    notebook = {"cells": list(cells) or [code("t", "train()")], "metadata": fields.pop("metadata", {})}
+    return CellsRequest(
+        notebook_path="a.ipynb", notebook=notebook, targets=list(targets), prefix=list(prefix), **fields
+    )
+
+
+def planned(request, kernel=PYTHON):
+    return [(step.id, step.source, step.why) for step in bundle.plan(request, kernel)]
+
+
+def test_the_prefix_is_replayed_as_it_ran_and_in_run_order():
+    request = a_request(
+        code("a", "x = 'edited'"),
+        code("b", "y = 1"),
+        code("t", "train()"),
+        prefix=[ran("b", "y = 1"), ran("a", "x = 1")],
+    )
+    assert planned(request) == [("b", "y = 1", "ran"), ("a", "x = 1", "ran"), ("t", "train()", "target")]
+
+
+def test_a_cell_that_ran_twice_is_replayed_twice_under_ids_that_are_unique():
+    request = a_request(prefix=[ran("a", "x = 1"), ran("a", "x += 1"), ran("a", "x += 1"), ran("a-run2", "z")])
+    assert [step[0] for step in planned(request)] == ["a", "a-run2", "a-run3", "a-run2-run2", "t"]
+
+
+def test_a_target_keeps_its_id_whatever_ran_before():
+    request = a_request(prefix=[ran("", "from_console()"), ran("not an id!", "y"), ran("x" * 80, "z")])
+    ids = [step[0] for step in planned(request)]
+    assert ids == ["replayed", "not-an-id-", "x" * 64, "t"]
+
+
+def test_a_repeated_cell_never_takes_the_id_of_a_target():
+    request = a_request(code("a-run2", "x"), targets=["a-run2"], prefix=[ran("a", "1"), ran("a", "2")])
+    assert [step[0] for step in planned(request)] == ["a", "a-run3", "a-run2"]
+
+
+def test_a_target_s_own_earlier_runs_are_not_replayed_but_tell_how_long_it_takes():
+    request = a_request(prefix=[ran("t", "train()", 3.0), ran("a", "x"), ran("t", "train()", 42.0)])
+    steps = bundle.plan(request, PYTHON)
+    assert [(step.id, step.seconds) for step in steps] == [("a", None), ("t", 42.0)]
+
+
+def test_targets_run_in_the_order_of_the_document():
+    request = a_request(code("one", "1"), code("two", "2"), targets=["two", "one"])
+    assert [step[0] for step in planned(request)] == ["one", "two"]
+
+
+def test_set_up_always_runs_and_first_but_once():
+    cells = [code("a", "x"), code("s", "import torch", "gq-setup"), code("s2", "seed()", "gq-setup"), code("t", "t()")]
+    request = a_request(*cells, prefix=[ran("a", "x"), ran("s2", "seed()")])
+    assert planned(request) == [
+        ("s", "import torch", "setup"),
+        ("a", "x", "ran"),
+        ("s2", "seed()", "ran"),
+        ("t", "t()", "target"),
+    ]
+
+
+def test_a_skipped_cell_never_runs():
+    cells = [code("a", "explore()", "gq-skip"), code("b", "x", "gq-skip", "gq-setup"), code("t", "t()")]
+    assert planned(a_request(*cells, prefix=[ran("a", "explore()")])) == [("t", "t()", "target")]
+    with pytest.raises(RefusedRequest, match="gq-skip"):
+        bundle.plan(a_request(*cells, targets=["a"]), PYTHON)
+
+
+def test_a_whole_notebook_is_every_code_cell_that_does_something():
+    cells = [
+        {"cell_type": "markdown", "id": "m", "source": "text"},
+        code("a", ["x = 1\n", "y = 2"]),
+        code("empty", ""),
+        code("skipped", "z", "gq-skip"),
+        code("b", "x + y"),
+    ]
+    request = a_request(*cells, mode="notebook", targets=[])
+    assert planned(request) == [("a", "x = 1\ny = 2", "target"), ("b", "x + y", "target")]
+    with pytest.raises(RefusedRequest, match="no code cell"):
+        bundle.plan(a_request(cells[0], mode="notebook", targets=[]), PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("cells", "target", "expected"),
+    [
+        ([{"cell_type": "raw", "id": "t", "source": "x"}], "t", "not_a_code_cell"),
+        ([code("t", "\n  ")], "t", "empty_cell"),
+        ([code("t", "# soon")], "t", "empty_cell"),
+        ([code("t", "x")], "other", "unknown_cell"),
+        ([code("t", "x = = 1")], "t", "syntax_error"),
+    ],
+)
+def test_what_cannot_run_is_refused(cells, target, expected):
+    with pytest.raises(RefusedRequest) as refused:
+        bundle.plan(a_request(*cells, targets=[target]), PYTHON)
+    assert (refused.value.problem.code, refused.value.problem.field) == (expected, "targets")
+
+
+def test_of_other_languages_nothing_is_checked():
+    assert planned(a_request(code("t", "x <- c(1, 2")), R) == [("t", "x <- c(1, 2", "target")]
+    assert planned(a_request(code("t", "# only a comment")), R)
+
+
+def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
+    newer = {"language_info": {"name": "python", "version": "3.99.1"}}
+    request = a_request(code("t", "novelty := := x"), metadata=newer)
+    steps = bundle.plan(request, PYTHON)
+    assert [warned.code for warned in bundle.describe(request, steps, PYTHON).warnings] == ["syntax_error"]
+
+
+def test_warnings_name_the_cell_and_what_is_different():
+    request = a_request(
+        code("a", "x = 2"),
+        code("b", "y"),
+        code("t", "name = input()"),
+        prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y", failed=True), ran("t", "old")],
+    )
+    plan = bundle.describe(request, bundle.plan(request, PYTHON), PYTHON)
+    assert [(warned.code, warned.cell_id) for warned in plan.warnings] == [
+        ("asks_for_input", "t"),
+        ("edited", "a"),
+        ("deleted", "gone"),
+        ("failed_here", "b"),
+        ("slow_prefix", None),
+    ]
+    assert "35 s" in plan.warnings[-1].message
+    assert "“x = 1”" in plan.warnings[1].message
+
+
+def test_the_bundle_holds_sources_hashes_and_where_it_runs_and_no_outputs():
+    target = code("t", "train()") | {"outputs": [{"secret": 1}], "metadata": {"tags": [], "private": 1}}
+    notebook = {"kernelspec": {"name": "python3"}, "widgets": {"state": {}}}
+    request = a_request(target, prefix=[ran("a", "x = 1", 0.5)], metadata=notebook)
+    source = bundle.Source(server="gpu", cwd="/home/ann", kernel=PYTHON, environment={"LANG": "C"})
+    made = bundle.bundle_of(request, bundle.plan(request, PYTHON), source)
+    assert [(ref.cell_id, ref.source_hash, ref.seconds) for ref in made.manifest.prefix] == [
+        ("a", bundle.hash_of("x = 1"), 0.5)
+    ]
+    assert [ref.cell_id for ref in made.manifest.targets] == ["t"]
+    assert (made.manifest.cwd, made.manifest.environment) == ("/home/ann", {"LANG": "C"})
+    assert made.notebook["metadata"] == {"kernelspec": {"name": "python3"}}
+    assert [cell["outputs"] for cell in made.notebook["cells"]] == [[], []]
+    assert [cell["metadata"] for cell in made.notebook["cells"]] == [{}, {}]

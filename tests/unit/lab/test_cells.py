@@ -1,0 +1,97 @@
+"""What is said of a source before it runs."""
+
+import sys
+
+import pytest
+
+from jupyter_gq.lab import cells
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = 1",
+        "%time x = 1",
+        "%%bash\nfor i in 1 2; do echo $i; done",
+        "!ls -l\nfiles = !ls",
+        "len?",
+        "await fetch()\nasync for x in y():\n    pass",
+        "    indented = 1",
+        "s = '\\d'",
+        "%matplotlib inline\nimport os",
+        "",
+    ],
+)
+def test_what_ipython_can_run_has_no_fault(source):
+    assert cells.find_fault(source) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "text"),
+    [
+        ("x = 1\nfor\n", 2, "for"),
+        ("%time\nprint 'hi'", 2, "print 'hi'"),
+        ("def f(:\n    pass", 1, "def f(:"),
+        ("x = (1,\n", 1, "x = (1,"),
+        ("s = 'abc", 1, "s = 'abc"),
+        ("return 5 +", 1, "return 5 +"),
+    ],
+)
+def test_a_fault_names_the_line_as_it_is_written(source, line, text):
+    fault = cells.find_fault(source)
+    assert (fault.line, fault.text) == (line, text)
+    assert f"in line {line}: {text}" in fault.sentence
+
+
+def test_a_null_character_is_a_fault_not_a_crash():
+    assert cells.find_fault("x = '\0'") is not None
+
+
+def test_a_long_line_is_cut_in_the_sentence():
+    assert len(cells.find_fault("x = (" + "1" * 500).sentence) < 150
+
+
+@pytest.mark.parametrize(
+    ("source", "python", "nothing"),
+    [
+        ("", True, True),
+        ("  \n\t\n", True, True),
+        ("# later\n  # more", True, True),
+        ("# a comment in Markdown's heading", False, False),
+        ("x", True, False),
+        ("%%time", True, False),
+    ],
+)
+def test_a_cell_that_does_nothing(source, python, nothing):
+    assert cells.does_nothing(source, python) is nothing
+
+
+def test_the_title_is_the_first_line_that_says_something():
+    assert cells.title("\n# load\n\nx = 1\ny = 2") == "x = 1"
+    assert cells.title("# only words") == "# only words"
+    assert cells.title("") == ""
+    assert len(cells.title("x" * 500)) == 60
+
+
+@pytest.mark.parametrize(
+    ("source", "codes"),
+    [
+        ("name = input('who? ')", ["asks_for_input"]),
+        ("from getpass import getpass\nkey = getpass()", ["asks_for_input"]),
+        ("model.input(x); my_input(3)", []),
+        ("%pip install torch", ["installs_packages"]),
+        ("!pip install torch", ["installs_packages", "acts_outside"]),
+        ("!python -m pip install torch", ["installs_packages", "acts_outside"]),
+        ("%%bash\nrm -r data", ["acts_outside"]),
+        ("%matplotlib inline\nx != 3", []),
+    ],
+)
+def test_risks_of_running_unattended(source, codes):
+    assert [code for code, _ in cells.risks(source)] == codes
+
+
+def test_only_a_newer_python_is_newer():
+    major, minor = sys.version_info[:2]
+    assert cells.newer_python(f"{major}.{minor + 1}.0")
+    assert not cells.newer_python(f"{major}.{minor}.99")
+    assert not cells.newer_python("")

@@ -1,0 +1,69 @@
+"""The user's calls do what they say in a job, and no harm in a notebook."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import jupyter_gq
+from jupyter_gq.notebook import jobs
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "runs" / "1" / "0"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("GQ_RUN_DIR", str(folder))
+    monkeypatch.setenv("GQ_CHECKPOINT_DIR", str(tmp_path / "checkpoint"))
+    monkeypatch.setattr(jobs, "_last_progress", None)
+    return folder
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("GQ_RUN_DIR", raising=False)
+    monkeypatch.delenv("GQ_CHECKPOINT_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_in_a_notebook_nothing_stops_and_nothing_is_written_but_checkpoints(notebook: Path) -> None:
+    assert not jupyter_gq.in_job()
+    assert not jupyter_gq.should_stop()
+    jupyter_gq.progress(1, 2, "half")
+    assert list(notebook.iterdir()) == []
+    assert jupyter_gq.checkpoint_dir() == Path(".gq", "checkpoint")
+    assert (notebook / ".gq" / "checkpoint").is_dir()
+
+
+def test_a_job_is_asked_to_stop_by_a_file_and_tells_that_it_saw(run_dir: Path) -> None:
+    assert jupyter_gq.in_job()
+    assert not jupyter_gq.should_stop()
+    assert not (run_dir / "stop_seen").exists()
+    (run_dir / "stop").touch()
+    assert jupyter_gq.should_stop()
+    assert jupyter_gq.should_stop()
+    assert (run_dir / "stop_seen").exists()
+
+
+def test_checkpoints_of_a_job_outlive_its_runs(run_dir: Path, tmp_path: Path) -> None:
+    assert jupyter_gq.checkpoint_dir() == tmp_path / "checkpoint"
+    assert jupyter_gq.checkpoint_dir().is_dir()
+
+
+@pytest.mark.parametrize(
+    ("said", "fraction"),
+    [((30, 120), 0.25), ((0.5,), 0.5), ((7, 5), 1.0), ((-1, 5), 0.0), ((1, 0), None), ((float("nan"), 1), None)],
+)
+def test_progress_is_a_part_between_0_and_1(run_dir: Path, said: tuple, fraction: float | None) -> None:
+    jupyter_gq.progress(*said, text="loss 0.1")
+    assert json.loads((run_dir / "progress.json").read_text()) == {"fraction": fraction, "text": "loss 0.1"}
+
+
+def test_the_same_progress_is_not_written_again(run_dir: Path) -> None:
+    jupyter_gq.progress(1, 10_000)
+    (run_dir / "progress.json").unlink()
+    jupyter_gq.progress(2, 10_000)
+    assert not (run_dir / "progress.json").exists()
+    jupyter_gq.progress(1, 2)
+    assert (run_dir / "progress.json").exists()

@@ -1,0 +1,191 @@
+"""Caps reach the frameworks, and nothing else changes. The frameworks are small fakes in a folder of their own."""
+
+import ast
+import importlib
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.client.kernel import STARTUP_FILE, prepare
+from jupyter_gq.notebook.kernel_startup import cap_torch_by_key
+
+CAPPED = {"JUPYTER_GQ_MEMORY_FRACTION": "0.2458", "GQ_GPU_MEMORY_BYTES": str(10_240 * 2**20)}
+NEW_TORCH, OLD_TORCH = "2.10.0+cu128", "2.9.1+cu128"
+
+
+def fake_torch(folder: Path, version: str) -> None:
+    package = folder / "torch"
+    package.mkdir()
+    (package / "version.py").write_text(f"__all__ = ['__version__']\n__version__ = '{version}'\ncuda = '12.8'\n")
+    (package / "__init__.py").write_text(
+        textwrap.dedent("""
+        import os
+        from .version import __version__
+        SEEN = os.environ.get("PYTORCH_ALLOC_CONF")
+        class cuda:
+            queued, fraction = [], None
+            _lazy_call = staticmethod(queued.append)
+            @classmethod
+            def set_per_process_memory_fraction(cls, fraction): cls.fraction = fraction
+        """)
+    )
+
+
+def fake_tensorflow(folder: Path, *, broken: bool = False) -> None:
+    package = folder / "tensorflow"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        textwrap.dedent(f"""
+        class LogicalDeviceConfiguration:
+            def __init__(self, memory_limit): self.memory_limit = memory_limit
+        class config:
+            set = {{}}
+            LogicalDeviceConfiguration = LogicalDeviceConfiguration
+            def list_physical_devices(kind): return ["GPU:0"] if kind == "GPU" else []
+            def set_logical_device_configuration(device, configuration):
+                if {broken}: raise RuntimeError("already initialised")
+                config.set[device] = configuration[0].memory_limit
+        """)
+    )
+
+
+def in_kernel(folder: Path, code: str, env: dict[str, str], before: str = "") -> str:
+    """Run code as a kernel would after our start-up; return what it printed."""
+    script = (
+        f"import sys, os; sys.path[:0] = [{str(folder)!r}, {str(STARTUP_FILE.parent)!r}]\n{before}\n"
+        f"import kernel_startup\nkernel_startup.apply_caps(os.environ)\n{code}"
+    )
+    ran = subprocess.run([sys.executable, "-I", "-c", script], env=env, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout + ran.stderr
+
+
+def test_new_torch_is_capped_by_its_key(tmp_path: Path) -> None:
+    fake_torch(tmp_path, NEW_TORCH)
+    said = in_kernel(tmp_path, "import torch; print(torch.SEEN, torch.cuda.queued)", CAPPED)
+    assert said.strip() == "per_process_memory_fraction:0.2458 []"
+
+
+def test_new_torch_in_a_child_process_is_capped_too(tmp_path: Path) -> None:
+    fake_torch(tmp_path, NEW_TORCH)
+    assert "0.2458" in in_kernel(tmp_path, "print(os.environ['PYTORCH_ALLOC_CONF'])", CAPPED)
+
+
+def test_old_torch_is_capped_when_it_first_uses_cuda(tmp_path: Path) -> None:
+    """It would reject the key, and a cap set at once would cost a CUDA context."""
+    fake_torch(tmp_path, OLD_TORCH)
+    code = (
+        "import torch\nprint(torch.SEEN, torch.cuda.fraction)\n[call() for call in torch.cuda.queued]\n"
+        "print(torch.cuda.fraction, type(torch.__spec__.loader).__name__, type(torch.__loader__).__name__)"
+    )
+    assert in_kernel(tmp_path, code, CAPPED).split("\n")[:2] == [
+        "None None",
+        "0.2458 SourceFileLoader SourceFileLoader",
+    ]
+
+
+def test_torch_installed_after_the_kernel_started(tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    fake_torch(later, NEW_TORCH)
+    said = in_kernel(tmp_path, f"sys.path.insert(0, {str(later)!r}); import torch; print(torch.SEEN)", CAPPED)
+    assert said.strip() == "per_process_memory_fraction:0.2458"
+
+
+def test_tensorflow_gets_a_memory_limit(tmp_path: Path) -> None:
+    fake_tensorflow(tmp_path)
+    assert in_kernel(tmp_path, "import tensorflow as tf; print(tf.config.set)", CAPPED).strip() == "{'GPU:0': 10240}"
+
+
+def test_a_cap_that_cannot_be_set_says_so_and_the_import_works(tmp_path: Path) -> None:
+    fake_tensorflow(tmp_path, broken=True)
+    said = in_kernel(tmp_path, "import tensorflow; print('imported')", CAPPED)
+    assert "imported" in said
+    assert "the memory cap of tensorflow could not be set: already initialised" in said
+
+
+@pytest.mark.parametrize("env", [{}, {"JUPYTER_GQ_MEMORY_FRACTION": "1"}, {"JUPYTER_GQ_MEMORY_FRACTION": "x"}])
+def test_without_a_share_nothing_is_touched(tmp_path: Path, env: dict[str, str]) -> None:
+    fake_torch(tmp_path, NEW_TORCH)
+    code = "import torch; print(torch.SEEN, len(sys.meta_path) == before)"
+    assert in_kernel(tmp_path, code, env, "before = len(sys.meta_path)").strip() == "None True"
+
+
+def test_a_missing_framework_is_still_missing(tmp_path: Path) -> None:
+    code = "try:\n    import torch\nexcept ModuleNotFoundError as error:\n    print(error)"
+    assert in_kernel(tmp_path, code, CAPPED).strip() == "No module named 'torch'"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "merged"),
+    [
+        ({}, {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.25"}),
+        (
+            {"PYTORCH_ALLOC_CONF": "expandable_segments:True,roundup_power2_divisions:[256:1,512:2]"},
+            {
+                "PYTORCH_ALLOC_CONF": "expandable_segments:True,roundup_power2_divisions:[256:1,512:2],"
+                "per_process_memory_fraction:0.25"
+            },
+        ),
+        (
+            {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+            {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True,per_process_memory_fraction:0.25"},
+        ),
+        (
+            {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.1"},
+            {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.1"},
+        ),
+        (
+            {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.9"},
+            {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:0.25"},
+        ),
+    ],
+)
+def test_the_users_allocator_settings_stay(theirs: dict[str, str], merged: dict[str, str]) -> None:
+    """A smaller cap of his own stays as well; a larger one does not."""
+    environ = {"JUPYTER_GQ_MEMORY_FRACTION": "0.25", **theirs}
+    cap_torch_by_key(environ)
+    assert {name: value for name, value in environ.items() if name.startswith("PYTORCH")} == merged
+    before = dict(environ)
+    cap_torch_by_key(environ)
+    assert environ == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "prepared"),
+    [
+        (
+            ["python", "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "x"],
+            ["python", "-Xfrozen_modules=off", str(STARTUP_FILE), "-f", "x"],
+        ),
+        (
+            ["conda", "run", "-n", "e", "python", "-m", "ipykernel", "-f", "x"],
+            ["conda", "run", "-n", "e", "python", str(STARTUP_FILE), "-f", "x"],
+        ),
+        (["R", "--slave", "-e", "IRkernel::main()"], ["R", "--slave", "-e", "IRkernel::main()"]),
+        (["python", "-m", "bash_kernel", "-f", "x"], ["python", "-m", "bash_kernel", "-f", "x"]),
+        (["python", "-m"], ["python", "-m"]),
+        (
+            ["/usr/bin/docker", "run", "image", "python", "-m", "ipykernel_launcher", "-f", "x"],
+            ["/usr/bin/docker", "run", "image", "python", "-m", "ipykernel_launcher", "-f", "x"],
+        ),
+    ],
+)
+def test_only_ipykernels_own_launcher_is_replaced(argv: list[str], prepared: list[str]) -> None:
+    env = {"A": "b"}
+    assert prepare(argv, env) == (prepared, env)
+
+
+@pytest.mark.parametrize("file", ["kernel_startup.py", "jobs.py", "simulation.py", "__init__.py", "../__init__.py"])
+def test_kernels_of_older_pythons_can_read_what_runs_in_them(file: str) -> None:
+    ast.parse((STARTUP_FILE.parent / file).read_text(), feature_version=(3, 8))
+
+
+def test_the_start_up_file_needs_nothing_of_this_package() -> None:
+    source = STARTUP_FILE.read_text()
+    assert "import jupyter_gq" not in source
+    assert "from jupyter_gq" not in source
+    assert importlib.util.find_spec("jupyter_gq.notebook.kernel_startup") is not None

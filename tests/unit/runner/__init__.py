@@ -1,0 +1,1 @@
+"""The runner, piece by piece."""

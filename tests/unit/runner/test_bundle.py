@@ -1,0 +1,65 @@
+"""Cells of the manifest find their code, in run order."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gq.runner.bundle import Bundle, read_bundle
+from jupyter_gq.runner.problems import BundleError
+from jupyter_gq.runner.verdict import kernel_ended, raised
+
+
+def a_cell(cell_id: str, source: str | list[str] = "1", kind: str = "code") -> dict[str, Any]:
+    return {"cell_type": kind, "id": cell_id, "source": source, "metadata": {}}
+
+
+def bundle_of(tmp_path: Path, cells: list[dict], prefix: list[str], targets: list[str]) -> Bundle:
+    manifest = {
+        "cwd": "/",
+        "kernel": {"name": "k", "argv": ["k"]},
+        "prefix": [{"cell_id": cell} for cell in prefix],
+        "targets": [{"cell_id": cell} for cell in targets],
+    }
+    file = tmp_path / "bundle.json"
+    file.write_text(json.dumps({"manifest": manifest, "notebook": {"cells": cells}}))
+    return read_bundle(file)
+
+
+def test_text_between_the_cells_is_left_where_it_is(tmp_path: Path) -> None:
+    cells = [a_cell("a"), a_cell("m", kind="markdown"), a_cell("b", ["x = 1\n", "y = 2"])]
+    bundle = bundle_of(tmp_path, cells, ["a"], ["b"])
+    assert [(cell.index, cell.id, cell.role) for cell in bundle.cells] == [(0, "a", "prefix"), (2, "b", "target")]
+    assert bundle.cells[1].source == "x = 1\ny = 2"
+    assert bundle.kernel_title == "k"
+
+
+def test_a_cell_that_ran_often_has_its_own_id_only_the_last_time(tmp_path: Path) -> None:
+    bundle = bundle_of(tmp_path, [a_cell("a", "1"), a_cell("a", "2"), a_cell("a", "3")], ["a", "a"], ["a"])
+    assert [(cell.id, cell.source) for cell in bundle.cells] == [("a-1", "1"), ("a-2", "2"), ("a", "3")]
+    assert [cell["id"] for cell in bundle.notebook["cells"]] == ["a-1", "a-2", "a"]
+
+
+def test_missing_cells_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="lacks cells that its manifest names: c"):
+        bundle_of(tmp_path, [a_cell("a"), a_cell("b")], ["a"], ["c"])
+
+
+def test_sentences_name_the_cell_as_its_owner_knows_it(tmp_path: Path) -> None:
+    bundle = bundle_of(tmp_path, [a_cell("a", "import x\n..."), a_cell("b", "y" * 100), a_cell("c")], ["a"], ["b", "c"])
+    first, second, _ = bundle.cells
+    assert raised(bundle.cells, first, "ImportError", "no x").sentence == (
+        "The replayed cell 1 of 1 (`import x`) raised ImportError: no x."
+    )
+    assert raised(bundle.cells, second, "E", "").sentence == f"Cell 1 of 2 (`{'y' * 57}...`) raised E."
+    assert kernel_ended(bundle.cells, first, "crashed").sentence == (
+        "The kernel crashed; it was running the replayed cell 1 of 1 (`import x`)."
+    )
+
+
+def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
+    bundle = bundle_of(tmp_path, [a_cell("a")], [], ["a"])
+    verdict = raised(bundle.cells, bundle.cells[0], "E", "z" * 1000)
+    assert len(verdict.sentence) < 400
+    assert verdict.evalue == "z" * 1000

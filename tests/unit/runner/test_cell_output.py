@@ -1,0 +1,181 @@
+"""Folding the pieces gives what the cell shows, whatever happens and whenever they are taken."""
+
+import re
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_gq.client.outputs import collapse, fold
+from jupyter_gq.runner.cell_output import Bounds, CellOutput, continued, squeeze
+
+SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12)
+
+
+def a_cell(bounds: Bounds = SMALL) -> CellOutput:
+    return CellOutput("c", "target", bounds)
+
+
+def a_display(text: str) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {"text/plain": text}, "metadata": {}}
+
+
+def as_shown(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A carriage return at the end of a line shows nothing."""
+    return [
+        {**output, "text": re.sub(r"\r+(?=\n|$)", "", output["text"])} if "text" in output else output
+        for output in outputs
+    ]
+
+
+TEXT = st.text(alphabet="ab\n\r\b", max_size=40)
+ACTION = st.one_of(
+    st.tuples(st.sampled_from(["stdout", "stderr"]), TEXT),
+    st.tuples(st.just("show"), st.text(alphabet="xy", max_size=180)),
+    st.tuples(st.just("update"), st.integers(0, 5), st.text(alphabet="uv", max_size=180)),
+    st.tuples(st.just("clear")),
+    st.tuples(st.just("take")),
+    st.tuples(st.just("size")),
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(ACTION, max_size=40))
+def test_never_do_the_pieces_and_the_outputs_differ(actions: list[tuple[Any, ...]]) -> None:
+    """Safety: a client that folds what was taken sees what the notebook will hold."""
+    cell = a_cell()
+    entries = []
+    pieces: list[dict[str, Any]] = []
+    for action in actions:
+        match action:
+            case ("show", text):
+                entries.append(cell.show(a_display(text)))
+            case ("update", which, text) if which < len(entries):
+                cell.update(entries[which], a_display(text))
+            case ("update", *_):
+                continue
+            case ("clear",):
+                cell.clear()
+            case ("take",):
+                pieces += cell.take()
+            case ("size",):
+                assert cell.waiting_size >= 0
+            case (stream, text):
+                cell.write(stream, text)
+    pieces += cell.take()
+    assert as_shown(fold(pieces).get("c", [])) == as_shown(cell.outputs)
+    assert cell.waiting_size == 0
+
+
+@given(st.lists(ACTION, max_size=60))
+def test_never_is_more_kept_than_the_bounds_allow(actions: list[tuple[Any, ...]]) -> None:
+    cell = a_cell()
+    for action in actions:
+        if action[0] in ("stdout", "stderr"):
+            cell.write(*action)
+        elif action[0] == "show":
+            cell.show(a_display(action[1]))
+    outputs = cell.outputs
+    assert sum(len(output.get("text", "")) for output in outputs) <= SMALL.text
+    assert len(outputs) <= SMALL.count + 1
+
+
+@given(TEXT, TEXT)
+def test_squeezed_text_has_the_same_effect(before: str, text: str) -> None:
+    before = collapse(before)
+    assert as_shown([{"text": continued(before, squeeze(text))}]) == as_shown([{"text": collapse(before + text)}])
+
+
+def test_text_of_a_stream_is_one_piece() -> None:
+    cell = a_cell()
+    for word in ("a ", "b ", "c\n"):
+        cell.write("stdout", word)
+    (piece,) = cell.take()
+    assert piece == {
+        "op": "append",
+        "cell": "c",
+        "role": "target",
+        "output": {"output_type": "stream", "name": "stdout", "text": "a b c\n"},
+    }
+
+
+def test_a_progress_bar_costs_its_last_line() -> None:
+    cell = a_cell()
+    for percent in range(100):
+        cell.write("stderr", f"\r{percent}%")
+    (piece,) = cell.take()
+    assert piece["output"]["text"] == "\r99%"
+
+
+def test_of_several_updates_only_the_last_is_said() -> None:
+    cell = a_cell()
+    entry = cell.show(a_display("0"))
+    cell.take()
+    cell.write("stdout", "between\n")
+    for n in range(1, 10):
+        cell.update(entry, a_display(str(n)))
+    text, replaced = cell.take()
+    assert text["op"] == "append"
+    assert (replaced["op"], replaced["index"]) == ("replace", 0)
+    assert replaced["output"] == a_display("9")
+
+
+def test_a_clear_forgets_what_came_before() -> None:
+    cell = a_cell()
+    for n in range(50):
+        cell.clear()
+        cell.show(a_display(f"frame {n}"))
+    clear, shown = cell.take()
+    assert clear["op"] == "clear"
+    assert shown["output"] == a_display("frame 49")
+
+
+def test_long_text_keeps_its_end_and_says_what_is_missing() -> None:
+    cell = a_cell()
+    for n in range(40):
+        cell.write("stdout", f"line {n}\n")
+        cell.take()
+    notice, text = cell.outputs
+    assert "of text" in notice["data"]["text/plain"]
+    assert text["text"].startswith("line ")  # cut at the end of a line
+    assert text["text"].endswith("line 39\n")
+
+
+def test_after_a_cut_updates_still_reach_their_output() -> None:
+    cell = a_cell()
+    cell.write("stdout", "x" * 150)
+    entry = cell.show(a_display("old"))
+    pieces = cell.take()
+    cell.write("stdout", "y" * 150)
+    pieces += cell.take()
+    cell.update(entry, a_display("new"))
+    pieces += cell.take()
+    assert fold(pieces)["c"] == cell.outputs
+    assert a_display("new") in cell.outputs
+
+
+def test_many_displays_keep_the_latest() -> None:
+    cell = a_cell()
+    for n in range(10):
+        cell.show(a_display(f"{n:060}"))
+    notice, *kept = cell.outputs
+    assert "displays" in notice["data"]["text/plain"]
+    assert kept[-1] == a_display(f"{9:060}")
+
+
+def test_an_error_is_shortened_not_replaced() -> None:
+    cell = a_cell()
+    error = {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["x" * 500, "last line"]}
+    cell.show(error)
+    (kept,) = cell.outputs
+    assert kept["output_type"] == "error"
+    assert kept["traceback"][-1] == "last line"
+
+
+def test_what_an_earlier_run_left_is_said_again_first() -> None:
+    cell = a_cell()
+    cell.restore([{"output_type": "stream", "name": "stdout", "text": "run 1\n"}])
+    cell.write("stdout", "run 2\n")
+    (piece,) = cell.take()
+    assert piece["op"] == "set"
+    assert [output["text"] for output in piece["outputs"]] == ["run 1\nrun 2\n"]

@@ -1,0 +1,94 @@
+"""Files of a run: whole or absent, and a result even on a full disk."""
+
+import json
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.runner.executed import left_outputs, write_notebook
+from jupyter_gq.runner.folder import RunFolder, write_whole
+from jupyter_gq.runner.kernel import death_sentence, socket_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(job=tmp_path / "job", run=3, task=0)
+    folder.prepare()
+    return folder
+
+
+def test_token_is_read_once(folder: RunFolder) -> None:
+    (folder.path / "token").write_text("secret\n")
+    assert folder.take_token() == "secret"
+    assert not (folder.path / "token").exists()
+    assert folder.take_token() == ""
+
+
+def test_folders_are_private(folder: RunFolder) -> None:
+    for path in (folder.path, folder.checkpoint):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_result_takes_the_room_that_was_kept_for_it(folder: RunFolder) -> None:
+    inode = (folder.path / "result.reserve").stat().st_ino
+    folder.write_result({"outcome": "FAILED", "sentence": "x" * 100})
+    result = folder.path / "result.json"
+    assert result.stat().st_ino == inode
+    assert json.loads(result.read_text())["outcome"] == "FAILED"
+
+
+def test_progress_that_cannot_be_read_is_none(folder: RunFolder) -> None:
+    assert folder.progress() is None
+    (folder.path / "progress.json").write_text("{")
+    assert folder.progress() is None
+    (folder.path / "progress.json").write_text('{"fraction": 0.5, "text": "half"}')
+    assert folder.progress() == (0.5, "half")
+
+
+def test_a_failed_write_leaves_the_old_content(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    write_whole(file, b"old")
+    tmp_path.chmod(0o700)
+    with pytest.raises(OSError, match="Is a directory"):
+        write_whole(tmp_path, b"new")
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_earlier_outputs_are_the_notebook_and_the_pieces_after_it(tmp_path: Path) -> None:
+    file = tmp_path / "output.ipynb"
+
+    def a_text(text: str) -> dict:
+        return {"output_type": "stream", "name": "stdout", "text": text}
+
+    cell = {"id": "c", "outputs": [a_text("one\n")]}
+    write_notebook(file, {"metadata": {"jupyter_gq": {"seq": 4, "ended": ["a"]}}, "cells": [cell]})
+    pieces = [{"seq": n, "op": "append", "cell": "c", "output": a_text(f"{n}\n")} for n in (4, 5)]
+    assert left_outputs(file, pieces) == ({"c": [a_text("one\n5\n")]}, frozenset({"a"}))
+    file.write_text("damaged")
+    assert left_outputs(file, pieces) == ({"c": [a_text("4\n5\n")]}, frozenset())
+
+
+def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        for _ in range(2):  # also when a killed process left it
+            folder = socket_folder(Path(short))
+            assert folder == Path(short, "kernel")
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            (folder / "k-1").touch()
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        long = tmp_path / ("long" * 25)
+        long.mkdir()
+        folder = socket_folder(long)
+        assert folder.parent == Path(short)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(-9, "ran out of memory"), (-11, "SIGSEGV"), (-99, "signal 99"), (0, "exit code 0"), (3, "exit code 3")],
+)
+def test_deaths_of_a_kernel_are_told_apart(code: int, words: str) -> None:
+    assert words in death_sentence(code)

@@ -1,0 +1,71 @@
+"""The first change is said at once, a flood is held back, the end is always said."""
+
+import pytest
+
+from jupyter_gq.client.outputs import fold
+from jupyter_gq.runner.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
+from jupyter_gq.runner.recorder import GATHER, OVER_BUDGET, Recorder, output_of
+
+
+def a_stream(text: str) -> dict[str, str]:
+    return {"name": "stdout", "text": text}
+
+
+def test_first_change_is_due_at_once_and_the_next_is_gathered() -> None:
+    said: list[dict] = []
+    recorder = Recorder(said.extend, now=0.0)
+    cell = recorder.cell("c", "target")
+    assert recorder.due(10.0) is None
+    recorder.append(cell, a_stream("a"), "stream", None)
+    assert recorder.due(10.0) == 0
+    recorder.say(10.0)
+    recorder.append(cell, a_stream("b"), "stream", None)
+    assert recorder.due(10.0) == pytest.approx(GATHER)
+    recorder.say(10.0 + GATHER)
+    assert [piece["output"]["text"] for piece in said] == ["a", "b"]
+    assert recorder.due(11.0) is None
+
+
+def test_a_flood_waits_for_its_budget_and_its_end_does_not() -> None:
+    said: list[dict] = []
+    recorder = Recorder(said.extend, now=0.0)
+    cell = recorder.cell("c", "target")
+    size = 0
+    for n in range(100):
+        recorder.append(cell, a_stream(f"{n} " * 20_000 + "\n"), "stream", None)
+        recorder.say(0.1 * n)
+        size = sum(len(str(piece)) for piece in said)
+    assert size < BURST + 10 * FAST_RATE + 100_000
+    assert recorder.due(10.0) == OVER_BUDGET
+    recorder.say(10.0, everything=True)
+    assert fold(said)["c"] == recorder.outputs("c")
+
+
+def test_an_update_reaches_every_output_of_its_display_id_in_any_cell() -> None:
+    said: list[dict] = []
+    recorder = Recorder(said.extend, now=0.0)
+    shown = {"data": {"text/plain": "0"}, "metadata": {}}
+    for name in ("one", "two"):
+        recorder.append(recorder.cell(name, "target"), shown, "display_data", "id")
+    recorder.update("id", {"data": {"text/plain": "1"}})
+    recorder.update("unknown", {"data": {"text/plain": "2"}})
+    recorder.say(1.0, everything=True)
+    folded = fold(said)
+    assert [folded[name][0]["data"]["text/plain"] for name in ("one", "two")] == ["1", "1"]
+
+
+def test_messages_that_are_no_outputs_are_passed_over() -> None:
+    assert output_of("execute_input", {"code": "1"}) is None
+
+
+def test_budget_is_full_then_fast_then_slow() -> None:
+    budget = Budget(now=0.0)
+    assert budget.allows(BURST, 0.0)
+    assert budget.allows(10 * BURST, 0.0)  # one large piece is not held back for ever
+    budget.spend(BURST)
+    assert not budget.allows(1, 0.0)
+    assert budget.allows(FAST_RATE, 1.0)
+    assert not budget.allows(FAST_RATE + 1, 1.0)
+    budget.spend(SLOW_AFTER)
+    wait = SLOW_AFTER / SLOW_RATE
+    assert not budget.allows(BURST, wait / 2)

@@ -1,0 +1,117 @@
+"""Numbers without a gap, over runs and over ends in the middle of a line."""
+
+import errno
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.runner.spool import LARGE, Spool
+
+Opened = Callable[..., Spool]
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    """Opens spools, and closes them in the end."""
+    spools: list[Spool] = []
+
+    def open_spool(file: Path, earlier: Iterable[Path] = ()) -> Spool:
+        spools.append(Spool(file, earlier))
+        return spools[-1]
+
+    yield open_spool
+    for spool in spools:
+        spool.close()
+
+
+def a_piece(text: str) -> dict[str, str]:
+    return {"op": "append", "text": text}
+
+
+def test_pieces_are_numbered_and_read_again(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "spool")
+    spool.append([a_piece("a"), a_piece("b")], run=1, at=5.0)
+    assert spool.read(0) == [
+        {"seq": 1, "run": 1, "at": 5.0, **a_piece("a")},
+        {"seq": 2, "run": 1, "at": 5.0, **a_piece("b")},
+    ]
+    spool.append([a_piece("c")], run=1, at=6.0)
+    assert [piece["seq"] for piece in spool.read(2)] == [3]
+    assert spool.read(3) == []
+    assert [piece["seq"] for piece in spool.read(1)] == [2, 3]  # the service lost one: go back
+
+
+def test_numbering_goes_on_over_runs_and_what_is_missing_comes_first(tmp_path: Path, opened: Opened) -> None:
+    first = opened(tmp_path / "1")
+    first.append([a_piece("a"), a_piece("b")], run=1, at=0)
+    first.close()
+    second = opened(tmp_path / "2", [tmp_path / "1"])
+    second.append([a_piece("c")], run=2, at=1)
+    assert [(piece["seq"], piece["run"]) for piece in second.read(1)] == [(2, 1), (3, 2)]
+    assert [piece["seq"] for piece in second.after(0)] == [1, 2, 3]
+
+
+def test_a_torn_line_gives_its_number_back(tmp_path: Path, opened: Opened) -> None:
+    file = tmp_path / "spool"
+    opened(file).append([a_piece("a")], run=1, at=0)
+    with file.open("a") as torn:
+        torn.write('{"seq": 2, "run')
+    spool = opened(file)
+    spool.append([a_piece("b")], run=1, at=0)
+    assert [(piece["seq"], piece["text"]) for piece in spool.read(0)] == [(1, "a"), (2, "b")]
+
+
+def test_a_service_that_knows_more_decides(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "spool")
+    spool.renumber_after(7)
+    spool.append([a_piece("a")], run=2, at=0)
+    assert spool.last == 8
+
+
+def test_batches_are_bounded_but_never_empty(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "spool")
+    spool.append([a_piece("x" * 1000) for _ in range(10)], run=1, at=0)
+    assert len(spool.read(0, pieces=3)) == 3
+    assert len(spool.read(3, size=1)) == 1
+    assert len(spool.read(4, size=2500)) == 3
+
+
+def test_only_a_large_and_delivered_spool_is_emptied_and_numbers_go_on(tmp_path: Path, opened: Opened) -> None:
+    file = tmp_path / "spool"
+    spool = opened(file)
+    spool.append([a_piece("x" * LARGE)], run=1, at=0)
+    spool.empty_if_large(delivered=0)
+    assert file.stat().st_size > LARGE
+    assert len(spool.read(0)) == 1
+    spool.empty_if_large(delivered=1)
+    assert file.stat().st_size < 100
+    spool.append([a_piece("b")], run=1, at=0)
+    assert [piece["seq"] for piece in spool.read(1)] == [2]
+    again = opened(file)
+    assert again.last == 2
+    assert [piece["seq"] for piece in again.after(0)] == [2]
+
+
+def test_emptied_spool_keeps_the_numbering_for_the_next_run(tmp_path: Path, opened: Opened) -> None:
+    spool = opened(tmp_path / "1")
+    spool.append([a_piece("x" * LARGE)], run=1, at=0)
+    spool.empty_if_large(delivered=1)
+    spool.close()
+    assert opened(tmp_path / "2", [tmp_path / "1"]).last == 1
+
+
+def test_full_disk_is_told_and_leaves_the_number(tmp_path: Path, opened: Opened) -> None:
+    file = tmp_path / "spool"
+    file.symlink_to("/dev/full")
+    spool = opened(file)
+    with pytest.raises(OSError, match="No space left") as caught:
+        spool.append([a_piece("a")], run=1, at=0)
+    assert caught.value.errno == errno.ENOSPC
+    assert spool.last == 0
+
+
+def test_lines_are_plain_json(tmp_path: Path, opened: Opened) -> None:
+    opened(tmp_path / "spool").append([a_piece("ä\n")], run=1, at=0)
+    assert json.loads((tmp_path / "spool").read_text())["text"] == "ä\n"

@@ -1,0 +1,51 @@
+"""What a widget shows, in words."""
+
+import pytest
+
+from jupyter_gq.runner.widgets import Widgets
+
+
+def widgets(**models: dict) -> Widgets:
+    known = Widgets()
+    for name, state in models.items():
+        assert known.take({"comm_id": name, "data": {"state": state}})
+    return known
+
+
+def test_boxes_are_read_from_left_to_right_and_from_top_to_bottom() -> None:
+    known = widgets(
+        a={"_model_name": "LabelModel", "value": "left"},
+        b={"_model_name": "HTMLModel", "value": "<i>right</i> &amp; good"},
+        row={"_model_name": "HBoxModel", "children": ["IPY_MODEL_a", "IPY_MODEL_unknown", "IPY_MODEL_b"]},
+        page={"_model_name": "VBoxModel", "children": ["IPY_MODEL_row", "IPY_MODEL_a"]},
+    )
+    assert known.text("page") == "left right & good\nleft"
+
+
+@pytest.mark.parametrize(
+    ("state", "full"),
+    [({"value": 0}, 0), ({"value": 50}, 10), ({"value": 5, "max": 4}, 20), ({"value": 2, "min": 1, "max": 3}, 10)],
+)
+def test_bars_are_filled(state: dict, full: int) -> None:
+    assert widgets(bar={"_model_name": "IntProgressModel", **state}).text("bar").count("█") == full
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"_model_name": "SliderModel"},
+        {"_model_name": "IntProgressModel", "max": 0, "value": 0},
+        {"_model_name": "HBoxModel", "children": ["IPY_MODEL_x"]},
+        {},
+    ],
+)
+def test_what_cannot_be_said_is_none(state: dict) -> None:
+    """Also a box that contains only itself."""
+    assert widgets(x=state).text("x") is None
+
+
+def test_messages_without_state_change_nothing() -> None:
+    known = Widgets()
+    assert not known.take({"comm_id": "x", "data": {"method": "custom"}})
+    assert not known.take({"comm_id": "x"})
+    assert known.text("x") is None

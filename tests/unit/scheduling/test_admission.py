@@ -1,0 +1,106 @@
+"""What is asked before something is queued."""
+
+import pytest
+
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.scheduling.admission import check_fits, check_fixed_quota, preview
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, Cluster, a_job, a_notebook, running, stopping
+
+
+def box(*workloads):
+    cluster = Cluster().pools("box", build=1, train=1).fixed(ann="0.5", bob="0.25")
+    return cluster.queue("vision", "0.5").queue("nlp", "0.5").add(*workloads).snapshot()
+
+
+def test_a_second_server_beyond_the_fixed_quota_is_refused_with_who_holds_it():
+    first = running(a_notebook("bob", "0.25"), "box-0")
+    with pytest.raises(QuotaExceeded) as caught:
+        check_fixed_quota(box(first), a_notebook("bob", "0.25", name="second"))
+    assert (caught.value.requested, caught.value.quota, caught.value.used) == ("0.25", "0.25", "0.25")
+    assert caught.value.holders == ("bob's server (0.25 GPU)",)
+
+
+def test_what_still_waits_counts():
+    with pytest.raises(QuotaExceeded):
+        check_fixed_quota(box(a_notebook("bob")), a_notebook("bob", name="second"))
+
+
+def test_what_is_stopping_does_not_count():
+    check_fixed_quota(box(stopping(running(a_notebook("bob"), "box-0"))), a_notebook("bob", name="second"))
+
+
+def test_the_same_ticket_asked_again_is_not_counted_against_itself():
+    check_fixed_quota(box(a_notebook("bob")), a_notebook("bob"))
+
+
+def test_up_to_the_quota_is_granted_and_one_thousandth_more_is_not():
+    check_fixed_quota(box(), a_notebook("ann", "0.5"))
+    with pytest.raises(QuotaExceeded):
+        check_fixed_quota(box(), a_notebook("ann", "0.501"))
+
+
+def test_without_a_gpu_there_is_nothing_to_count():
+    check_fixed_quota(box(a_notebook("bob")), a_notebook("bob", 0, name="cpu"))
+    check_fixed_quota(box(), a_notebook("stranger", 0))
+    with pytest.raises(QuotaExceeded):
+        check_fixed_quota(box(), a_notebook("stranger", "0.25"))
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (a_job("j", "vision", 2), "You asked for 2 GPUs, but no node of the pool train has more than 1 GPU. "),
+        (a_job("j", "vision", 1, tasks=2), "2 tasks of 1 GPU that start together, but the pool train has room for 1"),
+        (a_job("j", "vision", 1, preemptible=False), "cannot be paused, but the quota of vision is 0.5 GPU"),
+        (a_notebook("ann", "0.75"), "your fixed quota is 0.5 GPU"),
+    ],
+)
+def test_what_can_never_fit_is_refused_with_the_bound(job, message):
+    with pytest.raises(NeverFits, match=message):
+        check_fits(box(), job)
+
+
+def test_a_limit_above_is_a_bound_too():
+    cluster = Cluster().node("n", 4).queue("d", 2, limit=2).queue("d/a", 1, parent="d")
+    check_fits(cluster.snapshot(), a_job("j", "d/a", 2))
+    with pytest.raises(NeverFits, match="the limit of d is 2 GPUs"):
+        check_fits(cluster.snapshot(), a_job("j", "d/a", 3))
+
+
+def test_what_fits_once_others_are_gone_is_not_refused():
+    check_fits(box(running(a_job("busy", "nlp"), "box-1")), a_job("j", "vision", 1))
+    check_fits(box(), a_job("j", "vision", "0.5", tasks=2))
+    check_fits(box(), a_job("j", "vision", 0))
+
+
+def test_a_pool_without_devices_says_so():
+    with pytest.raises(NeverFits, match="the pool train has no GPU"):
+        check_fits(Cluster().node("n", 1, pool="build").queue("q", 1).snapshot(), a_job("j", "q"))
+
+
+def test_a_preview_says_that_it_starts_now_and_what_may_be_taken_back():
+    outlook = preview(box(), Policy(), NOW, a_job("digits", "vision"))
+    assert outlook.starts_now
+    assert outlook.over_quota == 500
+    assert outlook.sentence == "Starts now, 0.5 over your queue's quota; may be paused when nlp wants its share."
+    assert preview(box(), Policy(), NOW, a_job("x", "vision", "0.5")).sentence == "Starts now, within the quota."
+    assert preview(box(), Policy(), NOW, a_notebook("ann")).sentence == "Starts now."
+
+
+def test_a_preview_of_what_would_wait_says_where_and_why():
+    held = running(a_job("digits", "vision"), "box-1")
+    outlook = preview(box(held, a_job("first", "vision")), Policy(), NOW, a_job("more", "vision", submitted=9))
+    assert not outlook.starts_now
+    assert outlook.position == 2
+    assert outlook.sentence == (
+        "Would wait: vision uses 1 of its 0.5 guaranteed GPU and no device is idle; ann's digits (1 GPU) is in the way."
+    )
+
+
+def test_a_preview_of_what_others_would_give_way_to_says_who():
+    held = running(a_job("digits", "vision"), "box-1")
+    outlook = preview(box(held), Policy(), NOW, a_job("bert", "nlp", "0.5", owner="bob"))
+    assert outlook.why.reason is PendingReason.WAITS_FOR_EVICTION
+    assert outlook.sentence == "Starts soon: its room is kept; it starts as soon as ann's digits (1 GPU) has stopped."

@@ -1,0 +1,110 @@
+"""What is particular to SQLite: full disks, wrong files, old and new schemas."""
+
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from jupyter_gq.domain.errors import AdminError, StorageFull
+from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.schema import MIGRATIONS, NEWEST
+from jupyter_gq.store.sql import SqlStore
+from jupyter_gq.store.tables import metadata
+from tests.builders import a_job
+from tests.contract.small_disk import fill
+
+
+def job(id):
+    return Record(workload=a_job("digits", "vision", id=id), detail={"text": "y" * 2000})
+
+
+def save_many(store):
+    for n in range(100):
+        store.save([job(f"j{n}")], [NewEvent(at=1.0, owner="ann", kind="job", object="", payload={"n": n})])
+
+
+def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
+    store = SqlStore(f"sqlite:///{small_disk}/service.sqlite")
+    store.save([job("before")])
+    store.append_outputs("before", [OutputEvent(seq=1, payload={"op": "run"})])
+    fill(small_disk)
+    with pytest.raises(StorageFull):
+        save_many(store)
+    stored = len(store.live())
+    assert stored == len(store.events_after(0)) + 1, "workload and event are stored together or not at all"
+    pieces = [OutputEvent(seq=n, payload={"text": "z" * 1000}) for n in range(2, 600)]
+    with pytest.raises(StorageFull):
+        store.append_outputs("before", pieces)
+    assert store.last_seq("before") == 1
+    (small_disk / "filler").unlink()
+    store.save([job("after")])
+    assert len(store.live()) == stored + 1
+    store.close()
+
+
+def test_opening_on_a_full_disk_says_so_and_spoils_nothing(small_disk):
+    url = f"sqlite:///{small_disk}/service.sqlite"
+    store = SqlStore(url)
+    store.save([job("before")])
+    store.close()
+    fill(small_disk)
+    with pytest.raises(StorageFull):
+        SqlStore(url)
+    (small_disk / "filler").unlink()
+    store = SqlStore(url)
+    assert [record.workload.id for record in store.live()] == ["before"]
+    store.close()
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(tmp_path):
+    SqlStore(f"sqlite:///{tmp_path}/migrated.sqlite").close()
+    made = sa.create_engine(f"sqlite:///{tmp_path}/made.sqlite")
+    metadata.create_all(made)
+    made.dispose()
+    assert _shape(tmp_path / "migrated.sqlite") == _shape(tmp_path / "made.sqlite")
+
+
+def _shape(file):
+    engine = sa.create_engine(f"sqlite:///{file}")
+    inspector = sa.inspect(engine)
+    shape = {
+        table: (
+            {c["name"]: (str(c["type"]), c["nullable"]) for c in inspector.get_columns(table)},
+            sorted(str(index["column_names"]) for index in inspector.get_indexes(table)),
+            [key["referred_table"] for key in inspector.get_foreign_keys(table)],
+        )
+        for table in inspector.get_table_names()
+        if table != "alembic_version"
+    }
+    engine.dispose()
+    return shape
+
+
+def test_the_newest_revision_is_the_one_that_opening_expects():
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
+
+
+def test_a_database_of_a_newer_release_is_left_alone(tmp_path):
+    url = f"sqlite:///{tmp_path}/service.sqlite"
+    SqlStore(url).close()
+    with sqlite3.connect(tmp_path / "service.sqlite") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(AdminError, match="9999"):
+        SqlStore(url)
+
+
+def test_a_database_in_memory_is_refused():
+    with pytest.raises(AdminError, match="file"):
+        SqlStore("sqlite://")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AdminError, match="file/service"):
+        SqlStore(f"sqlite:///{tmp_path}/file/service.sqlite")
