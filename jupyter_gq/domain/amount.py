@@ -23,6 +23,7 @@ Seconds = NewType("Seconds", float)
 
 ONE_GPU = MilliGpu(1000)
 NO_GPU = MilliGpu(0)
+NO_MEMORY = MiB(0)
 #: Power of ten that no amount reaches.
 _MOST_DIGITS = 9
 

@@ -1,6 +1,7 @@
 """Nodes and their devices."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .amount import MiB
 
@@ -29,3 +30,22 @@ class Node:
 
     name: str
     devices: tuple[Device, ...] = ()
+    #: What tasks may use of its processors, in thousandths of a core; None = not counted.
+    cpu_milli: int | None = None
+    #: What tasks may use of its memory; None = not counted.
+    memory: MiB | None = None
+    #: The most tasks that it takes; None = not counted.
+    max_tasks: int | None = None
+    #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Topology:
+    """How nodes are grouped: label keys from the widest level (block) to the narrowest (rack, NVLink domain).
+
+    A domain of a level is the set of nodes that have the same values of this level and of all wider ones.
+    """
+
+    name: str
+    levels: tuple[str, ...]

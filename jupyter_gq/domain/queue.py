@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .amount import NO_GPU, MilliGpu
+from .amount import NO_GPU, MilliGpu, Seconds
 
 #: The queue above every user's fixed quota. A user's own leaf is `build_queue(user)`.
 BUILD_ROOT = "build"
@@ -25,6 +25,12 @@ class Queue:
     over_quota_weight: int = 1
     #: Surplus goes to higher priorities first.
     priority: int = 0
+    #: What started here is not preempted inside this queue before it ran so long; None = as the queue above says.
+    preempt_min_runtime: Seconds | None = None
+    #: What started here is not reclaimed by another queue before it ran so long; None = as the queue above says.
+    reclaim_min_runtime: Seconds | None = None
+    #: Other pools whose idle devices its preemptible work may borrow, in that order.
+    lent_pools: tuple[str, ...] = ()
 
 
 def build_queue(user: str) -> str:

@@ -13,6 +13,7 @@ class EvictReason(StrEnum):
     PREEMPTED = "PREEMPTED"
     CONSOLIDATED = "CONSOLIDATED"
     QUOTA_LOWERED = "QUOTA_LOWERED"
+    STALE_GANG = "STALE_GANG"  # it lost tasks and stayed below its smallest gang for too long
     NODE_LOST = "NODE_LOST"
     STOPPED_BY_USER = "STOPPED_BY_USER"
 
@@ -25,6 +26,8 @@ class PendingReason(StrEnum):
     FRAGMENTED = "FRAGMENTED"  # enough is free in sum, but not on one device or node
     WAITS_FOR_EVICTION = "WAITS_FOR_EVICTION"  # somebody was told to give way; it starts when he has
     WAITS_FOR_IDLE = "WAITS_FOR_IDLE"  # an idle notebook has been warned; its share comes next
+    MIN_RUNTIME = "MIN_RUNTIME"  # who could give way has not run long enough yet
+    RESERVED = "RESERVED"  # it would fit, on devices that are held for one who has waited long
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"
     NO_DEVICE = "NO_DEVICE"  # no node is big enough any more
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration

@@ -1,8 +1,9 @@
 """The core's input: everything that a decision may depend on, at one moment."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from .cluster import Node
+from .cluster import Node, Topology
 from .queue import Queue
 from .workload import Workload
 
@@ -14,3 +15,6 @@ class Snapshot:
     nodes: tuple[Node, ...]
     queues: tuple[Queue, ...]
     workloads: tuple[Workload, ...]
+    topologies: tuple[Topology, ...] = ()
+    #: Past use of each queue in GPU-seconds, decayed; only for time-aware fairness.
+    usage: Mapping[str, float] = field(default_factory=dict)

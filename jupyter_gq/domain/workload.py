@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .amount import ONE_GPU, Instant, MilliGpu
+from .amount import NO_MEMORY, ONE_GPU, Instant, MiB, MilliGpu, Seconds
 from .reasons import EvictReason
 from .states import HOLDING, State
 
@@ -23,6 +23,19 @@ class Request:
     devices: int
     #: Of each device: 1000 = whole, less = a fraction.
     milli_per_device: MilliGpu = ONE_GPU
+    #: Memory of each device, instead of a part of it: `milli_per_device` is then what it makes of the smallest suitable
+    #: device of the pool (see `scheduling.placement`), and only a guess before.
+    device_memory: MiB | None = None
+    #: Only devices of one of these models; empty = any.
+    models: tuple[str, ...] = ()
+    #: Devices of these models first, in that order; others if there is no way.
+    preferred_models: tuple[str, ...] = ()
+    #: Processors of the node, in thousandths of a core.
+    cpu_milli: int = 0
+    #: Memory of the node.
+    memory: MiB = NO_MEMORY
+    #: Only nodes with these labels: (key, value).
+    node_labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def milli(self) -> MilliGpu:
@@ -40,11 +53,40 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TopologyConstraint:
+    """Tasks that belong together stand in one domain of a level."""
+
+    #: Name of a `Topology` of the snapshot.
+    topology: str
+    #: All in one domain of this level, or not at all.
+    required: str | None = None
+    #: In one domain of this level, or of the narrowest wider one that has room.
+    preferred: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskGroup:
+    """Like tasks of a workload; groups may be parts of groups, each with its own least size and its own topology."""
+
+    name: str
+    request: Request
+    #: 0 for a group that only holds others together.
+    tasks: int
+    #: It starts with at least that many of its tasks, or the whole workload does not.
+    min_members: int
+    #: Name of the group that it is a part of; None = of the workload itself.
+    parent: str | None = None
+    topology: TopologyConstraint | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlacement:
     """Where one task goes: a node and devices of it (empty for CPU only)."""
 
     node: str
     devices: tuple[str, ...] = ()
+    #: Name of its `TaskGroup`; "" where the workload has no groups.
+    group: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +157,18 @@ class Workload:
     activity: Activity | None = None
     #: The backend can suspend it without loss.
     suspendable: bool = False
+    #: The backend can add tasks to its run and take some away, between `min_members` and `tasks`.
+    elastic: bool = False
+    #: Unlike tasks, or gangs inside the gang. Empty: one group of `tasks` times `request`. Otherwise `tasks`,
+    #: `min_members` and `request` sum them up for people, and the core goes by the groups.
+    groups: tuple[TaskGroup, ...] = ()
+    topology: TopologyConstraint | None = None
+    #: When its state was last saved; what was done since is lost with the run. None = never.
+    checkpointed_at: Instant | None = None
+    #: How long it is expected to run from its start: its owner's estimate, or what history says.
+    estimate: Seconds | None = None
+    #: Since when it runs with less than its smallest gang; None = it has it.
+    stale_since: Instant | None = None
 
     @property
     def milli(self) -> MilliGpu:

@@ -30,6 +30,28 @@ class Evict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Grow:
+    """Add these tasks to the run of an elastic workload."""
+
+    workload: str
+    placement: tuple[TaskPlacement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shrink:
+    """Take tasks from the run of an elastic workload; it goes on with the others."""
+
+    workload: str
+    #: The placements that it gives up, of those it has.
+    placement: tuple[TaskPlacement, ...]
+    reason: EvictReason
+    #: Id of the workload for which it is done; None when it is done for nobody in particular.
+    by: str | None
+    #: One sentence for the owner, with numbers.
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend:
     """Move its GPU state to host memory; its bytes are lent. Only for suspendable workloads."""
 
@@ -72,7 +94,7 @@ class Pending:
     why: Explanation
 
 
-Instruction = Admit | Evict | Suspend | Resume | Warn | Unwarn
+Instruction = Admit | Grow | Shrink | Evict | Suspend | Resume | Warn | Unwarn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
