@@ -33,7 +33,7 @@ class Person:
 
     def __init__(self, url: str, name: str) -> None:
         self.url, self.name = url.rstrip("/"), name
-        self._http = httpx.AsyncClient(base_url=self.url, timeout=60, follow_redirects=True)
+        self._http = httpx.AsyncClient(base_url=self.url, timeout=120, follow_redirects=True)
         self._token = ""
 
     async def __aenter__(self) -> Self:
@@ -53,7 +53,7 @@ class Person:
         answer.raise_for_status()
         return answer.text
 
-    async def start_server(self, gpus: str, server: str = "", patience: float = 90) -> None:
+    async def start_server(self, gpus: str, server: str = "", patience: float = 300) -> None:
         """Start a server with that share and wait until it is ready; raise `Refused` when the hub says no."""
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:

@@ -23,7 +23,7 @@ import httpx
 import psutil
 
 _PR_SET_CHILD_SUBREAPER = 36
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 #: The example that a new server opens.
 FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0

@@ -12,6 +12,9 @@ Rules:
    end was lost on the way; a widget's message may be served inside a cell, and ends nothing but itself.
 4. Connections, completions, inspections and polling are no use of a kernel.
 5. A restart begins a new history. So does an execution count that goes down.
+6. A kernel says only once that it starts, often before anybody listens. So one that was never heard may be asked, on
+   its main shell, where the question waits in line like a cell: once that is served, what was heard is all there is.
+   An answer ends nothing: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
 """
 
 from collections.abc import Mapping
@@ -46,8 +49,9 @@ class KernelRecord:
         self._open: dict[str, dict[str, float]] = {}  # by (sub)shell: request -> when it began
         #: End of the last use, or the start.
         self.last_active = since
-        #: We heard it start or begin or end code: what this record says of busy and idle is knowledge.
+        #: We heard it start, begin or end code, or answer: what this record says of busy and idle is knowledge.
         self.heard = False
+        self._question = ""
 
     @property
     def cells(self) -> tuple[RanCell, ...]:
@@ -65,13 +69,20 @@ class KernelRecord:
         self._open.clear()
         self.last_active = at
         self.heard = False
+        self._question = ""
+
+    def asked(self, question: str) -> None:
+        """This request was sent on the kernel's main shell; only the newest counts."""
+        self._question = question
 
     def apply(self, message: Mapping[str, Any]) -> None:
         """Take one published message, decoded, in the order of publication."""
         parent = message.get("parent_header") or {}
         request = parent.get("msg_id")
         if not request or parent.get("msg_type") not in RUNS_CODE:
-            self.heard = self.heard or message["content"].get("execution_state") == "starting"
+            state = message["content"].get("execution_state")
+            answered = state == "idle" and bool(request) and request == self._question
+            self.heard = self.heard or answered or state == "starting"
             return
         self.heard = True
         shell = str(parent.get("subshell_id") or "")

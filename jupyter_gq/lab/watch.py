@@ -1,5 +1,9 @@
 """Listens to the kernels of this server: a subscriber to IOPub sends nothing to a kernel and cannot delay it.
 
+A kernel that was not heard at all since its start is asked: it says "starting" once, mostly before a subscription is
+established, and without a page that connects nothing would follow. Its state, and so the use of its share, would stay
+unknown for ever. One question waits at a time, until the kernel serves it.
+
 jupyter_server's own `execution_state` and `last_activity` are not enough: they move on requests that are no use of a
 kernel (completion, inspection), and a (sub)shell's idle hides a cell that still runs beside it.
 """
@@ -62,7 +66,8 @@ class _Watched:
     """A kernel that we listen to; the stream is None where its manager cannot give one."""
 
     record: KernelRecord
-    stream: ZMQStream | None
+    stream: ZMQStream | None = None
+    session: Session | None = None
 
 
 class KernelWatch:
@@ -71,6 +76,8 @@ class KernelWatch:
     def __init__(self, kernels: Kernels, events: EventBus, log: Logger) -> None:
         self._kernels, self._events, self.log = kernels, events, log
         self._watched: dict[str, _Watched] = {}
+        #: Connections on which a question waits for its reply.
+        self._questions: dict[str, ZMQStream] = {}
         self._waiting: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -101,8 +108,11 @@ class KernelWatch:
         return None if watched is None else watched.record.cells
 
     def activity(self) -> list[KernelState]:
-        """State of every kernel, and when it was last used."""
+        """State of every kernel, and when it was last used. Kernels that were never heard are asked, for next time."""
         self.sync()
+        for kernel_id, watched in self._watched.items():
+            if not watched.record.heard:
+                self._ask(kernel_id, watched)
         return [self._state_of(kernel_id, watched) for kernel_id, watched in self._watched.items()]
 
     def _state_of(self, kernel_id: str, watched: _Watched) -> KernelState:
@@ -139,7 +149,6 @@ class KernelWatch:
 
     def _listen(self, kernel_id: str, record: KernelRecord) -> None:
         self._forget(kernel_id)
-        stream: ZMQStream | None = None
         manager = self._kernels.get_kernel(kernel_id)
         try:
             stream = manager.connect_iopub()
@@ -147,11 +156,30 @@ class KernelWatch:
         except (AttributeError, TypeError, OSError) as error:
             # Kernels behind a gateway have no sockets here: jupyter_server's own execution state must do.
             self.log.info("kernel %s cannot be listened to (%s): no run history for it", kernel_id, error)
+            self._watched[kernel_id] = _Watched(record)
         else:
             stream.on_recv(lambda parts: _apply(record, session, parts, self.log))
-        self._watched[kernel_id] = _Watched(record, stream)
+            self._watched[kernel_id] = _Watched(record, stream, session)
+
+    def _ask(self, kernel_id: str, watched: _Watched) -> None:
+        """Send one question, unless one waits; what it tells is heard on IOPub, where it shows that we listen too."""
+        if watched.session is None or kernel_id in self._questions:
+            return
+        connection = self._kernels.get_kernel(kernel_id).connect_shell()
+        self._questions[kernel_id] = connection
+        # Whether or not the answer was heard on IOPub, this one is over; if it was not, the next look asks again.
+        connection.on_recv(lambda _: self._close_question(kernel_id))
+        question = watched.session.msg("kernel_info_request")
+        watched.record.asked(question["header"]["msg_id"])
+        watched.session.send(connection, question)
+
+    def _close_question(self, kernel_id: str) -> None:
+        connection = self._questions.pop(kernel_id, None)
+        if connection is not None and not connection.closed():
+            connection.close()
 
     def _forget(self, kernel_id: str) -> None:
+        self._close_question(kernel_id)
         watched = self._watched.pop(kernel_id, None)
         if watched is not None and watched.stream is not None and not watched.stream.closed():
             watched.stream.close()

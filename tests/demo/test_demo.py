@@ -27,7 +27,7 @@ def left_of(folder) -> list[str]:
 
 
 def test_the_story_of_the_readme_is_seen_step_by_step():
-    ended = subprocess.run([*COMMAND, "--script"], capture_output=True, text=True, timeout=400)
+    ended = subprocess.run([*COMMAND, "--script"], capture_output=True, text=True, timeout=1800)
     print(ended.stdout, ended.stderr)
     assert ended.returncode == 0
     assert re.search(r"All \d+ steps were seen", ended.stdout)
@@ -54,7 +54,7 @@ def test_a_signal_ends_every_process_that_it_started(tmp_path, end):
         assert f"http://127.0.0.1:{port}" in welcome
         assert left_of(tmp_path)
         demo.send_signal(end)
-        demo.wait(timeout=40)
+        demo.wait(timeout=300)
     finally:
         demo.kill()
         demo.stdout.close()
@@ -68,7 +68,7 @@ def test_a_port_in_use_is_said_with_what_to_do(tmp_path):
         other.listen()
         port = other.getsockname()[1]
         ended = subprocess.run(
-            [*COMMAND, "--port", str(port), "--dir", str(tmp_path)], capture_output=True, text=True, timeout=30
+            [*COMMAND, "--port", str(port), "--dir", str(tmp_path)], capture_output=True, text=True, timeout=120
         )
     assert ended.returncode == 1
     assert f"Port {port} is in use" in ended.stderr

@@ -81,10 +81,10 @@ def fetch(jp_fetch):
 
 @pytest.fixture
 def until():
-    """Waits until something is true; fails after 20 seconds."""
+    """Waits until something is true; fails after two minutes."""
 
     async def wait(condition, why):
-        for _ in range(400):
+        for _ in range(2400):
             found = condition()
             if found:
                 return found

@@ -1,6 +1,7 @@
 """What the server learns of real kernels by listening to them: run history, busy and idle."""
 
 import asyncio
+import json
 
 import pytest
 from jupyter_client.asynchronous import AsyncKernelClient
@@ -22,11 +23,11 @@ class Kernel:
         kernel = self.manager.get_kernel(self.id)
         self.client = kernel.client()
         self.client.start_channels()
-        await self.client.wait_for_ready(timeout=30)
+        await self.client.wait_for_ready(timeout=120)
 
     async def run(self, code, **options):
         """Run to the end."""
-        return await self.client.execute_interactive(code, timeout=30, output_hook=lambda message: None, **options)
+        return await self.client.execute_interactive(code, timeout=120, output_hook=lambda message: None, **options)
 
     async def restart(self):
         self.client.stop_channels()
@@ -46,6 +47,36 @@ def kernel(jp_asyncio_loop, on_hub, jp_serverapp, extension):
     kernel = Kernel(jp_serverapp)
     extension.watch.start()
     jp_asyncio_loop.run_until_complete(kernel.start())
+    yield kernel
+    jp_asyncio_loop.run_until_complete(kernel.stop())
+
+
+#: The usual kernel, but what it says at its start, mostly before anybody listens, is never heard.
+STARTS_UNHEARD = """
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+
+publish = IPythonKernel._publish_status
+
+def publish_later(self, status, *args, **options):
+    if status != "starting":
+        publish(self, status, *args, **options)
+
+IPythonKernel._publish_status = publish_later
+IPKernelApp.launch_instance()
+"""
+
+
+@pytest.fixture
+def unheard(jp_asyncio_loop, jp_kernel_dir, on_hub, jp_serverapp, extension):
+    """A kernel that starts unheard and to which no page is connected."""
+    spec = jp_kernel_dir / "unheard"
+    spec.mkdir()
+    argv = ["python", "-c", STARTS_UNHEARD, "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Unheard", "language": "python"}))
+    kernel = Kernel(jp_serverapp)
+    extension.watch.start()
+    kernel.id = jp_asyncio_loop.run_until_complete(kernel.manager.start_kernel(kernel_name="unheard"))
     yield kernel
     jp_asyncio_loop.run_until_complete(kernel.stop())
 
@@ -111,14 +142,37 @@ async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until
     assert one(extension).last_active >= before + 1
 
 
+async def test_a_kernel_to_which_nobody_connects_is_idle_in_the_end(unheard, extension, until):
+    started = one(extension).last_active
+    await until(lambda: one(extension).busy is False, "idle")
+    assert one(extension).last_active == started
+    assert extension.watch.history(unheard.id) == ()
+
+
+async def test_a_kernel_restarted_in_the_middle_of_a_cell_is_idle_in_the_end(unheard, extension, until):
+    await unheard.connect()
+    unheard.client.execute("import time; time.sleep(600)")
+    await until(lambda: one(extension).busy, "busy")
+    unheard.client.stop_channels()
+    await unheard.manager.restart_kernel(unheard.id, now=True)
+    await until(lambda: one(extension).busy is False, "idle")
+
+
+async def test_one_question_waits_at_a_time(unheard, extension, until):
+    for _ in range(5):
+        assert one(extension).busy is None
+    assert len(extension.watch._questions) == 1
+    await until(lambda: one(extension).busy is False and not extension.watch._questions, "idle, and no question open")
+
+
 async def test_connecting_completing_and_polling_are_no_use(kernel, extension, jp_fetch, until):
     await kernel.run("a = 1")
     await until(lambda: one(extension).busy is False, "idle")
     before = one(extension).last_active
     kernel.client.stop_channels()
     await kernel.connect()
-    await kernel.client.complete("a.", reply=True, timeout=10)
-    await kernel.client.inspect("a", reply=True, timeout=10)
+    await kernel.client.complete("a.", reply=True, timeout=60)
+    await kernel.client.inspect("a", reply=True, timeout=60)
     await jp_fetch("api", "kernels")
     await asyncio.sleep(0.2)
     assert one(extension).last_active == before
@@ -131,10 +185,9 @@ async def test_a_kernel_that_ran_before_we_listened_is_found(on_hub, jp_serverap
     try:
         extension.watch.start()
         assert extension.watch.history(kernel.id) == ()
-        assert one(extension).busy is False
-        await asyncio.sleep(0.5)  # a subscription takes a moment; the user's first cell comes later
-        await kernel.run("a = 1")
-        await until(lambda: extension.watch.history(kernel.id), "one cell")
+        await until(lambda: one(extension).busy is False, "idle")
+        while not extension.watch.history(kernel.id):  # a subscription takes a moment
+            await kernel.run("a = 1")
     finally:
         await kernel.stop()
 

@@ -124,6 +124,41 @@ def test_a_kernel_that_says_it_starts_is_heard():
     assert record_of(said("status", None, 0, execution_state="starting")).heard
 
 
+def of_question(state, request="ours"):
+    return said("status", request, 5, of="kernel_info_request", execution_state=state)
+
+
+def test_a_kernel_that_serves_our_question_is_heard():
+    record = KernelRecord(START)
+    record.asked("ours")
+    record.apply(of_question("busy"))
+    assert not record.heard
+    record.apply(of_question("idle"))
+    assert (record.heard, record.busy, record.last_active) == (True, False, START)
+
+
+def test_what_others_ask_tells_nothing_of_the_main_shell():
+    record = KernelRecord(START)
+    record.asked("ours")
+    record.apply(of_question("idle", "of a page, on the control channel"))
+    assert not record.heard
+
+
+def test_a_question_that_is_served_inside_a_cell_does_not_end_it():
+    record = record_of(busy("cell", 0))
+    record.asked("ours")
+    record.apply(of_question("idle"))
+    assert record.busy
+
+
+def test_an_answer_from_before_a_restart_tells_nothing_of_the_new_process():
+    record = KernelRecord(START)
+    record.asked("ours")
+    record.restarted(START + 1)
+    record.apply(of_question("idle"))
+    assert not record.heard
+
+
 def test_kernels_without_dates_are_borne_with():
     message = busy("a", 0)
     message["header"]["date"] = "no date"
