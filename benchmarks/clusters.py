@@ -1,0 +1,133 @@
+"""The clusters of the cycle benchmark: N nodes of eight GPUs, made without randomness."""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import Instant, MiB, MilliGpu
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
+
+NOW = Instant(1_000_000.0)
+#: GPUs of a node.
+GPUS = 8
+#: What a job of the mixed load asks for: (GPUs of a task, tasks).
+MIX = ((1, 1), (1, 1), (1, 1), (2, 1), (1, 1), (4, 1), (1, 2), (1, 1), (8, 1), (1, 1))
+
+
+def nodes(count: int) -> tuple[Node, ...]:
+    """So many nodes of eight GPUs."""
+    return tuple(_node(number) for number in range(count))
+
+
+def _node(number: int) -> Node:
+    devices = tuple(
+        Device(id=f"n{number:05}-{index}", index=index, model="H100-80GB", memory=MiB(81_920), pool="train")
+        for index in range(GPUS)
+    )
+    return Node(name=f"n{number:05}", devices=devices)
+
+
+def queue(name: str, gpus: int, parent: str | None = None) -> Queue:
+    """A queue with a guaranteed quota of whole GPUs."""
+    return Queue(name=name, pool="train", parent=parent, quota=MilliGpu(1000 * gpus))
+
+
+def job(name: str, queue: str, number: int, gpus: int = 1, tasks: int = 1) -> Workload:
+    """A waiting job; `number` is its place in the order of submission."""
+    return Workload(
+        id=name,
+        kind=Kind.TRAINING,
+        owner="ann",
+        name=name,
+        queue=queue,
+        request=Request(devices=gpus),
+        tasks=tasks,
+        min_members=tasks,
+        submitted_at=Instant(NOW - 900_000 + number),
+    )
+
+
+def running(workload: Workload, *tasks: tuple[int, int]) -> Workload:
+    """It runs, each task on the devices of a node from an index on."""
+    size = workload.request.devices
+    placement = tuple(
+        TaskPlacement(node=f"n{node:05}", devices=tuple(f"n{node:05}-{index + i}" for i in range(size)))
+        for node, index in tasks
+    )
+    started = Instant(workload.submitted_at + 10)
+    return replace(workload, state=State.RUNNING, placement=placement, run=1, started_at=started)
+
+
+def borrowers(count: int, waiting: tuple[Workload, ...], entitled: int) -> Snapshot:
+    """All GPUs of `count` nodes run one-GPU jobs of a queue without quota; `waiting` is of one with `entitled` GPUs.
+
+    Older and newer jobs lie mixed over the nodes, as they do in a cluster that has run for a while.
+    """
+    jobs = tuple(
+        running(job(f"b{number:06}", "borrower", number), divmod(number * 7919 % (GPUS * count), GPUS))
+        for number in range(GPUS * count)
+    )
+    queues = (queue("borrower", 0), queue("entitled", entitled))
+    return Snapshot(nodes=nodes(count), queues=queues, workloads=(*jobs, *waiting))
+
+
+def full_cycle(count: int) -> Snapshot:
+    """As many one-GPU jobs wait in the entitled queue as there are GPUs, all of which are lent."""
+    total = GPUS * count
+    return borrowers(count, tuple(job(f"p{number:06}", "entitled", total + number) for number in range(total)), total)
+
+
+def one_gang(count: int) -> Snapshot:
+    """One gang of a tenth of all nodes, whole ones."""
+    size = count // 10
+    return borrowers(count, (job("gang", "entitled", GPUS * count, gpus=GPUS, tasks=size),), GPUS * size)
+
+
+def allocation(count: int, jobs: int) -> Snapshot:
+    """An empty cluster, two queues, and jobs that all fit."""
+    queues = (queue("a", GPUS * count // 2), queue("b", GPUS * count // 2))
+    waiting = tuple(job(f"p{number:06}", "ab"[number % 2], number) for number in range(jobs))
+    return Snapshot(nodes=nodes(count), queues=queues, workloads=waiting)
+
+
+def fragmented(count: int, jobs: int) -> Snapshot:
+    """Every node is half full of one-GPU jobs, and a job waits that needs a whole node: some must be moved."""
+    spread = tuple(
+        running(job(f"r{number:06}", "a", number), (number % count, number // count)) for number in range(jobs - 1)
+    )
+    queues = (queue("a", GPUS * count),)
+    return Snapshot(nodes=nodes(count), queues=queues, workloads=(*spread, job("whole", "a", jobs, gpus=GPUS)))
+
+
+def department(number: int) -> str:
+    """Name of a top queue."""
+    return f"d{number:02}"
+
+
+def leaf(number: int, leaves: int) -> str:
+    """Name of the leaf queue for the n-th job."""
+    return f"{department(number % leaves // 10)}/{number % leaves % 10}"
+
+
+def full_of_mixed_work(count: int, waiting: int, leaves: int) -> Snapshot:
+    """Every GPU is in use by jobs of `leaves` queues in departments of ten, each with its part as quota; more wait."""
+    share = GPUS * count // leaves
+    queues = [queue(department(d), 10 * share) for d in range((leaves + 9) // 10)]
+    queues += [queue(leaf(n, leaves), share, department(n // 10)) for n in range(leaves)]
+    jobs: list[Workload] = []
+    number = 0
+    for node in range(count):
+        index = 0
+        while index < GPUS:
+            gpus, tasks = MIX[number % len(MIX)]
+            if gpus * tasks > GPUS - index:
+                gpus, tasks = 1, 1
+            places = tuple((node, index + gpus * task) for task in range(tasks))
+            jobs.append(running(job(f"r{number:06}", leaf(number * 7, leaves), number, gpus, tasks), *places))
+            number, index = number + 1, index + gpus * tasks
+    for extra in range(waiting):
+        gpus, tasks = MIX[extra * 3 % len(MIX)]
+        jobs.append(job(f"p{extra:06}", leaf(extra, leaves), number + extra, gpus, tasks))
+    return Snapshot(nodes=nodes(count), queues=tuple(queues), workloads=tuple(jobs))

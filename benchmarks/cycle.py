@@ -1,0 +1,197 @@
+"""How long a scheduling cycle takes, and how that grows: each case checks the decision first, then times it.
+
+Every case runs in a process of its own. The snapshot is built apart; the time is that of deciding alone (processor
+time of the one thread), best and median of the repeats. Peak memory is the largest resident set of that process, with
+Python, the snapshot and the decision in it.
+
+The peer is KAI-Scheduler (commit of March 2026, Go 1.26): its own in-process benchmarks on a machine of this kind, or,
+where it has none, the figure that it published. It allocates and frees, so its figure for memory is what was allocated.
+"""
+
+import argparse
+import gc
+import math
+import multiprocessing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.policy import Policy
+
+from . import clusters, table
+
+#: A figure is (figure, unit, value).
+Figure = tuple[str, str, float]
+#: Runs one size of a case so many times; gives the figures.
+Measure = Callable[[int, int], list[Figure]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One line of the table, for each of its sizes."""
+
+    name: str
+    #: What is shown, with {n} for the size.
+    title: str
+    measure: Measure
+    #: Nodes, with the goal for the time in seconds.
+    goals: dict[int, float]
+    #: Seconds that the peer takes: run here, or as published.
+    peer: dict[int, float]
+    repeats: int = 5
+    #: The three sizes that the growth exponent is taken from.
+    growth: tuple[int, ...] = ()
+    #: Peak memory in MB that must not be passed, by size.
+    memory: dict[int, float] | None = None
+
+
+def _timed(snapshot: Snapshot, repeats: int, check: Callable[[Decision], None]) -> list[Figure]:
+    """Decide once to check and once more for each repeat."""
+    policy = Policy()
+    check(run_cycle(snapshot, policy, clusters.NOW))
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        began = process_time()
+        run_cycle(snapshot, policy, clusters.NOW)
+        times.append(process_time() - began)
+    return [("best", "s", min(times)), ("median", "s", median(times)), ("peak memory", "MB", _peak_memory())]
+
+
+def _peak_memory() -> float:
+    """Largest resident set of this process since it began, in MB."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def _expect(what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise SystemExit(f"The decision is wrong: {found} {what}, expected {expected}.")
+
+
+def _count(decision: Decision, kind: type) -> int:
+    return sum(isinstance(instruction, kind) for instruction in decision.instructions)
+
+
+# --- the cases
+
+
+def _full_cycle(size: int, repeats: int) -> list[Figure]:
+    def check(decision: Decision) -> None:
+        _expect("evictions", _count(decision, Evict), clusters.GPUS * size)
+        _expect("jobs that wait for them", len(decision.pending), clusters.GPUS * size)
+
+    return _timed(clusters.full_cycle(size), repeats, check)
+
+
+def _reclaim(size: int, repeats: int) -> list[Figure]:
+    def check(decision: Decision) -> None:
+        _expect("evictions", _count(decision, Evict), clusters.GPUS * (size // 10))
+
+    return _timed(clusters.one_gang(size), repeats, check)
+
+
+def _allocate(size: int, repeats: int) -> list[Figure]:
+    return _timed(clusters.allocation(size, 500), repeats, lambda d: _expect("starts", _count(d, Admit), 500))
+
+
+CASES = (
+    Case(
+        name="full",
+        title="full cycle, {n} nodes",
+        measure=_full_cycle,
+        goals={100: 0.1, 200: 0.25, 500: 1.0},
+        peer={100: 3.27, 200: 12.8, 500: 107.0},
+        growth=(100, 200, 500),
+        memory={500: 300.0},
+    ),
+    Case(
+        name="reclaim",
+        title="reclaim for one gang, {n} nodes",
+        measure=_reclaim,
+        goals={100: 0.1, 200: 0.2, 500: 0.5, 1000: 1.0},
+        peer={100: 0.28, 200: 1.00, 500: 11.0, 1000: 91.5},
+        growth=(200, 500, 1000),
+    ),
+    Case(
+        name="allocate",
+        title="allocate 500 jobs, {n} nodes",
+        measure=_allocate,
+        goals={100: 0.05},
+        peer={100: 0.27},
+        repeats=15,
+    ),
+)
+
+
+# --- running them
+
+
+def _child(name: str, size: int, repeats: int, answers: "multiprocessing.SimpleQueue[list[Figure]]") -> None:
+    case = next(case for case in CASES if case.name == name)
+    answers.put(case.measure(size, repeats))
+
+
+def _apart(case: Case, size: int, repeats: int) -> list[Figure]:
+    """Measure in a fresh process, so that the peak of memory is this case's own."""
+    context = multiprocessing.get_context("spawn")
+    answers: multiprocessing.SimpleQueue[list[Figure]] = context.SimpleQueue()
+    child = context.Process(target=_child, args=(case.name, size, repeats, answers))
+    child.start()
+    child.join()
+    if child.exitcode:
+        raise SystemExit(f"{case.title.format(n=size)}: failed")
+    return answers.get()
+
+
+def rows(case: Case, repeats: int | None) -> list[table.Row]:
+    """Measure all sizes of a case."""
+    found: list[table.Row] = []
+    best: dict[int, float] = {}
+    for size, goal in case.goals.items():
+        title = case.title.format(n=size)
+        for figure, unit, value in _apart(case, size, repeats or case.repeats):
+            row = table.Row(case=title, figure=figure, unit=unit, ours=value)
+            if figure == "best":
+                best[size] = value
+            if unit == "s":
+                row = table.Row(case=title, figure=figure, unit=unit, ours=value, peer=case.peer.get(size), goal=goal)
+            elif unit == "MB" and case.memory and size in case.memory:
+                row = table.Row(case=title, figure=figure, unit=unit, ours=value, goal=case.memory[size])
+            found.append(row)
+    if case.growth:
+        title = case.title.split(",")[0] + ", " + " / ".join(str(size) for size in case.growth)
+        peer = exponent([(size, case.peer[size]) for size in case.growth])
+        ours = exponent([(size, best[size]) for size in case.growth])
+        found.append(table.Row(case=title, figure="growth", unit="N^", ours=ours, peer=peer, goal=1.2))
+    return found
+
+
+def exponent(points: Sequence[tuple[int, float]]) -> float:
+    """The slope of time over size, both as logarithms, by least squares."""
+    xs = [math.log(size) for size, _ in points]
+    ys = [math.log(seconds) for _, seconds in points]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum((a - x) ** 2 for a in xs)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = table.parser(__doc__ or "")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", action="append", choices=names, help="only this one; may be repeated")
+    parser.add_argument("--repeats", type=int, help="times each size is measured")
+    arguments = parser.parse_args()
+    found = [row for case in CASES if case.name in (arguments.case or names) for row in rows(case, arguments.repeats)]
+    table.show("A scheduling cycle (processor time)", found, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
