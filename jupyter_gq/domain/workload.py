@@ -173,7 +173,13 @@ class Workload:
     @property
     def milli(self) -> MilliGpu:
         """GPUs over all of its tasks."""
+        if self.groups:
+            return MilliGpu(sum(group.request.milli * group.tasks for group in self.groups))
         return MilliGpu(self.request.milli * self.tasks)
+
+    def request_of(self, group: str) -> Request:
+        """What a task of that group needs; "" where the workload has no groups."""
+        return next((each.request for each in self.groups if each.name == group), self.request)
 
     @property
     def holds(self) -> bool:
