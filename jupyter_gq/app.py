@@ -2,8 +2,19 @@
 
 import argparse
 import sys
+from importlib import import_module
+from typing import Any
 
 from jupyter_gq import __version__
+from jupyter_gq.domain.errors import AdminError
+
+#: Each command: the module with its `add_arguments` and `run`, and its line of help.
+COMMANDS = {
+    "demo": ("jupyter_gq.demo.command", "start the whole product on this machine"),
+    "snapshot": ("jupyter_gq.planning.snapshot", "write the live state of the scheduler to a file"),
+    "replay": ("jupyter_gq.planning.replay", "decide again on a written state and show the difference"),
+    "whatif": ("jupyter_gq.planning.whatif", "change quotas, jobs or nodes of a written state and see what follows"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -16,24 +27,33 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")
-    from jupyter_gq.demo import command
-
-    return command.run(arguments)
+    try:
+        code: int = _command(arguments.command).run(arguments)
+    except AdminError as error:
+        print(f"jupyter-gq {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    return code
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
-    from jupyter_gq.demo.command import add_arguments
-
     parser = argparse.ArgumentParser(
         prog="jupyter-gq", description="Fixed GPU quotas for notebooks and a training queue for cells."
     )
     parser.add_argument("--version", action="version", version=f"jupyter-gq {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="start the whole product on this machine")
-    add_arguments(demo)
+    for name, (_, help_text) in COMMANDS.items():
+        _command(name).add_arguments(commands.add_parser(name, help=help_text, description=_sentence(help_text)))
     commands.add_parser("service", help="the scheduler service (JupyterHub starts it)", add_help=False)
     return parser
+
+
+def _command(name: str) -> Any:
+    return import_module(COMMANDS[name][0])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 if __name__ == "__main__":

@@ -33,12 +33,21 @@ class Access(StrEnum):
     READ = "read"
     SUBMIT = "submit"
     MONITOR = "monitor"  # an admin, or any service of the Hub that may access this one
+    ADMIN = "admin"
     JOB_TOKEN = "job_token"  # noqa: S105 - a kind of access, not a secret
 
     @property
     def scope(self) -> str | None:
         """The custom scope that it needs; None when it needs none or another kind of proof."""
-        return {Access.READ: READ_SCOPE, Access.SUBMIT: SUBMIT_SCOPE, Access.MONITOR: ADMIN_SCOPE}.get(self)
+        return _SCOPES.get(self)
+
+
+_SCOPES = {
+    Access.READ: READ_SCOPE,
+    Access.SUBMIT: SUBMIT_SCOPE,
+    Access.MONITOR: ADMIN_SCOPE,
+    Access.ADMIN: ADMIN_SCOPE,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

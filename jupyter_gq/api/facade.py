@@ -35,6 +35,9 @@ class Facade(Protocol):
     def devices(self, caller: Caller) -> models.DeviceList:
         """All devices; holders for admins."""
 
+    def state(self) -> dict[str, Any]:
+        """The scheduler's whole input, and what it decides: `client.state`."""
+
     def submit(self, caller: Caller, submission: models.JobSubmission, key: str | None) -> tuple[models.JobView, bool]:
         """A new job, or the one that was sent with this key; True when it is new."""
 

@@ -77,6 +77,14 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="state",
+        access=Access.ADMIN,
+        summary="The scheduler's whole input now, and what it decides (`jupyter-gq snapshot`). For admins.",
+        run=service.state,
+        response=Media.JSON,
+    ),
+    Route(
+        method="GET",
         path="jobs",
         access=Access.READ,
         summary="Your jobs, newest first.",

@@ -61,6 +61,10 @@ class ServiceClient:
         """All devices."""
         return await self._get(models.DeviceList, "devices")
 
+    async def state(self) -> str:
+        """The scheduler's input and decision as a JSON text, for `client.state.read_state`; for admins."""
+        return (await self._transport.request("GET", "state")).body.decode()
+
     # Jobs
 
     async def jobs(

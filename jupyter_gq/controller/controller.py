@@ -35,6 +35,7 @@ from jupyter_gq.client.models import (
     TicketRequest,
     TicketView,
 )
+from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -303,6 +304,12 @@ class Controller:
             devices=self._overview.devices_sentence(),
             policy=error or "ok",
         )
+
+    def state(self) -> Json:
+        """The input of a cycle now, and what it decides: see `client.state`."""
+        context = self._context
+        state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
+        return state_document(state, run_cycle(state.snapshot, state.policy, state.at))
 
 
 def _version() -> str:

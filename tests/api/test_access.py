@@ -46,7 +46,7 @@ TOKENS = {
     "ann-elsewhere": set(),
     "ann-reads": {Access.READ},
     "ann": {Access.READ, Access.SUBMIT},
-    "root": {Access.READ, Access.SUBMIT, Access.MONITOR},
+    "root": {Access.READ, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
     "prometheus": {Access.MONITOR},
     JOB_TOKEN: {Access.JOB_TOKEN},
 }

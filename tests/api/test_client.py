@@ -11,7 +11,9 @@ import pytest_asyncio
 from jupyter_gq.client import models
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
+from jupyter_gq.client.state import decision_document, read_state
 from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.scheduling.cycle import run_cycle
 
 from .fakes import Raises
 from .world import World, submission
@@ -213,6 +215,16 @@ async def test_totals(people, world):
     assert {queue.name for queue in (await people["root"].queues()).queues} >= {"vision", "nlp"}
     assert len((await people["ann"].devices()).devices) == 2
     assert (await people["ann-reads"].health()).status == "ok"
+
+
+async def test_the_state_that_an_admin_gets_replays_to_the_same_decision(people, world, bundle):
+    await people["ann"].submit(submission(bundle))
+    file = read_state(await people["root"].state())
+    again = run_cycle(file.state.snapshot, file.state.policy, file.state.at)
+    assert decision_document(again) == file.decision
+    assert [entry["do"] for entry in file.decision["instructions"]] == ["Admit"]
+    with refuses(403, "missing_scope"):
+        await people["ann"].state()
 
 
 async def test_metrics_show_sums_and_no_names_of_users(people, world, bundle):

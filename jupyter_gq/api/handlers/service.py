@@ -27,3 +27,8 @@ def queues(call: Call) -> Reply:
 def devices(call: Call) -> Reply:
     """All devices."""
     return Reply(body=call.controller.devices(call.caller))
+
+
+def state(call: Call) -> Reply:
+    """The scheduler's input and its decision."""
+    return Reply(body=call.controller.state())

@@ -1,0 +1,25 @@
+"""What the planning commands share: reading state files, and saying no."""
+
+from pathlib import Path
+
+from jupyter_gq.client.state import StateFile, read_state
+from jupyter_gq.domain.errors import AdminError, InvalidSnapshot
+
+
+class Refusal(AdminError):
+    """The command cannot do that; the sentence says why and what to do."""
+
+
+def load_state(path: Path) -> StateFile:
+    """Read a state file; raise `Refusal` with the file's name and the place."""
+    try:
+        return read_state(path.read_bytes())
+    except OSError as error:
+        raise Refusal(f"{path} cannot be read: {error.strerror}.") from None
+    except InvalidSnapshot as error:
+        raise Refusal(f"{path}: {error}") from None
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 node", "2 nodes"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,62 @@
+"""`jupyter-gq replay`: decide again on a written state, and show where this version decides otherwise."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jupyter_gq.client.state import decision_document
+from jupyter_gq.scheduling.cycle import run_cycle
+
+from .files import counted, load_state
+
+Document = Mapping[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jupyter-gq replay`."""
+    parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the differences; 1 when there are some."""
+    file = load_state(arguments.state)
+    state = file.state
+    decided = decision_document(run_cycle(state.snapshot, state.policy, state.at))
+    found = differences(file.decision, decided)
+    for line in found:
+        print(line)
+    asked = (
+        counted(len(decided["instructions"]), "instruction") + ", " + counted(len(decided["pending"]), "explanation")
+    )
+    print(f"{counted(len(found), 'difference')} ({asked})." if found else f"The same decision ({asked}).")
+    return 1 if found else 0
+
+
+def differences(then: Document, now: Document) -> list[str]:
+    """One line for each workload of which something else was said, by id."""
+    before, after = _said(then), _said(now)
+    return [
+        f"{workload}: was {_text(before.get(workload))}; is {_text(after.get(workload))}"
+        for workload in sorted({*before, *after})
+        if before.get(workload) != after.get(workload)
+    ]
+
+
+def _said(decision: Document) -> dict[str, list[Document]]:
+    said: dict[str, list[Document]] = {}
+    for entry in [*decision["instructions"], *decision["pending"]]:
+        said.setdefault(str(entry.get("workload")), []).append(entry)
+    return said
+
+
+def _text(entries: list[Document] | None) -> str:
+    return " and ".join(_one(entry) for entry in entries) if entries else "nothing"
+
+
+def _one(entry: Document) -> str:
+    why = entry.get("why")
+    if isinstance(why, Mapping):
+        return f"pending at {entry.get('position')} ({why.get('reason')}: {why.get('sentence')})"
+    facts = {key: value for key, value in entry.items() if key not in {"do", "workload", "sentence"}}
+    return f"{entry.get('do')} {facts}"

@@ -1,0 +1,64 @@
+"""`jupyter-gq whatif`: the live state with other quotas, jobs, settings or nodes, and what that would change."""
+
+import argparse
+import re
+from pathlib import Path
+
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.simulation.whatif import InvalidChange, changed, differences, with_nodes, without_node
+
+from .files import Refusal, load_state
+
+_NODES = re.compile(r"(?P<count>[1-9]\d{0,4})x(?P<devices>[1-9]\d{0,2})(:(?P<pool>.+))?")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jupyter-gq whatif`."""
+    parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        dest="assignments",
+        help="queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
+    )
+    parser.add_argument(
+        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="more nodes like the largest of the pool, such as 2x8"
+    )
+    parser.add_argument("--remove-node", action="append", default=[], metavar="NAME", help="may be repeated")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what the changes would change."""
+    if not (arguments.assignments or arguments.add_nodes or arguments.remove_node):
+        raise Refusal("Nothing is changed: give --set, --add-nodes or --remove-node.")
+    state = load_state(arguments.state).state
+    snapshot, policy = state.snapshot, state.policy
+    try:
+        for assignment in arguments.assignments:
+            snapshot, policy = changed(snapshot, policy, assignment)
+        for name in arguments.remove_node:
+            snapshot = without_node(snapshot, name)
+        if arguments.add_nodes:
+            count, devices, pool = _nodes(arguments.add_nodes)
+            snapshot = with_nodes(snapshot, count, devices, pool)
+    except InvalidChange as error:
+        raise Refusal(str(error)) from None
+    before = run_cycle(state.snapshot, state.policy, state.at)
+    after = run_cycle(snapshot, policy, state.at)
+    found = differences(snapshot, before, after)
+    names = {workload.id: f"{workload.owner}'s {workload.name or 'server'}" for workload in snapshot.workloads}
+    for each in found:
+        print(f"{each.workload} ({names[each.workload]})\n  now:   {each.before}\n  then:  {each.after}")
+    print(
+        f"{len(found)} of {len(snapshot.workloads)} workloads are treated otherwise." if found else "Nothing changes."
+    )
+    return 0
+
+
+def _nodes(text: str) -> tuple[int, int, str | None]:
+    match = _NODES.fullmatch(text)
+    if match is None:
+        raise Refusal(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")
+    return int(match["count"]), int(match["devices"]), match["pool"]

@@ -1,0 +1,270 @@
+"""The same state with something changed: a queue, a job, a setting, a node. And what that changes in the decision.
+
+A change names its object and field as an administrator would write it: `queue.vision.quota=8`,
+`job.j-12.gpus=0.5`, `policy.placement=spread`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any
+
+from jupyter_gq.domain.amount import MiB, Seconds, format_gpus, parse_quota, parse_request
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Request, Workload
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.policy import Policy
+
+#: What a limit or a min runtime is called that does not exist.
+NONE = "none"
+_EXPECTED = "write queue.NAME.FIELD=VALUE, job.ID.FIELD=VALUE or policy.FIELD=VALUE"
+
+
+class InvalidChange(AdminError, ValueError):
+    """A change that names nothing, or a value that cannot be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """What the change does to one workload."""
+
+    workload: str
+    before: str
+    after: str
+
+
+def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
+    """The snapshot and the policy after one assignment such as `queue.vision.quota=8`; raise `InvalidChange`."""
+    path, equals, value = assignment.partition("=")
+    kind, _, rest = path.strip().partition(".")
+    name, _, field = rest.rpartition(".")
+    if not equals or not rest or (kind != "policy" and not name):
+        raise InvalidChange(f"{assignment!r} is no change: {_EXPECTED}.")
+    match kind:
+        case "queue":
+            return _with_queue(snapshot, name, field, value.strip()), policy
+        case "job":
+            return _with_job(snapshot, name, field, value.strip()), policy
+        case "policy":
+            return snapshot, _with_setting(policy, rest.split("."), value.strip(), rest)
+    raise InvalidChange(f"{assignment!r} begins with {kind!r}: {_EXPECTED}.")
+
+
+def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
+    """So many more nodes like the largest there is (of that pool), each with so many devices."""
+    pools = sorted({device.pool for node in snapshot.nodes for device in node.devices})
+    if pool is not None and pool not in pools:
+        raise InvalidChange(f"There is no pool {pool!r}. {_known(pool, pools)}")
+    model = max(
+        (device for node in snapshot.nodes for device in node.devices if pool in (None, device.pool)),
+        key=lambda device: (device.memory, device.id),
+        default=None,
+    )
+    if model is None and not pools:
+        raise InvalidChange("The state has no device, so it cannot be said what a new node is like.")
+    assert model is not None
+    like = max((n for n in snapshot.nodes if model in n.devices), key=lambda node: len(node.devices))
+    new = tuple(_new_node(f"new-{number}", devices, model, like) for number in range(1, count + 1))
+    return replace(snapshot, nodes=(*snapshot.nodes, *new))
+
+
+def without_node(snapshot: Snapshot, name: str) -> Snapshot:
+    """As if the node took no new work, and what runs there had to start elsewhere."""
+    names = [node.name for node in snapshot.nodes]
+    if name not in names:
+        raise InvalidChange(f"There is no node {name!r}. {_known(name, names)}")
+    return replace(
+        snapshot,
+        nodes=tuple(node for node in snapshot.nodes if node.name != name),
+        workloads=tuple(_restarted(w) if _is_on(w, name) else w for w in snapshot.workloads),
+    )
+
+
+def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
+    """The workloads to which something else happens, in the order of their submission."""
+    old, new = _outcomes(before), _outcomes(after)
+    ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
+    found = [
+        Difference(workload=w.id, before=old.get(w.id, "goes on"), after=new.get(w.id, "goes on")) for w in ordered
+    ]
+    return [each for each in found if each.before != each.after]
+
+
+def _outcomes(decision: Decision) -> dict[str, str]:
+    outcomes = {entry.workload: entry.why.sentence for entry in decision.pending}
+    for instruction in decision.instructions:
+        match instruction:
+            case Admit(workload=name, over_quota=over):
+                outcomes[name] = f"starts now, {format_gpus(over)} over quota" if over else "starts now"
+            case Resume(workload=name):
+                outcomes[name] = "goes on after its suspension"
+            case Grow(workload=name, placement=more):
+                outcomes[name] = f"gets {len(more)} more tasks"
+            case Evict(workload=name, sentence=sentence) | Shrink(workload=name, sentence=sentence):
+                outcomes[name] = sentence
+            case Suspend(workload=name, sentence=sentence):
+                outcomes[name] = sentence
+    return outcomes
+
+
+# --- one change -------------------------------------------------------------------------------------------------
+
+
+def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
+    parse = _field(_QUEUE_FIELDS, "queue", field)
+    names = [queue.name for queue in snapshot.queues]
+    if name not in names:
+        raise InvalidChange(f"There is no queue {name!r}. {_known(name, names)}")
+    new = _parsed(parse, f"queue.{name}.{field}", value)
+    return replace(
+        snapshot,
+        queues=tuple(replace(q, **{field: new}) if q.name == name else q for q in snapshot.queues),
+    )
+
+
+def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
+    parse = _field(_JOB_FIELDS, "job", field)
+    ids = [w for w in snapshot.workloads if w.id == name]
+    found = ids or [w for w in snapshot.workloads if w.name == name]
+    if len(found) != 1:
+        problem = f"There are {len(found)} jobs named {name!r}; use the id" if found else f"There is no job {name!r}"
+        raise InvalidChange(f"{problem}. {_known(name, [w.id for w in found or snapshot.workloads])}")
+    if field == "queue" and value not in {queue.name for queue in snapshot.queues}:
+        raise InvalidChange(f"There is no queue {value!r}. {_known(value, [q.name for q in snapshot.queues])}")
+    changes = parse(value) if field == "queue" else _parsed(parse, f"job.{name}.{field}", value)
+    job = replace(found[0], **changes)
+    if field in {"gpus", "tasks"}:
+        job = _restarted(job)
+    return replace(snapshot, workloads=tuple(job if w is found[0] else w for w in snapshot.workloads))
+
+
+def _with_setting(target: Any, path: list[str], value: str, whole: str) -> Any:
+    known = [field.name for field in fields(target)]
+    name = path[0]
+    if name not in known:
+        raise InvalidChange(f"There is no setting {name!r} in policy. {_known(name, known)}")
+    current = getattr(target, name)
+    if is_dataclass(current):
+        if len(path) == 1:
+            raise InvalidChange(f"policy.{whole} has parts: write policy.{whole}.FIELD=VALUE.")
+        return replace(target, **{name: _with_setting(current, path[1:], value, whole)})
+    if len(path) > 1:
+        raise InvalidChange(f"policy.{whole} does not exist: {name!r} has no parts.")
+    return replace(target, **{name: _parsed(_like(current), f"policy.{whole}", value)})
+
+
+def _like(current: Any) -> Callable[[str], Any]:
+    """How to read a value of the same kind."""
+    if isinstance(current, StrEnum):
+        return lambda text: _member(type(current), text)
+    if isinstance(current, bool):
+        return _flag
+    return int if isinstance(current, int) else _or_none(_not_negative)
+
+
+def _field(known: Mapping[str, Callable[[str], Any]], kind: str, field: str) -> Callable[[str], Any]:
+    if field not in known:
+        raise InvalidChange(f"A {kind} has no {field!r} that could be changed. {_known(field, list(known))}")
+    return known[field]
+
+
+def _parsed(parse: Callable[[str], Any], path: str, value: str) -> Any:
+    try:
+        return parse(value)
+    except InvalidChange:
+        raise
+    except ValueError as error:
+        raise InvalidChange(f"{path} cannot be {value!r}: {error}") from None
+
+
+def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: None if text.lower() == NONE else parse(text)
+
+
+def _not_negative(text: str) -> Seconds:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError("expected 0 or more.")
+    return Seconds(number)
+
+
+def _at_least_one(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError("expected 1 or more.")
+    return number
+
+
+def _weight(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise ValueError("expected 0 or more.")
+    return number
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("expected true or false.")
+    return text.lower() == "true"
+
+
+def _member(kind: type[StrEnum], text: str) -> StrEnum:
+    names = [member.value for member in kind]
+    if text not in names:
+        raise ValueError(f"expected {' or '.join(names)}.")
+    return kind(text)
+
+
+def _gpus(text: str) -> dict[str, Any]:
+    return {"request": Request.of(parse_request(text))}
+
+
+def _tasks(text: str) -> dict[str, Any]:
+    return {"tasks": _at_least_one(text), "min_members": _at_least_one(text)}
+
+
+_QUEUE_FIELDS: dict[str, Callable[[str], Any]] = {
+    "quota": parse_quota,
+    "limit": _or_none(parse_quota),
+    "over_quota_weight": _weight,
+    "priority": int,
+    "preempt_min_runtime": _or_none(_not_negative),
+    "reclaim_min_runtime": _or_none(_not_negative),
+}
+_JOB_FIELDS: dict[str, Callable[[str], Any]] = {
+    "gpus": _gpus,
+    "tasks": _tasks,
+    "priority": lambda text: {"priority": int(text)},
+    "queue": lambda text: {"queue": text},
+}
+
+
+def _known(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    return f"Known: {', '.join(sorted(known)[:10])}{', ...' if len(known) > 10 else ''}." if known else "There is none."
+
+
+def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
+    made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
+    # What a node has beside its devices grows with them, as on the node that it is modelled on.
+    part = devices / max(1, len(like.devices))
+    return replace(
+        like,
+        name=name,
+        devices=made,
+        cpu_milli=None if like.cpu_milli is None else int(like.cpu_milli * part),
+        memory=None if like.memory is None else MiB(int(like.memory * part)),
+    )
+
+
+def _is_on(workload: Workload, node: str) -> bool:
+    return any(task.node == node for task in workload.placement)
+
+
+def _restarted(workload: Workload) -> Workload:
+    """As it would be at the end of its queue's line for devices: pending, with its seniority."""
+    return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)
