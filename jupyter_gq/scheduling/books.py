@@ -12,35 +12,32 @@ from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from . import gang
 from .decision import Admit, Evict, Instruction, Suspend
-from .placement import DeviceLedger, View
-from .policy import Placement, Policy
-from .quota import Account, Accounts, charge, obstacle, pledge
+from .facts import EVICTABLE, Facts
+from .ordering import Turn
+from .placement import View
+from .quota import Account, charge, obstacle, pledge
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
 Sentence = Callable[[Workload, Workload], str]
-
-#: States whose work can be stopped by an eviction.
-EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
 
 
 class Books:
     """Everything that a cycle knows and changes."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant) -> None:
-        self.snapshot = snapshot
-        self.policy = policy
+    def __init__(self, facts: Facts, now: Instant) -> None:
+        self.facts = facts
+        self.policy = facts.policy
         self.now = now
-        self.workloads = {workload.id: workload for workload in snapshot.workloads}
-        self.accounts = Accounts(snapshot.queues)
-        self.waiting: dict[str, Workload] = {}
+        self.workloads = facts.workloads
+        self.accounts = facts.accounts
+        self.ledger = facts.ledger
+        self.waiting = facts.waiting
         #: Held and told to stop, before this cycle or in it.
-        self.leaving: dict[str, Workload] = {}
+        self.leaving = dict(facts.leaving)
         #: Pending ones whose room is kept: where they will go.
         self.promised: dict[str, tuple[TaskPlacement, ...]] = {}
         #: Started in this cycle, with what they hold from now on.
@@ -49,34 +46,16 @@ class Books:
         self.awaited: dict[str, tuple[Workload, ...]] = {}
         self.evicted: dict[str, Evict | Suspend] = {}
         self.instructions: list[Instruction] = []
-        self._enter_all()
+        self.accounts.divide()
+        self.ledger.settle()
+        self._before = self.accounts.copy()
 
-    def _enter_all(self) -> None:
-        snapshot = self.snapshot
-        pools = self.accounts.pools()
-        self.ledger = DeviceLedger(snapshot.nodes, pools, spread=self.policy.placement is Placement.SPREAD)
-        self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
-        self.default_node = min((node.name for node in snapshot.nodes), default="")
-        for workload in snapshot.workloads:
-            account = self.accounts.of(workload.queue)
-            if workload.state is State.PENDING:
-                self.waiting[workload.id] = workload
-                self.accounts.demand(account, workload.milli)
-            elif workload.holds:
-                self._enter_holder(workload, account)
-        self.accounts.divide(snapshot.nodes)
-
-    def _enter_holder(self, workload: Workload, account: Account) -> None:
-        stopping = workload.state is State.STOPPING
-        milli = gang.held(workload)
-        charge(account, milli, fixed=not workload.preemptible, later=not stopping)
-        if workload.state is not State.SUSPENDED:
-            self.ledger.hold(workload, stopping=stopping)
-        if stopping:
-            self.leaving[workload.id] = workload
-        comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
-        if comes_back:
-            self.accounts.demand(account, max(milli, workload.milli))
+    def forget(self) -> None:
+        """Take back everything that this cycle did: the facts are again what they were before it."""
+        self.ledger.rollback(0)
+        self.accounts.restore(self._before)
+        for name in self.admitted:
+            self.waiting[name] = self.workloads[name]
 
     # --- admitting
 
@@ -91,7 +70,7 @@ class Books:
         if not account.known or obstacle(account, milli, fixed=fixed, now=True):
             return False
         if workload.request.devices == 0:
-            placed: tuple[TaskPlacement, ...] | None = (TaskPlacement(node=self.default_node),) * workload.tasks
+            placed: tuple[TaskPlacement, ...] | None = (TaskPlacement(node=self.facts.default_node),) * workload.tasks
         else:
             placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
         if placed is None:
@@ -271,18 +250,29 @@ class Books:
 
     # --- questions
 
-    def unsettled(self) -> list[Workload]:
-        """Those who wait without a promise."""
-        return [w for w in self.waiting.values() if w.id not in self.promised and w.id not in self.awaited]
+    def turn(self) -> Turn:
+        """Those who wait without a promise, each in his turn."""
+        return Turn(self.accounts, self.facts.lines, self.is_unsettled)
+
+    def is_unsettled(self, workload: Workload) -> bool:
+        """It waits without a promise."""
+        name = workload.id
+        return name in self.waiting and name not in self.promised and name not in self.awaited
 
     def staying(self) -> list[Workload]:
-        """Those who hold devices, can be told to stop and have not been; without those that this cycle admitted."""
+        """Those who hold devices, can be told to stop and have not been; without those that this cycle admitted.
+
+        It looks at every workload: only for what is rare.
+        """
         return [w for w in self.workloads.values() if w.state in EVICTABLE and w.id not in self.evicted]
+
+    def notebooks(self) -> list[Workload]:
+        """The notebooks among those who stay."""
+        return [notebook for notebook in self.facts.notebooks.values() if notebook.id not in self.evicted]
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """The pools of the devices that it holds."""
-        pool_of = self._pool_of
-        return frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+        return self.facts.pools_of(workload)
 
     def leaving_by_device(self) -> dict[str, list[Workload]]:
         """Those told to stop, by the devices that they still hold."""

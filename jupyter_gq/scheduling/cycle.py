@@ -17,8 +17,9 @@ from . import explain
 from .books import Books
 from .converge import obey_limits
 from .decision import Decision
+from .facts import Facts
 from .idle import take_idle
-from .ordering import Turn, seniority
+from .ordering import seniority
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
@@ -26,7 +27,11 @@ from .reclaim import reclaim
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
     """Decide. Raises `InvalidSnapshot` when the queues are not a tree."""
-    books = Books(snapshot, policy, now)
+    return decide(Books(Facts(snapshot, policy), now))
+
+
+def decide(books: Books) -> Decision:
+    """The steps of a cycle, on fresh books."""
     obey_limits(books)
     admit_without_devices(books)
     keep_promises(books)
@@ -41,7 +46,7 @@ def settle(books: Books) -> None:
     """Admit, reclaim, preempt. What was admitted and then had to give way makes room for others: once more."""
     for _ in range(len(books.waiting) + 1):
         admit(books)
-        if not books.unsettled() or not (reclaim(books) | preempt(books)):
+        if not (reclaim(books) | preempt(books)):
             break
 
 
@@ -54,9 +59,10 @@ def grow(books: Books) -> None:
 
 def admit_without_devices(books: Books) -> None:
     """Work that needs no device waits for nobody."""
-    for workload in sorted(books.waiting.values(), key=seniority):
-        if workload.request.devices == 0:
-            books.try_admit(workload)
+    found = [members for line in books.facts.lines.values() for members in line.classes.values()]
+    without = [workload for members in found if not members.members[0].request.devices for workload in members]
+    for workload in sorted(without, key=seniority):
+        books.try_admit(workload)
 
 
 def keep_promises(books: Books) -> None:
@@ -69,7 +75,7 @@ def keep_promises(books: Books) -> None:
 
 def admit(books: Books) -> None:
     """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
-    turn = Turn(books.accounts, books.unsettled())
+    turn = books.turn()
     while (workload := turn.next()) is not None:
         if books.try_admit(workload) or (books.leaving and books.try_promise(workload)):
             turn.done()

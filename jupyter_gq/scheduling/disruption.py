@@ -7,14 +7,16 @@ Rules
 """
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
+from typing import TYPE_CHECKING
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
-from .books import Books
+if TYPE_CHECKING:
+    from .books import Books
 
 Disruption = tuple[bool, bool, int, float, float, str]
 
@@ -37,8 +39,8 @@ class _LeafStock:
 
     __slots__ = ("start", "victims")
 
-    def __init__(self) -> None:
-        self.victims: list[Workload] = []
+    def __init__(self, victims: Iterable[Workload] = ()) -> None:
+        self.victims = list(victims)
         self.start = 0
 
 
@@ -48,21 +50,24 @@ class Stock:
     Taking from the front costs nothing for those who are gone, however many they are.
     """
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: "Books") -> None:
         self._books = books
-        self._pools: dict[str, dict[str, _LeafStock]] = {}
-        for victim in sorted([*books.staying(), *placed_in_this_cycle(books)], key=disruption):
-            if victim.preemptible and victim.request.devices:
-                for pool in books.pools_of(victim):
-                    self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock()).victims.append(victim)
+        self._pools = {
+            pool: {queue: _LeafStock(victims) for queue, victims in leaves.items()}
+            for pool, leaves in books.facts.holders[True].items()
+        }
+        for workload in placed_in_this_cycle(books):
+            self._insert(workload)
 
     def add(self, workload: Workload) -> None:
         """It has just been promised a place or been admitted: it may have to give way again."""
-        if not workload.preemptible or not workload.request.devices:
-            return
         books = self._books
-        victim = books.admitted.get(workload.id) or replace(workload, placement=books.promised[workload.id])
-        for pool in books.pools_of(victim):
+        self._insert(books.admitted.get(workload.id) or replace(workload, placement=books.promised[workload.id]))
+
+    def _insert(self, victim: Workload) -> None:
+        if not victim.preemptible or not victim.request.devices:
+            return
+        for pool in self._books.pools_of(victim):
             leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock())
             insort(leaf.victims, victim, lo=leaf.start, key=disruption)
 
@@ -100,13 +105,13 @@ class Stock:
                 yield leaf.victims[index]
 
 
-def placed_in_this_cycle(books: Books) -> list[Workload]:
+def placed_in_this_cycle(books: "Books") -> list[Workload]:
     """Those admitted or promised a place, with that place."""
     promised = [replace(books.workloads[name], placement=place) for name, place in books.promised.items()]
     return [*books.admitted.values(), *promised]
 
 
-def is_there(books: Books, victim: Workload) -> bool:
+def is_there(books: "Books", victim: Workload) -> bool:
     """It still holds, or is still to get, the devices that it is listed with."""
     if victim.state is not State.PENDING:
         return victim.id not in books.evicted

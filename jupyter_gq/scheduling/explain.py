@@ -146,7 +146,7 @@ def _explain(scene: _Scene, workload: Workload) -> Explanation:
     forbidden = obstacle(account, milli, fixed=not workload.preemptible, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
-    slots = slots_of(books.snapshot.nodes, account.queue.pool, workload.request, healthy=True)
+    slots = slots_of(books.facts.nodes, account.queue.pool, workload.request, healthy=True)
     if slots < workload.min_members:
         return _too_big(books, workload, slots)
     return _no_room(scene, workload)

@@ -20,7 +20,6 @@ from .books import Books
 from .clearing import make_room
 from .decision import Unwarn, Warn
 from .idle_rule import expiry, idle_since, may_be_warned
-from .ordering import Turn
 from .policy import IdleRule
 from .quota import entitled
 
@@ -28,7 +27,7 @@ from .quota import entitled
 def take_idle(books: Books) -> None:
     """Warn, take, or take warnings back, for those who still wait after everything else."""
     rule, now = books.policy.idle, books.now
-    idle = [w for w in books.staying() if may_be_warned(w, rule, now)]
+    idle = [w for w in books.notebooks() if may_be_warned(w, rule, now)]
     idle.sort(key=lambda w: _first_to_go(w, rule, now))
     wanted = _match(books, idle) if idle else {}
     if rule.always:
@@ -52,7 +51,7 @@ def _match(books: Books, idle: Sequence[Workload]) -> dict[str, str | None]:
     """For each idle notebook that somebody waits for: who. Takes those whose time has come."""
     rule, now = books.policy.idle, books.now
     wanted: dict[str, str | None] = {}
-    turn = Turn(books.accounts, books.unsettled())
+    turn = books.turn()
     while (workload := turn.next()) is not None:
         taken = _unblock(books, workload, [n for n in idle if n.id not in wanted])
         if taken is None:
@@ -102,7 +101,7 @@ def _take(books: Books, notebook: Workload, by: Workload | None) -> None:
 def _tell(books: Books, wanted: dict[str, str | None]) -> None:
     """Warn who is wanted and does not know it yet; tell the others that it is over."""
     rule, now = books.policy.idle, books.now
-    for notebook in sorted(books.staying(), key=lambda w: w.id):
+    for notebook in sorted(books.notebooks(), key=lambda w: w.id):
         warned = notebook.activity is not None and notebook.activity.expire_at is not None
         if warned and notebook.id not in wanted:
             books.instructions.append(Unwarn(workload=notebook.id))

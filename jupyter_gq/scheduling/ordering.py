@@ -14,13 +14,13 @@ Rules
 """
 
 import heapq
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 
 from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
 from .quota import Account, Accounts
+from .ranked import Ranked
 
 Seniority = tuple[int, float, str]
 ClassKey = tuple[int, int, int, int, bool, int, Kind]
@@ -46,28 +46,60 @@ def request_class(workload: Workload) -> ClassKey:
     )
 
 
+class Line:
+    """Those who wait in one leaf queue, by class. It lasts from cycle to cycle."""
+
+    __slots__ = ("classes",)
+
+    def __init__(self) -> None:
+        #: Never one without members.
+        self.classes: dict[ClassKey, Ranked[Seniority]] = {}
+
+    def add(self, workload: Workload) -> None:
+        """It waits from now on."""
+        self.classes.setdefault(request_class(workload), Ranked(seniority)).add(workload)
+
+    def remove(self, workload: Workload) -> None:
+        """It waits no more; it is the same as when it was added."""
+        key = request_class(workload)
+        self.classes[key].remove(workload)
+        if not self.classes[key]:
+            del self.classes[key]
+
+
 class _Leaf:
-    """Those who wait in one leaf queue, by class."""
+    """Where each class of a line stands in one iteration."""
 
-    __slots__ = ("classes", "heads")
+    __slots__ = ("at", "heads", "line", "takes_part")
 
-    def __init__(self, workloads: Iterable[Workload]) -> None:
-        self.classes: dict[ClassKey, deque[Workload]] = {}
-        for workload in sorted(workloads, key=seniority):
-            self.classes.setdefault(request_class(workload), deque()).append(workload)
-        self.heads: list[tuple[Seniority, ClassKey]] = [(seniority(q[0]), key) for key, q in self.classes.items()]
-        heapq.heapify(self.heads)
+    def __init__(self, line: Line, takes_part: Callable[[Workload], bool]) -> None:
+        self.line = line
+        self.takes_part = takes_part
+        self.at: dict[ClassKey, int] = {}
+        self.heads: list[tuple[Seniority, ClassKey]] = []
+        for key in line.classes:
+            self._push(key, 0)
+
+    def _push(self, key: ClassKey, start: int) -> None:
+        """The first of that class from `start` on who takes part follows."""
+        ranked, takes_part = self.line.classes[key], self.takes_part
+        members = ranked.members
+        for index in range(start, len(members)):
+            if takes_part(members[index]):
+                self.at[key] = index
+                heapq.heappush(self.heads, (ranked.key_of(index), key))
+                return
 
     def head(self) -> Workload | None:
-        return self.classes[self.heads[0][1]][0] if self.heads else None
+        if not self.heads:
+            return None
+        key = self.heads[0][1]
+        return self.line.classes[key].members[self.at[key]]
 
     def advance(self) -> None:
         """The first one is done; the next of its class follows."""
         _, key = heapq.heappop(self.heads)
-        members = self.classes[key]
-        members.popleft()
-        if members:
-            heapq.heappush(self.heads, (seniority(members[0]), key))
+        self._push(key, self.at[key] + 1)
 
     def pass_over(self) -> None:
         """The first one cannot be helped, nor any of its class."""
@@ -77,16 +109,13 @@ class _Leaf:
 class Turn:
     """An iterator over waiting workloads in their order, which changes with what is decided on the way.
 
-    Call `done` or `pass_over` for the workload that `next` returned before asking for another; call `touch` for a
-    queue whose accounts were changed by something else.
+    Of those in `lines` those are left out who do not take part. Call `done` or `pass_over` for the workload that
+    `next` returned before asking for another; call `touch` for a queue whose accounts were changed by something else.
     """
 
-    def __init__(self, accounts: Accounts, workloads: Iterable[Workload]) -> None:
-        by_leaf: dict[str, list[Workload]] = {}
-        for workload in workloads:
-            by_leaf.setdefault(workload.queue, []).append(workload)
+    def __init__(self, accounts: Accounts, lines: Mapping[str, Line], takes_part: Callable[[Workload], bool]) -> None:
         self._accounts = accounts
-        self._leaves = {name: _Leaf(members) for name, members in by_leaf.items()}
+        self._leaves = {name: _Leaf(line, takes_part) for name, line in lines.items()}
         self._version: dict[str, int] = {}
         #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).
         self._heaps: dict[str, list[tuple[_Key, int, str]]] = {}

@@ -184,9 +184,9 @@ class DeviceLedger:
 
     # --- changes
 
-    def hold(self, workload: Workload, *, stopping: bool) -> None:
-        """Take off what `workload` holds; of what is stopping the future is free."""
-        milli = workload.request.milli_per_device
+    def hold(self, workload: Workload, *, stopping: bool, sign: int = 1) -> None:
+        """Take off what `workload` holds; of what is stopping the future is free. `sign` -1: it holds it no more."""
+        milli = sign * workload.request.milli_per_device
         for rank in self._ranks(workload.placement):
             self._shift(rank, -milli, 0 if stopping else -milli)
 
@@ -214,6 +214,10 @@ class DeviceLedger:
         """A released workload was never started: its devices are free now."""
         for rank in self._ranks(workload.placement):
             self._shift(rank, workload.request.milli_per_device, 0)
+
+    def settle(self) -> None:
+        """What has been done so far is not undone any more: marks count from here."""
+        self._journal.clear()
 
     def mark(self) -> int:
         """A point to which `rollback` returns."""

@@ -11,9 +11,10 @@ Rules
    so that an eviction does not change them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidSnapshot
@@ -44,6 +45,7 @@ class Account:
         "parent",
         "pledged",
         "queue",
+        "stale",
         "used",
     )
 
@@ -62,8 +64,17 @@ class Account:
         self.fixed_lasting = 0
         #: The part of `lasting` that is only promised, and holds nothing yet.
         self.pledged = 0
+        #: What its subtree holds and wants, as far as the limits below it allow.
         self.demand = 0
         self.fair_share = 0
+        #: Its demand has changed since shares were divided.
+        self.stale = True
+
+    @property
+    def wanted(self) -> int:
+        """Its demand as far as its limit allows."""
+        limit = self.queue.limit
+        return self.demand if limit is None else min(self.demand, limit)
 
     @property
     def over_quota(self) -> int:
@@ -79,10 +90,21 @@ class Obstacle:
     account: Account
 
 
+#: What a cycle changes of each account.
+Sums = list[tuple[Account, tuple[int, int, int, int, int]]]
+_sums: Callable[[Account], tuple[int, int, int, int, int]] = attrgetter(
+    "used", "lasting", "fixed_used", "fixed_lasting", "pledged"
+)
+
+
 class Accounts:
     """All queues of a snapshot."""
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+    def __init__(self, queues: Iterable[Queue], nodes: Iterable[Node] = ()) -> None:
+        self._capacity: dict[str, int] = {}
+        for node in nodes:
+            for device in node.devices:
+                self._capacity[device.pool] = self._capacity.get(device.pool, 0) + 1000 * device.healthy
         self._by_name = {queue.name: Account(queue) for queue in queues}
         for account in self._by_name.values():
             parent = self._by_name.get(account.queue.parent or "")
@@ -113,20 +135,27 @@ class Accounts:
         return sorted({account.queue.pool for account in self._by_name.values()})
 
     def demand(self, account: Account, milli: int) -> None:
-        """Count what a workload of this leaf holds or wants; before `divide`."""
-        account.demand += milli
+        """Count what a workload of this leaf holds or wants (negative: no more); takes effect with `divide`."""
+        for each in account.chain:
+            before = each.wanted
+            each.demand += milli
+            each.stale = True
+            milli = each.wanted - before
 
-    def divide(self, nodes: Iterable[Node]) -> None:
-        """Compute every fair share (rule 5)."""
-        capacity: dict[str, int] = {}
-        for node in nodes:
-            for device in node.devices:
-                capacity[device.pool] = capacity.get(device.pool, 0) + 1000 * device.healthy
+    def divide(self) -> None:
+        """Compute the fair shares that a changed demand may have changed (rule 5)."""
         for pool in self.pools():
-            roots = self.roots(pool)
-            for root in roots:
-                _gather(root)
-            _divide(capacity.get(pool, 0), roots)
+            _divide(self._capacity.get(pool, 0), self.roots(pool), changed=False)
+
+    def copy(self) -> Sums:
+        """The sums of every account, for `restore`."""
+        return [(account, _sums(account)) for account in self._by_name.values()]
+
+    def restore(self, before: Sums) -> None:
+        """The sums are again what they were."""
+        for account, sums in before:
+            if _sums(account) != sums:
+                account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums
 
 
 def charge(account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True) -> None:
@@ -177,14 +206,10 @@ def _chain(account: Account) -> tuple[Account, ...]:
     return tuple(chain)
 
 
-def _gather(account: Account) -> int:
-    """Sum the demand of the subtree into each account; return it as far as the limit allows."""
-    account.demand += sum(_gather(child) for child in account.children)
-    limit = account.queue.limit
-    return account.demand if limit is None else min(account.demand, limit)
-
-
-def _divide(total: int, siblings: list[Account]) -> None:
+def _divide(total: int, siblings: list[Account], *, changed: bool) -> None:
+    """Divide among siblings and below them, where demand or (`changed`) the total is not what it was."""
+    if not changed and not any(each.stale for each in siblings):
+        return
     claims = [
         Claim(
             quota=each.queue.quota,
@@ -196,6 +221,7 @@ def _divide(total: int, siblings: list[Account]) -> None:
         for each in siblings
     ]
     for each, share in zip(siblings, divide(total, claims), strict=True):
-        each.fair_share = share
+        another = each.fair_share != share
+        each.fair_share, each.stale = share, False
         if each.children:
-            _divide(share, sorted(each.children, key=lambda account: account.queue.name))
+            _divide(share, sorted(each.children, key=lambda account: account.queue.name), changed=another)

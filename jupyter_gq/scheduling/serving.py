@@ -11,7 +11,6 @@ from jupyter_gq.domain.workload import Workload
 
 from .books import Books, Sentence
 from .disruption import Stock
-from .ordering import Turn
 
 #: The victims for this workload (none when it simply fits), or None when it cannot be helped.
 Find = Callable[[Books, Workload, Stock], Sequence[Workload] | None]
@@ -25,22 +24,23 @@ def serve_in_rounds(books: Books, find: Find, reason: EvictReason, sentence: Sen
     undone = False
     for _ in range(len(books.waiting) + 1):
         helped = False
-        waiting = books.unsettled()
-        if not waiting:
+        turn = books.turn()
+        workload = turn.next()
+        if workload is None:
             break
         stock = Stock(books)
-        turn = Turn(books.accounts, waiting)
-        while (workload := turn.next()) is not None:
+        while workload is not None:
             taken = find(books, workload, stock)
             if taken is None:
                 turn.pass_over()
-                continue
-            helped = True
-            undone |= books.take_from(taken, workload, reason, sentence)
-            stock.add(workload)
-            turn.done()
-            for victim in taken:
-                turn.touch(books.account(victim))
+            else:
+                helped = True
+                undone |= books.take_from(taken, workload, reason, sentence)
+                stock.add(workload)
+                turn.done()
+                for victim in taken:
+                    turn.touch(books.account(victim))
+            workload = turn.next()
         if not helped:
             break
     return undone

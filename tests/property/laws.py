@@ -11,6 +11,7 @@ from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict
 from jupyter_gq.scheduling.disruption import disruption
+from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import charge, entitled, obstacle
 from jupyter_gq.scheduling.reclaim import may_take
@@ -47,14 +48,14 @@ def gangs_are_whole_or_absent(snapshot: Snapshot) -> None:
 
 
 def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
-    for account in Books(snapshot, policy, NOW).accounts:
+    for account in Books(Facts(snapshot, policy), NOW).accounts:
         limit = account.queue.limit
         assert limit is None or account.used <= limit, f"{account.queue.name} is above its limit"
         assert account.fixed_used <= account.queue.quota, f"{account.queue.name}: not preemptible above its quota"
 
 
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
-    books = Books(snapshot, policy, NOW)
+    books = Books(Facts(snapshot, policy), NOW)
     parents = {queue.name: queue.parent for queue in snapshot.queues}
     expected = dict.fromkeys(parents, 0)
     for workload in snapshot.workloads:
@@ -70,7 +71,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
     What the same decision admits counts: it may be what brings its queue above its quota.
     """
-    books = Books(snapshot, policy, NOW)
+    books = Books(Facts(snapshot, policy), NOW)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         if isinstance(instruction, Admit):
@@ -109,7 +110,7 @@ def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision)
 
 def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
     """In a settled cluster: no single task within its quota waits while a device could be had by the rules."""
-    books = Books(snapshot, policy, NOW)
+    books = Books(Facts(snapshot, policy), NOW)
     for workload in list(books.waiting.values()):
         account = books.account(workload)
         milli = gang.smallest(workload)
@@ -156,5 +157,5 @@ def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]
 def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
     """`waiting` finds no place if `victim`, which is stopping, went on running."""
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
-    books = Books(replace(snapshot, workloads=workloads), policy, NOW)
+    books = Books(Facts(replace(snapshot, workloads=workloads), policy), NOW)
     assert not books.try_promise(books.waiting[waiting]), f"{victim} went for nothing"

@@ -8,6 +8,7 @@ from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Instruction
+from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.preempt import preempt
 from jupyter_gq.scheduling.reclaim import reclaim
@@ -68,7 +69,7 @@ def _one_action(world: World, action: str) -> None:
     step = ACTIONS.get(action)
     if step is None:
         return
-    books = Books(snapshot_of(world), policy_of(world), NOW)
+    books = Books(Facts(snapshot_of(world), policy_of(world)), NOW)
     step(books)
     books.spare_needless()
     _write_down(world, books.decided(), books.promised)

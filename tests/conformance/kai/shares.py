@@ -76,10 +76,10 @@ def _share(case: Case, queue: str, resource: str, ours: int) -> list[Difference]
     return [Difference(what=f"{resource} of {queue}", expected=str(milli(wanted)), ours=str(ours))]
 
 
-def _accounts(queues: Iterable[Case], *, limits: bool) -> Accounts:
+def _accounts(queues: Iterable[Case], *, limits: bool, nodes: Iterable[Node] = ()) -> Accounts:
     """The books of a table's queues, with the use and the fair shares that it states."""
     rows = list(queues)
-    accounts = Accounts(_queue(row, limits=limits) for row in rows)
+    accounts = Accounts((_queue(row, limits=limits) for row in rows), nodes)
     for row in rows:
         raw = row["resources"][GPU]
         account = accounts.of(row["id"])
@@ -105,13 +105,13 @@ def _queue(row: Case, *, limits: bool) -> Queue:
 
 def _hierarchy(case: Case) -> list[Difference]:
     """Through the books, as a cycle does; the demand is that of the leaves."""
-    accounts = _accounts(case["queues"], limits=True)
+    count = int(case["total"][GPU])
+    devices = (Device(id=f"box/{i}", index=i, model="A100", memory=MiB(100), pool=POOL) for i in range(count))
+    accounts = _accounts(case["queues"], limits=True, nodes=[Node(name="box", devices=tuple(devices))])
     for row in case["queues"]:
         if not row["children"]:
             accounts.demand(accounts.of(row["id"]), milli(row["resources"][GPU]["request"]))
-    count = int(case["total"][GPU])
-    devices = (Device(id=f"box/{i}", index=i, model="A100", memory=MiB(100), pool=POOL) for i in range(count))
-    accounts.divide([Node(name="box", devices=tuple(devices))])
+    accounts.divide()
     return [d for row in case["queues"] for d in _share(case, row["id"], GPU, accounts.of(row["id"]).fair_share)]
 
 

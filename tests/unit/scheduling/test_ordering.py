@@ -1,20 +1,28 @@
 """Whose turn it is."""
 
-from jupyter_gq.scheduling.ordering import Turn
+from jupyter_gq.scheduling.ordering import Line, Turn
 from jupyter_gq.scheduling.quota import Accounts, charge
 from tests.builders import a_job, a_node, a_queue
 
 
+def turn_of(accounts, jobs):
+    """Everybody waits."""
+    lines = {}
+    for job in jobs:
+        lines.setdefault(job.queue, Line()).add(job)
+    return Turn(accounts, lines, lambda job: True)
+
+
 def order(queues, jobs, using=None, gpus=8):
     """The ids in the order in which they would be served, each admitted when its turn comes."""
-    accounts = Accounts(queues)
+    accounts = Accounts(queues, [a_node("n", gpus)])
     for job in jobs:
         accounts.demand(accounts.of(job.queue), job.milli)
     for name, milli in (using or {}).items():
         accounts.demand(accounts.of(name), milli)
         charge(accounts.of(name), milli, fixed=False)
-    accounts.divide([a_node("n", gpus)])
-    turn = Turn(accounts, jobs)
+    accounts.divide()
+    turn = turn_of(accounts, jobs)
     found = []
     while (job := turn.next()) is not None:
         found.append(job.id)
@@ -73,7 +81,7 @@ def test_departments_are_compared_before_their_queues():
 def test_those_passed_over_take_their_class_with_them_and_nobody_else():
     accounts = Accounts([a_queue("q", 1)])
     jobs = [a_job(f"big{i}", "q", 4, submitted=i) for i in range(3)] + [a_job("small", "q", 1, submitted=9)]
-    turn = Turn(accounts, jobs)
+    turn = turn_of(accounts, jobs)
     assert turn.next().id == "big0"
     turn.pass_over()
     assert turn.next().id == "small"
@@ -84,7 +92,7 @@ def test_those_passed_over_take_their_class_with_them_and_nobody_else():
 def test_a_queue_touched_by_others_is_compared_anew():
     accounts = Accounts([a_queue("a", 2), a_queue("b", 2)])
     charge(accounts.of("b"), 1000, fixed=False)
-    turn = Turn(accounts, [a_job("x", "a"), a_job("y", "b")])
+    turn = turn_of(accounts, [a_job("x", "a"), a_job("y", "b")])
     assert turn.next().id == "x"
     charge(accounts.of("b"), -1000, fixed=False)
     charge(accounts.of("a"), 1000, fixed=False)

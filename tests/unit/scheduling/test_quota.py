@@ -66,21 +66,38 @@ def test_entitled_means_within_the_quota_of_every_ancestor():
 
 
 def test_fair_shares_go_down_the_tree_within_each_pool():
-    accounts = Accounts([*[each.queue for each in department()], a_queue("other", 1), a_queue("else", pool="build")])
+    queues = [*[each.queue for each in department()], a_queue("other", 1), a_queue("else", pool="build")]
+    accounts = Accounts(queues, [a_node("n", 4), a_node("m", 2, pool="build")])
     for leaf in ("dept/a", "dept/b", "other", "else"):
         accounts.demand(accounts.of(leaf), 10_000)
-    accounts.divide([a_node("n", 4), a_node("m", 2, pool="build")])
+    accounts.divide()
     shares = {each.queue.name: each.fair_share for each in accounts}
     assert shares == {"dept": 3000, "dept/a": 2000, "dept/b": 1000, "other": 1000, "else": 2000}
 
 
 def test_demand_above_a_limit_is_not_passed_on():
-    accounts = Accounts([a_queue("d"), a_queue("d/a", limit=1, parent="d"), a_queue("e")])
+    accounts = Accounts([a_queue("d"), a_queue("d/a", limit=1, parent="d"), a_queue("e")], [a_node("n", 4)])
     accounts.demand(accounts.of("d/a"), 10_000)
     accounts.demand(accounts.of("e"), 10_000)
-    accounts.divide([a_node("n", 4)])
+    accounts.divide()
     assert accounts.of("d").fair_share == 1000
     assert accounts.of("e").fair_share == 3000
+
+
+def test_shares_follow_a_demand_that_changes():
+    """Divided again and again, they are what they would be if they were divided once."""
+    queues = [a_queue("d", 2), a_queue("d/a", 1, limit=3, parent="d"), a_queue("d/b", 1, parent="d"), a_queue("e", 1)]
+    kept = Accounts(queues, [a_node("n", 8)])
+    total = dict.fromkeys(("d/a", "d/b", "e"), 0)
+    for leaf, milli in [("d/a", 9000), ("e", 500), ("d/b", 4000), ("d/a", -8000), ("e", 7000), ("d/b", -4000)]:
+        kept.demand(kept.of(leaf), milli)
+        kept.divide()
+        total[leaf] += milli
+        fresh = Accounts(queues, [a_node("n", 8)])
+        for name, demand in total.items():
+            fresh.demand(fresh.of(name), demand)
+        fresh.divide()
+        assert [(a.demand, a.fair_share) for a in kept] == [(a.demand, a.fair_share) for a in fresh]
 
 
 def test_a_queue_that_the_configuration_does_not_know_has_nothing():

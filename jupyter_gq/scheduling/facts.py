@@ -1,0 +1,121 @@
+"""What is so between cycles: who holds, who waits, what is free. It is kept up to date one workload at a time.
+
+Rules
+-----
+1. `put` and `remove` are the only ways in and out, and undo each other exactly: facts that grew step by step are the
+   same as facts made of the whole snapshot.
+2. A cycle works on the facts and takes back what it did (`Books.forget`); what became of its decision is put
+   afterwards, by whoever carried it out.
+3. Nothing here depends on the time: a cycle asks what does.
+"""
+
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+
+from . import gang
+from .disruption import Disruption, disruption
+from .ordering import Line
+from .placement import DeviceLedger
+from .policy import Placement, Policy
+from .quota import Accounts, charge
+from .ranked import Ranked
+
+#: States whose work can be stopped by an eviction.
+EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
+
+
+class Facts:
+    """Everything that is known before a cycle begins, in the form in which cycles ask for it."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+        self.policy = policy
+        self.nodes = snapshot.nodes
+        self.topologies = snapshot.topologies
+        self.usage = snapshot.usage
+        self.accounts = Accounts(snapshot.queues, snapshot.nodes)
+        spread = policy.placement is Placement.SPREAD
+        self.ledger = DeviceLedger(snapshot.nodes, self.accounts.pools(), spread=spread)
+        #: Where work goes that needs no device.
+        self.default_node = min((node.name for node in snapshot.nodes), default="")
+        self.workloads: dict[str, Workload] = {}
+        #: Pending ones.
+        self.waiting: dict[str, Workload] = {}
+        #: The same, by leaf queue.
+        self.lines: dict[str, Line] = {}
+        #: Told to stop, and still holding.
+        self.leaving: dict[str, Workload] = {}
+        #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
+        self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
+        #: Running notebooks: the only ones that can be idle.
+        self.notebooks: dict[str, Workload] = {}
+        self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        for workload in snapshot.workloads:
+            self.put(workload)
+
+    def put(self, workload: Workload) -> None:
+        """It is new, or has changed."""
+        self.remove(workload.id)
+        self.workloads[workload.id] = workload
+        if workload.state is State.PENDING:
+            self.waiting[workload.id] = workload
+            self.lines.setdefault(workload.queue, Line()).add(workload)
+            self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
+        elif workload.holds:
+            self._count(workload, 1)
+            self._list(workload)
+
+    def remove(self, name: str) -> None:
+        """It is final, or gone; nothing when it is not known."""
+        workload = self.workloads.pop(name, None)
+        if workload is None:
+            return
+        if workload.state is State.PENDING:
+            del self.waiting[name]
+            line = self.lines[workload.queue]
+            line.remove(workload)
+            if not line.classes:
+                del self.lines[workload.queue]
+            self.accounts.demand(self.accounts.of(workload.queue), -workload.milli)
+        elif workload.holds:
+            self._count(workload, -1)
+            self._unlist(workload)
+
+    def pools_of(self, workload: Workload) -> frozenset[str]:
+        """The pools of the devices that it holds."""
+        pool_of = self._pool_of
+        return frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+
+    def _count(self, workload: Workload, sign: int) -> None:
+        account = self.accounts.of(workload.queue)
+        stopping = workload.state is State.STOPPING
+        milli = gang.held(workload)
+        charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping)
+        if workload.state is not State.SUSPENDED:
+            self.ledger.hold(workload, stopping=stopping, sign=sign)
+        comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
+        if comes_back:
+            self.accounts.demand(account, sign * max(milli, workload.milli))
+
+    def _list(self, workload: Workload) -> None:
+        if workload.state is State.STOPPING:
+            self.leaving[workload.id] = workload
+        if workload.state not in EVICTABLE:
+            return
+        if workload.kind is Kind.NOTEBOOK:
+            self.notebooks[workload.id] = workload
+        if workload.request.devices:
+            for pool in self.pools_of(workload):
+                leaves = self.holders[workload.preemptible].setdefault(pool, {})
+                leaves.setdefault(workload.queue, Ranked(disruption)).add(workload)
+
+    def _unlist(self, workload: Workload) -> None:
+        self.leaving.pop(workload.id, None)
+        self.notebooks.pop(workload.id, None)
+        if workload.state not in EVICTABLE or not workload.request.devices:
+            return
+        for pool in self.pools_of(workload):
+            leaves = self.holders[workload.preemptible][pool]
+            leaves[workload.queue].remove(workload)
+            if not leaves[workload.queue]:
+                del leaves[workload.queue]
