@@ -160,6 +160,15 @@ def stopped(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, workloads=tuple(left))
 
 
+def later(snapshot: Snapshot, seconds: float) -> Snapshot:
+    """So much time has passed: whatever runs has run so much longer."""
+    aged = [
+        w if w.started_at is None else replace(w, started_at=Instant(w.started_at - seconds))
+        for w in snapshot.workloads
+    ]
+    return replace(snapshot, workloads=tuple(aged))
+
+
 def without(snapshot: Snapshot, *ids: str) -> Snapshot:
     """The same without these workloads."""
     return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.id not in ids))

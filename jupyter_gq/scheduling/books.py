@@ -8,13 +8,13 @@ Rules
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
-from . import gang
+from . import gang, min_runtime
 from .decision import Admit, Evict, Instruction, Suspend
 from .facts import EVICTABLE, Facts
 from .ordering import Turn
@@ -23,6 +23,15 @@ from .quota import Account, charge, obstacle, pledge
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
 Sentence = Callable[[Workload, Workload], str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shield:
+    """Those who would give way to somebody who waits, once they have run long enough."""
+
+    victims: tuple[Workload, ...]
+    #: Until the last of them may go.
+    left: Seconds
 
 
 class Books:
@@ -44,6 +53,8 @@ class Books:
         self.admitted: dict[str, Workload] = {}
         #: Idle notebooks whose share a pending workload waits for: notebooks by waiting workload.
         self.awaited: dict[str, tuple[Workload, ...]] = {}
+        #: Those who wait until others have run long enough to give way to them.
+        self.shielded: dict[str, Shield] = {}
         self.evicted: dict[str, Evict | Suspend] = {}
         self.instructions: list[Instruction] = []
         self.accounts.divide()
@@ -269,6 +280,15 @@ class Books:
     def notebooks(self) -> list[Workload]:
         """The notebooks among those who stay."""
         return [notebook for notebook in self.facts.notebooks.values() if notebook.id not in self.evicted]
+
+    def may_still_run(self, victim: Workload, taker: Workload) -> Seconds:
+        """For how long `victim` does not give way to `taker` yet; 0 = it may have to go (see `min_runtime`)."""
+        least = self.facts.min_runtimes.of(self.account(victim), self.account(taker))
+        return min_runtime.left(victim, least, self.now)
+
+    def past_min_runtime(self, victim: Workload, taker: Workload) -> bool:
+        """`victim` has run long enough to give way to `taker`."""
+        return not self.may_still_run(victim, taker)
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """The pools of the devices that it holds."""

@@ -23,6 +23,7 @@ from .ordering import seniority
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
+from .shielded import note_shielded
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
@@ -39,6 +40,7 @@ def decide(books: Books) -> Decision:
     books.spare_needless()
     grow(books)
     take_idle(books)
+    note_shielded(books)
     return Decision(instructions=books.decided(), pending=explain.pending(books))
 
 

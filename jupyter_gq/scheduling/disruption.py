@@ -12,8 +12,11 @@ from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
+
+from . import min_runtime
 
 if TYPE_CHECKING:
     from .books import Books
@@ -37,11 +40,13 @@ def disruption(workload: Workload) -> Disruption:
 class _LeafStock:
     """The victims of one leaf in one pool, in their order; those already gone are skipped."""
 
-    __slots__ = ("start", "victims")
+    __slots__ = ("past", "start", "victims")
 
     def __init__(self, victims: Iterable[Workload] = ()) -> None:
         self.victims = list(victims)
         self.start = 0
+        #: Those of them who have run for so long at least.
+        self.past: dict[Seconds, _LeafStock] = {}
 
 
 class Stock:
@@ -69,20 +74,31 @@ class Stock:
             return
         for pool in self._books.pools_of(victim):
             leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock())
-            insort(leaf.victims, victim, lo=leaf.start, key=disruption)
+            for each in (leaf, *leaf.past.values()):
+                insort(each.victims, victim, lo=each.start, key=disruption)
 
-    def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
-        """Those of one leaf queue, in their order."""
+    def of_queue(self, pool: str, queue: str, *, shielded: bool = False) -> Iterator[Workload]:
+        """Those of one leaf queue who may go for its own work, in their order.
+
+        `shielded`: also those who have not run long enough yet.
+        """
         leaf = self._pools.get(pool, {}).get(queue)
-        return iter(()) if leaf is None else self._there(leaf)
+        return iter(()) if leaf is None else self._there(self._past(leaf, queue, queue, shielded))
 
-    def of_others(self, pool: str, queue: str, allowed: Callable[[Workload], bool]) -> Iterator[Workload]:
-        """Those of all other leaf queues, in their order; a queue is left alone from its first refusal on."""
+    def of_others(
+        self, pool: str, queue: str, allowed: Callable[[Workload], bool], *, shielded: bool = False
+    ) -> Iterator[Workload]:
+        """Those of all other leaf queues who may go for `queue`, in their order.
+
+        A queue is left alone from its first refusal on. `shielded`: also those who have not run long enough yet.
+        """
         heap = []
         for name, leaf in self._pools.get(pool, {}).items():
-            members = self._there(leaf)
+            if name == queue:
+                continue
+            members = self._there(self._past(leaf, name, queue, shielded))
             first = next(members, None)
-            if name != queue and first is not None and allowed(first):
+            if first is not None and allowed(first):
                 heap.append((disruption(first), first, members))
         heapify(heap)
         while heap:
@@ -96,6 +112,17 @@ class Stock:
                 heappop(heap)
             else:
                 heapreplace(heap, (disruption(following), following, members))
+
+    def _past(self, leaf: _LeafStock, queue: str, taker: str, shielded: bool) -> _LeafStock:
+        """The part of `leaf` that has run long enough; looked up once for each length of time that some rule says."""
+        books = self._books
+        least = books.facts.min_runtimes.of(books.accounts.of(queue), books.accounts.of(taker))
+        if not least or shielded:
+            return leaf
+        if least not in leaf.past:
+            now = books.now
+            leaf.past[least] = _LeafStock([v for v in leaf.victims if not min_runtime.left(v, least, now)])
+        return leaf.past[least]
 
     def _there(self, leaf: _LeafStock) -> Iterator[Workload]:
         while leaf.start < len(leaf.victims) and not is_there(self._books, leaf.victims[leaf.start]):

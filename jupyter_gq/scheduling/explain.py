@@ -9,6 +9,7 @@ Rules
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from jupyter_gq.domain.amount import NO_GPU, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import Node
@@ -23,7 +24,7 @@ from .disruption import disruption, placed_in_this_cycle
 from .idle_rule import expiry
 from .ordering import seniority
 from .quota import Account, Obstacle, Rule, obstacle
-from .wording import enumerate_names, for_whom, gpus, is_build, minutes, noun, who_with_amount
+from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, who_with_amount
 
 # --- evictions and warnings
 
@@ -127,6 +128,8 @@ def _why(scene: _Scene, workload: Workload) -> Explanation:
         return _waits_for_idle(scene.books, workload)
     if workload.id in scene.books.promised:
         return _waits_for_eviction(scene, workload)
+    if workload.id in scene.books.shielded:
+        return _waits_for_min_runtime(scene.books, workload)
     key = (workload.queue, workload.request, workload.min_members, workload.preemptible, workload.kind)
     if key not in scene.made:
         scene.made[key] = _explain(scene, workload)
@@ -184,6 +187,21 @@ def _waits_for_idle(books: Books, workload: Workload) -> Explanation:
         sentence=f"Waiting: {names} {verb} idle and will be stopped in {minutes(max(0.0, left))} unless used again.",
         numbers={**_numbers(books, workload), "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),
+    )
+
+
+def _waits_for_min_runtime(books: Books, workload: Workload) -> Explanation:
+    shield = books.shielded[workload.id]
+    running = [victim for victim in shield.victims if books.may_still_run(victim, workload)]
+    names = enumerate_names([who_with_amount(v, gang.held(v)) for v in running])
+    same_queue = running[0].queue == workload.queue
+    whom = who_with_amount(workload, gang.smallest(workload)) if same_queue else for_whom(workload)
+    return Explanation(
+        reason=PendingReason.MIN_RUNTIME,
+        sentence=f"Waiting: {names} may run {more_time(shield.left)} before "
+        f"{'they' if len(running) > 1 else 'it'} can be paused for {whom}.",
+        numbers={**_numbers(books, workload), "seconds_left": ceil(shield.left)},
+        blockers=tuple(victim.id for victim in shield.victims),
     )
 
 

@@ -15,6 +15,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
 from .disruption import Disruption, disruption
+from .min_runtime import MinRuntimes
 from .ordering import Line
 from .placement import DeviceLedger
 from .policy import Placement, Policy
@@ -34,6 +35,7 @@ class Facts:
         self.topologies = snapshot.topologies
         self.usage = snapshot.usage
         self.accounts = Accounts(snapshot.queues, snapshot.nodes)
+        self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         spread = policy.placement is Placement.SPREAD
         self.ledger = DeviceLedger(snapshot.nodes, self.accounts.pools(), spread=spread)
         #: Where work goes that needs no device.

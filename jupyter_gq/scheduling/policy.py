@@ -9,6 +9,7 @@ HALF_AN_HOUR = Seconds(1800)
 TEN_MINUTES = Seconds(600)
 AN_HOUR = Seconds(3600)
 A_MOMENT = Seconds(90)
+NO_TIME = Seconds(0)
 
 
 class Placement(StrEnum):
@@ -38,9 +39,28 @@ class IdleRule:
     keep_step: Seconds = HALF_AN_HOUR
 
 
+class MinRuntimeMethod(StrEnum):
+    """Whose word counts on how long a victim of another queue may run (see `min_runtime`, rule 2)."""
+
+    QUEUE = "queue"
+    LCA = "lca"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MinRuntimeRule:
+    """How long what has started may run before it has to give way, where no queue on its path says otherwise."""
+
+    method: MinRuntimeMethod = MinRuntimeMethod.LCA
+    #: To a higher priority in its own queue.
+    preempt: Seconds = NO_TIME
+    #: To another queue.
+    reclaim: Seconds = NO_TIME
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """Everything adjustable in a cycle."""
 
     placement: Placement = Placement.PACK
     idle: IdleRule = field(default_factory=IdleRule)
+    min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)

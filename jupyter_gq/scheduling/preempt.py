@@ -2,10 +2,13 @@
 
 Rules
 -----
-1. Only inside the same leaf queue, only preemptible work, only strictly lower priority.
+1. Only inside the same leaf queue, only preemptible work past its least run time (see `min_runtime`), only strictly
+   lower priority.
 2. It leaves no queue above its fair share, but for an exchange of like for like (`Books.make_room_within_share`).
 3. What this cycle admitted or promised goes first, then the lowest priority; inside one, who loses least.
 """
+
+from collections.abc import Iterable
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
@@ -29,6 +32,11 @@ def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     if books.try_start(workload):
         return []
     members = stock.of_queue(account.queue.pool, workload.queue)
-    lower = [victim for victim in members if victim.priority < workload.priority]
-    lower.sort(key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
+    ordered = sorted(members, key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
+    return search(books, workload, ordered)
+
+
+def search(books: Books, workload: Workload, candidates: Iterable[Workload]) -> list[Workload] | None:
+    """Take from those of lower priority among the candidates, in their order; None when that does not help."""
+    lower = [victim for victim in candidates if victim.priority < workload.priority]
     return books.make_room_within_share(workload, lambda: make_room(books, workload, lambda: lower)) if lower else None

@@ -8,13 +8,13 @@ Rules
 3. Below that level the taker stays within its fair share in each of its queues, and the giver is above its deserved
    quota in each of its own: a queue within its quota never loses anything to another.
 4. The giver is asked again before each victim, so it ends no lower than its share less one workload.
-5. Victims are preemptible; those that lose least go first (see `disruption`). What this cycle admitted or promised is
-   not started after all, which disturbs nobody.
+5. Victims are preemptible and past their least run time (see `min_runtime`); those that lose least go first (see
+   `disruption`). What this cycle admitted or promised is not started after all, which disturbs nobody.
 6. No queue above the two is left above its fair share by it, but for an exchange of like for like.
 7. What was taken is not taken back (see `ordering`, rule 3).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
@@ -22,7 +22,7 @@ from jupyter_gq.domain.workload import Workload
 
 from . import explain, gang
 from .books import Books
-from .clearing import make_room
+from .clearing import Allowed, make_room
 from .disruption import Stock
 from .quota import Account
 from .serving import serve_in_rounds
@@ -39,17 +39,23 @@ def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
         return None
     if books.try_start(workload):
         return []
-    milli = gang.smallest(workload)
-    if account.lasting + milli > account.fair_share:
+    return search(books, workload, lambda allowed: stock.of_others(account.queue.pool, workload.queue, allowed))
+
+
+def search(
+    books: Books, workload: Workload, candidates: Callable[[Allowed], Iterable[Workload]]
+) -> list[Workload] | None:
+    """Take from the candidates, in their order, as far as rules 1 to 4 and 6 allow; None when that does not help."""
+    account, milli = books.account(workload), gang.smallest(workload)
+    if not account.known or account.lasting + milli > account.fair_share:
         return None
 
     def allowed(victim: Workload) -> bool:
         return may_take(account, books.account(victim), milli, started=victim.state is not State.PENDING)
 
-    def candidates() -> Iterable[Workload]:
-        return stock.of_others(account.queue.pool, workload.queue, allowed)
-
-    return books.make_room_within_share(workload, lambda: make_room(books, workload, candidates, allowed))
+    return books.make_room_within_share(
+        workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
+    )
 
 
 def may_take(taker: Account, giver: Account, milli: int, *, started: bool = True) -> bool:

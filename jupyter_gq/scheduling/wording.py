@@ -1,6 +1,7 @@
 """How amounts, workloads and queues are named in sentences for people."""
 
 from collections.abc import Sequence
+from math import ceil
 
 from jupyter_gq.domain.amount import ONE_GPU, format_gpus
 from jupyter_gq.domain.queue import BUILD_ROOT
@@ -55,3 +56,9 @@ def for_whom(workload: Workload) -> str:
 def minutes(seconds: float) -> str:
     """Such as "25 min"; below two minutes in seconds."""
     return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"
+
+
+def more_time(seconds: float) -> str:
+    """Such as "3 more minutes", "45 more seconds"; rounded up, so that it is over when the time has passed."""
+    count, unit = (ceil(seconds), "second") if seconds <= 120 else (ceil(seconds / 60), "minute")
+    return f"{count} more {unit}{'' if count == 1 else 's'}"

@@ -228,3 +228,20 @@ def test_every_disagreement_with_the_tables_has_a_reason():
     verdicts = run_folder(Path(TABLES or ""))
     assert as_json(verdicts)["tiers"]
     assert [v.id for v in verdicts if not v.agrees and not v.reasons] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "victim", "expected"), [("queue", "team", 7), ("lca", "team", 9), ("preempt", "team", 2)]
+)
+def test_a_table_of_least_run_times_goes_through_our_rule(tmp_path, method, victim, expected):
+    rows = [("top", None, None, 9), ("team", "top", None, 7), ("other", None, None, None)]
+    queues = [
+        {"name": name, "parent": parent, "preempt_min_runtime_s": preempt, "reclaim_min_runtime_s": reclaim}
+        for name, parent, preempt, reclaim in rows
+    ]
+    case = {"method": method, "reclaimer_queue": "other", "victim_queue": victim, "expected_s": expected}
+    table = {"queues": queues, "defaults_s": {"preempt": 2, "reclaim": 1}, "cases": [case, {**case, "expected_s": 99}]}
+    (tmp_path / "times.json").write_text(json.dumps(table))
+    first, second = run_folder(tmp_path)
+    assert first.agrees
+    assert [(d.expected, d.ours) for d in second.differences] == [("99 s", f"{expected} s")]

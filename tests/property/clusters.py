@@ -4,14 +4,16 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy
 from tests.builders import NOW, a_node
 
 MILLI = (250, 300, 500, 700, 1000)
+#: What passes at once in a history.
+A_WHILE = Seconds(60)
 
 
 @dataclass
@@ -20,26 +22,32 @@ class World:
 
     snapshot: Snapshot
     policy: Policy
-    #: Each is ("submit", workload) or ("finish", n): the n-th of those that run ends.
-    history: list[tuple[str, Workload | int]] = field(default_factory=list)
+    #: Each is ("submit", workload), ("finish", n): the n-th of those that run ends, or ("wait", seconds).
+    history: list[tuple[str, Workload | float]] = field(default_factory=list)
 
 
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[Queue, ...]:
-    """Departments with leaves, and leaves of their own; quotas of children fit their parent's."""
+    """Departments with teams, and departments of their own; quotas of children fit their parent's."""
     queues: list[Queue] = []
     for d in range(draw(st.integers(1, 3))):
-        name = f"d{d}"
-        leaves = draw(st.integers(0, 2))
-        quotas = draw(st.lists(st.sampled_from((0, 250, 500, 1000, 1500)), min_size=max(1, leaves), max_size=2))
-        quotas = quotas[: max(1, leaves)]
-        limit = draw(st.sampled_from((None, None, None, 500, 1000)))
-        queues.append(_queue(draw, name, None, sum(quotas), None if limit is None else sum(quotas) + limit))
-        queues.extend(_queue(draw, f"{name}/{i}", name, quotas[i], None) for i in range(leaves))
+        _grow(draw, queues, f"d{d}", None, 3)
     return tuple(queues)
 
 
+def _grow(draw: st.DrawFn, queues: list[Queue], name: str, parent: str | None, depth: int) -> int:
+    """Add a queue and all below it, `depth` levels at most; return its quota."""
+    children = draw(st.sampled_from((0, 1, 2) if parent is None else (0, 0, 0, 1, 2))) if depth > 1 else 0
+    place = len(queues)
+    below = [_grow(draw, queues, f"{name}/{i}", name, depth - 1) for i in range(children)]
+    quota = sum(below) if children else draw(st.sampled_from((0, 250, 500, 1000, 1500)))
+    limit = draw(st.sampled_from((None, None, None, 500, 1000) if parent is None else (None, None, None, None, 500)))
+    queues.insert(place, _queue(draw, name, parent, quota, None if limit is None else quota + limit))
+    return quota
+
+
 def _queue(draw: st.DrawFn, name: str, parent: str | None, quota: int, limit: int | None) -> Queue:
+    times = st.sampled_from((None, None, None, None, Seconds(0), A_WHILE, Seconds(2 * A_WHILE)))
     return Queue(
         name=name,
         pool="train",
@@ -48,6 +56,8 @@ def _queue(draw: st.DrawFn, name: str, parent: str | None, quota: int, limit: in
         limit=None if limit is None else MilliGpu(limit),
         over_quota_weight=draw(st.sampled_from((1, 1, 0, 2))),
         priority=draw(st.sampled_from((0, 0, 0, 1))),
+        preempt_min_runtime=draw(times),
+        reclaim_min_runtime=draw(times),
     )
 
 
@@ -75,16 +85,27 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
     return replace(job, request=request, submitted_at=Instant(NOW - 500 + number))
 
 
+min_runtimes = st.builds(
+    MinRuntimeRule,
+    method=st.sampled_from(MinRuntimeMethod),
+    preempt=st.sampled_from((Seconds(0), Seconds(0), A_WHILE)),
+    reclaim=st.sampled_from((Seconds(0), Seconds(0), A_WHILE)),
+)
+
+
 @st.composite
 def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     """A cluster, its queues, and a history of submissions and ends."""
     queues = draw(trees())
     nodes = tuple(a_node(f"n{i}", draw(st.integers(1, 3))) for i in range(draw(st.integers(1, 2))))
-    policy = Policy(placement=draw(st.sampled_from(Placement)))
+    policy = Policy(placement=draw(st.sampled_from(Placement)), min_runtime=draw(min_runtimes))
     world = World(Snapshot(nodes=nodes, queues=queues, workloads=()), policy)
     for number in range(draw(st.integers(2, steps))):
-        if draw(st.integers(0, 4)) == 0:
+        act = draw(st.integers(0, 6))
+        if act == 0:
             world.history.append(("finish", draw(st.integers(0, 5))))
+        elif act == 1:
+            world.history.append(("wait", A_WHILE))
         else:
             world.history.append(("submit", draw(workloads(queues, number, whole))))
     return world

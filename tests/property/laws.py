@@ -12,6 +12,7 @@ from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict
 from jupyter_gq.scheduling.disruption import disruption
 from jupyter_gq.scheduling.facts import Facts
+from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import charge, entitled, obstacle
 from jupyter_gq.scheduling.reclaim import may_take
@@ -88,11 +89,23 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             taker = by_id[instruction.by or ""]
             assert taker.queue != victim.queue
             assert account.lasting > account.queue.quota, f"{victim.id} was taken from a queue within its quota"
+            assert _has_run_long_enough(books, victim, taker)
         elif instruction.reason is EvictReason.PREEMPTED:
             taker = by_id[instruction.by or ""]
             assert taker.queue == victim.queue
             assert taker.priority > victim.priority
+            assert _has_run_long_enough(books, victim, taker)
         charge(account, -gang.held(victim), fixed=False, now=False)
+
+
+def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> bool:
+    rule = books.policy.min_runtime
+    path = [account.queue for account in books.account(victim).chain]
+    if victim.queue == taker.queue:
+        least = before_preemption(path, rule)
+    else:
+        least = before_reclaim([account.queue for account in books.account(taker).chain], path, rule)
+    return victim.started_at is None or books.now - victim.started_at >= least
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:
@@ -128,7 +141,11 @@ def _could_be_had(books: Books, snapshot: Snapshot, workload: Workload, device: 
     needed = workload.request.milli_per_device - (1000 - sum(there.values()))
     if needed <= 0:
         return True
-    holders = [w for w in snapshot.workloads if w.id in there and w.preemptible and w.queue != workload.queue]
+    holders = [
+        w
+        for w in snapshot.workloads
+        if w.id in there and w.preemptible and w.queue != workload.queue and _has_run_long_enough(books, w, workload)
+    ]
     holders.sort(key=disruption)
     for count in range(1, len(holders) + 1):
         for chosen in combinations(holders, count):

@@ -14,7 +14,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, admitted, apply, evicted, stopped, without
+from tests.builders import NOW, admitted, apply, evicted, later, stopped, without
 from tests.property import laws
 from tests.property.clusters import World, worlds
 
@@ -57,6 +57,8 @@ def play(world: World) -> Snapshot:
     for act, what in world.history:
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        elif act == "wait":
+            snapshot = later(snapshot, what)
         else:
             running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
             snapshot = without(snapshot, *running[what : what + 1])
@@ -77,6 +79,8 @@ def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
     for act, what in world.history:
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        elif act == "wait":
+            snapshot = later(snapshot, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         snapshot = apply(snapshot, decision)
         assert run_cycle(snapshot, world.policy, NOW).instructions == ()
@@ -137,12 +141,26 @@ def test_safety_those_named_as_in_the_way_really_are(world):
 
 @random_worlds
 @given(worlds())
+def test_liveness_when_the_time_named_has_passed_somebody_gives_way(world):
+    """Who waits for a least run time names when it is over: then something happens."""
+    snapshot = play(world)
+    for entry in run_cycle(snapshot, world.policy, NOW).pending:
+        if entry.why.reason is PendingReason.MIN_RUNTIME:
+            seconds = entry.why.numbers["seconds_left"]
+            assert seconds > 0
+            assert run_cycle(later(snapshot, seconds), world.policy, NOW).instructions
+
+
+@random_worlds
+@given(worlds())
 def test_safety_no_victim_is_needless(world):
     """Where all victims of a cycle are for one workload: it does not fit if any one of them stays."""
     snapshot = world.snapshot
     for act, what in world.history:
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        elif act == "wait":
+            snapshot = later(snapshot, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         after = apply(snapshot, decision)
         promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}

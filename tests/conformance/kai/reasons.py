@@ -190,10 +190,6 @@ def _saturation(case: Case, _: Sequence[Difference]) -> bool:
     return (case.get("saturation_multiplier") or 1.0) != 1.0
 
 
-def _min_runtime(case: Case, _: Sequence[Difference]) -> bool:
-    return "method" in case
-
-
 def _other_resources(case: Case, _: Sequence[Difference]) -> bool:
     """A reclaim decision in which something else than GPUs is over or under a share."""
     sides = [case[side] for side in ("reclaimer_queue", "reclaimee_queue") if isinstance(case.get(side), dict)]
@@ -202,12 +198,6 @@ def _other_resources(case: Case, _: Sequence[Difference]) -> bool:
 
 
 REASONS: tuple[Reason, ...] = (
-    Reason(
-        name="min-runtime",
-        intended=False,
-        sentence="Our queues have no minimum run time yet that protects what has just started.",
-        feature=_min_runtime,
-    ),
     Reason(
         name="other-devices",
         intended=False,
