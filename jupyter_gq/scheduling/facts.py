@@ -10,7 +10,7 @@ Rules
 """
 
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
+from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
@@ -58,6 +58,8 @@ class Facts:
     def put(self, workload: Workload) -> None:
         """It is new, or has changed."""
         self.remove(workload.id)
+        if workload.state in FINAL:
+            return
         self.workloads[workload.id] = workload
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload

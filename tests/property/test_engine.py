@@ -1,0 +1,89 @@
+"""A scheduler that remembers decides as one that is shown everything anew, whatever happened in between."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.engine import Scheduler
+from tests.builders import NOW, apply, later, stopped, without
+from tests.property.clusters import worlds
+from tests.property.test_cycle import random_worlds
+
+
+def told(scheduler: Scheduler, before: Snapshot, after: Snapshot) -> None:
+    """Tell it what changed, and nothing else."""
+    known = {workload.id: workload for workload in before.workloads}
+    for workload in after.workloads:
+        if known.pop(workload.id, None) != workload:
+            scheduler.put(workload)
+    for name in known:
+        scheduler.remove(name)
+
+
+def step(act, what, snapshot: Snapshot) -> Snapshot:
+    if act == "submit":
+        return replace(snapshot, workloads=(*snapshot.workloads, what))
+    if act == "wait":
+        return later(snapshot, what)
+    running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
+    return without(snapshot, *running[what : what + 1])
+
+
+@random_worlds
+@given(worlds(), st.data())
+def test_safety_it_decides_as_if_it_saw_everything_for_the_first_time(world, data):
+    snapshot, now = world.snapshot, NOW
+    scheduler = Scheduler(snapshot, world.policy)
+    for act, what in world.history:
+        snapshot, before = step(act, what, snapshot), snapshot
+        told(scheduler, before, snapshot)
+        decision = scheduler.decide(now)
+        assert decision == run_cycle(snapshot, world.policy, now)
+        assert scheduler.decide(now) == decision, "deciding changed something"
+        # The decision may be carried out, what was told to stop may have stopped, and time passes.
+        before = snapshot
+        if data.draw(st.integers(0, 3)):
+            snapshot = apply(snapshot, decision, now)
+        if data.draw(st.booleans()):
+            snapshot = stopped(snapshot)
+        told(scheduler, before, snapshot)
+        now = Instant(now + data.draw(st.sampled_from((0, 1, 700, 4000))))
+
+
+@random_worlds
+@given(worlds(), st.data())
+def test_safety_it_takes_up_another_cluster(world, data):
+    """Queues and nodes change under it: as if they had always been so."""
+    scheduler = Scheduler(world.snapshot, world.policy)
+    snapshot = world.snapshot
+    for act, what in world.history:
+        snapshot = step(act, what, snapshot)
+        if data.draw(st.integers(0, 3)) == 0:
+            queues = tuple(replace(queue, limit=None) for queue in reversed(snapshot.queues))
+            snapshot = replace(snapshot, queues=queues)
+        if data.draw(st.integers(0, 3)) == 0:
+            nodes = (*snapshot.nodes[1:], replace(snapshot.nodes[0], devices=snapshot.nodes[0].devices[:1]))
+            snapshot = replace(snapshot, nodes=nodes)
+        scheduler.follow(snapshot, world.policy)
+        decision = scheduler.decide(NOW)
+        assert decision == run_cycle(snapshot, world.policy, NOW)
+        snapshot = stopped(apply(snapshot, decision))
+
+
+@random_worlds
+@given(worlds())
+def test_safety_explaining_changes_no_instruction(world):
+    snapshot = world.snapshot
+    scheduler = Scheduler(snapshot, world.policy)
+    for act, what in world.history:
+        snapshot = step(act, what, snapshot)
+        scheduler.follow(snapshot, world.policy)
+        decision = scheduler.decide(NOW)
+        silent = scheduler.decide(NOW, explain=False)
+        assert (silent.instructions, silent.pending) == (decision.instructions, ())
+        snapshot = stopped(apply(snapshot, decision))
