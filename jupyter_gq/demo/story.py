@@ -4,7 +4,7 @@ Each step says what must be seen; one that is not seen ends the story with what 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -227,10 +227,10 @@ def shortened(notebook: Json, epochs: int = EPOCHS) -> Json:
     return notebook
 
 
-def story_config(base: Path, folder: Path) -> Path:
-    """A hub configuration that is the demo's, with the story's idle rule."""
+def story_config(base: Path, folder: Path, idle_rule: Mapping[str, float] = IDLE_RULE) -> Path:
+    """A hub configuration that is the demo's, with this idle rule."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "jupyterhub_config_story.py"
-    rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in IDLE_RULE.items())
+    rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in idle_rule.items())
     config.write_text(f"c = get_config()  # noqa: F821\nload_subconfig({str(base)!r})  # noqa: F821\n{rule}")
     return config

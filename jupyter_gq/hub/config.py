@@ -36,6 +36,7 @@ SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:se
 
 _HOST = "127.0.0.1"
 _PROXY = "configurable-http-proxy"
+_PYTHON_PROXY = "jupyter_gq.hub.proxy"
 _STATE_DIR = "jupyter-gq-state"
 #: The pure-Python proxy ends every request after 20 s unless told otherwise; this is an hour, in milliseconds.
 _PROXY_TIMEOUT = "3600000"
@@ -84,9 +85,8 @@ def proxy_command(choice: ProxyChoice = "auto") -> list[str]:
         return [node]
     if choice == "node":
         raise ValueError(f"No {_PROXY} of Node on the PATH. Install it with: npm install -g {_PROXY}")
-    beside = Path(sys.executable).with_name(_PROXY)
     # It writes times of the local zone where the Hub expects UTC.
-    return ["env", "TZ=UTC", str(beside) if beside.exists() else _PROXY, "--proxy-timeout", _PROXY_TIMEOUT]
+    return ["env", "TZ=UTC", sys.executable, "-m", _PYTHON_PROXY, "--proxy-timeout", _PROXY_TIMEOUT]
 
 
 def _node_proxy() -> str | None:

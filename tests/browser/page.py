@@ -11,7 +11,8 @@ from urllib.parse import quote
 from playwright.async_api import Browser, Locator, Page, WebSocket, async_playwright, expect
 
 #: Milliseconds; two cores start a hub, a lab and a browser at once.
-PATIENCE = 60_000
+PATIENCE = 240_000
+expect.set_options(timeout=PATIENCE)
 _SOURCE_OF_CODE_CELL = """
 cell => cell.classList.contains("jp-CodeCell") ? cell.querySelector(".jp-InputArea-editor").innerText : ""
 """
@@ -50,6 +51,7 @@ class HubPage:
 
     def __init__(self, page: Page, url: str, user: str) -> None:
         self.page, self.url, self.user = page, url, user
+        page.set_default_timeout(PATIENCE)
 
     async def log_in(self, notebook: str = "") -> None:
         """Log in; ends on the options page, after which the hub opens that notebook (or the lab's start page)."""
@@ -74,7 +76,7 @@ class HubPage:
         """Stop the server on the hub's home page and wait until it is gone."""
         await self.page.goto(f"{self.url}/hub/home")
         await self.page.locator("#stop").click()
-        await expect(self.page.locator("#start")).to_have_text("Start My Server", timeout=PATIENCE)
+        await expect(self.page.locator("#start")).to_have_text("Start My Server")
 
 
 class LabPage:
@@ -82,12 +84,15 @@ class LabPage:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        #: Errors of connections to kernels.
+        self.refused: list[str] = []
         self._sockets: list[WebSocket] = []
         page.on("websocket", self._watch)
 
     def _watch(self, socket: WebSocket) -> None:
         if "/api/kernels/" in socket.url:
             socket.once("framereceived", lambda _: self._sockets.append(socket))
+            socket.on("socketerror", lambda error: self.refused.append(error))
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -105,10 +110,10 @@ class LabPage:
     async def notebook_is_open(self) -> None:
         """Wait until the notebook is there and its kernel is connected and idle.
 
-        Behind the pure-Python proxy the lab's first connection fails (it asks for a subprotocol), and what is run
-        while the lab connects again is lost: so wait for a connection that has brought something.
+        The lab shows a kernel as idle before it is connected, and what is run then may be lost: so wait for a
+        connection that has brought something.
         """
-        await expect(self.cells().first).to_be_visible(timeout=2 * PATIENCE)
+        await expect(self.cells().first).to_be_visible()
         while all(socket.is_closed() for socket in self._sockets):
             await asyncio.sleep(0.1)
         await self.kernel_is_idle()
@@ -142,7 +147,7 @@ class LabPage:
     async def kernel_is_idle(self) -> None:
         """Wait for the kernel."""
         await expect(self.page.locator(".jp-Notebook-ExecutionIndicator:visible")).to_have_attribute(
-            "data-status", "idle", timeout=PATIENCE
+            "data-status", "idle"
         )
 
     # --- training -----------------------------------------------------------------------------------------------
@@ -168,7 +173,7 @@ class LabPage:
         """Press the button of the active cell's toolbar; return the dialog once it is usable."""
         await cell.get_by_role("button", name="Send to training").click()
         dialog = self.dialog()
-        await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled(timeout=PATIENCE)
+        await expect(dialog.get_by_role("button", name="Send to training")).to_be_enabled()
         return dialog
 
     async def fill_dialog(self, *, queue: str, gpus: str, name: str = "") -> None:
@@ -214,7 +219,7 @@ class LabPage:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self.confirm()
-        await self.output(cell).locator(".jp-OutputArea-output", has_text=text).last.wait_for(timeout=PATIENCE)
+        await self.output(cell).locator(".jp-OutputArea-output", has_text=text).last.wait_for()
         return loop.time() - began
 
     async def picture(self, file: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from jupyter_gq.demo.person import Person
+from jupyter_gq.demo.story import beside
 
 from .page import PATIENCE, WIDE, HubPage, LabPage, running_browser
 from .world import running_demo
@@ -21,23 +22,24 @@ def test_a_cell_trains_while_its_server_is_closed_and_its_plot_is_found_under_it
 
 async def whole_path(pictures: Path) -> None:
     """Go the whole path and save what the user sees on it."""
-    async with running_demo(epochs=120) as hub, running_browser() as browser:
+    async with running_demo(epochs=300) as hub, running_browser() as browser:
         page = await browser.new_page(viewport=WIDE)
         hub_page, lab = HubPage(page, hub.url, "ann"), LabPage(page)
         await hub_page.log_in("digits.ipynb")
-        await expect(page.get_by_text("0.5 GPU", exact=False).first).to_be_visible(timeout=PATIENCE)
+        await expect(page.get_by_text("0.5 GPU", exact=False).first).to_be_visible()
         await lab.picture(pictures / "options.png")
         await hub_page.choose("0.25")
         await lab.notebook_is_open()
+        assert lab.refused == [], "the lab's first connection to its kernel fails"
         cell = await lab.walk_to(TRAINING, running=True)
         await lab.offers_sending_in_its_menus(cell)
         dialog = await lab.open_dialog(cell)
         await lab.fill_dialog(queue="vision", gpus="1", name="digits")
-        await expect(dialog).to_contain_text(re.compile("starts now|Starts now"), timeout=PATIENCE)
+        await expect(dialog).to_contain_text(re.compile("starts now|Starts now"))
         await lab.picture(pictures / "dialog.png")
         await lab.confirm()
-        await expect(lab.output(cell)).to_contain_text("digits", timeout=5_000)
-        await expect(lab.output(cell)).to_contain_text(re.compile(r"epoch [3-9]\d of"), timeout=PATIENCE)
+        await expect(lab.output(cell)).to_contain_text("digits")
+        await expect(lab.output(cell)).to_contain_text(re.compile(r"epoch [3-9]\d of"))
         panel = await lab.open_panel()
         job = panel.get_by_role("listitem").filter(has_text="digits")
         await expect(job).to_contain_text("Running")
@@ -52,7 +54,7 @@ async def whole_path(pictures: Path) -> None:
         await hub_page.choose("0.25")
         await lab.notebook_is_open()
         cell = await lab.walk_to(TRAINING)
-        await expect(lab.output(cell)).to_contain_text("Trained in vision", timeout=4 * PATIENCE)
+        await expect(lab.output(cell)).to_contain_text("Trained in vision", timeout=2 * PATIENCE)
         await expect(lab.output(cell).locator("img").first).to_be_visible()
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-done.png")
@@ -72,21 +74,20 @@ async def countdown(pictures: Path) -> None:
     ):
         await ann.start_server("0.5")
         kernel = await ann.start_kernel("digits.ipynb")
-        busy = asyncio.create_task(ann.run_cell(kernel, "import time; time.sleep(600)"))
-        waits = asyncio.create_task(carol.start_server("0.5"))
-        keep = lab.page.get_by_role("button", name="Keep it")
-        await expect(keep).to_be_visible(timeout=PATIENCE)
-        await expect(lab.page.get_by_text("carol").first).to_be_visible()
-        await lab.page.wait_for_timeout(700)  # the toast slides in
-        await lab.picture(pictures / "countdown.png")
-        await keep.click()
-        await expect(keep).not_to_be_visible(timeout=PATIENCE)
-        (his,) = (await notebooks_of_bob(hub.url))["notebooks"]
-        assert (his["phase"], his["warning"]) == ("running", None)
-        assert not waits.done()
-        for task in (busy, waits):
-            task.cancel()
-        await asyncio.wait({busy, waits})
+        async with (
+            beside(ann.run_cell(kernel, "import time; time.sleep(3600)")),
+            beside(carol.start_server("0.5")) as waits,
+        ):
+            keep = lab.page.get_by_role("button", name="Keep it")
+            await expect(keep).to_be_visible()
+            await expect(lab.page.get_by_text("carol").first).to_be_visible()
+            await lab.page.wait_for_timeout(700)  # the toast slides in
+            await lab.picture(pictures / "countdown.png")
+            await keep.click()
+            await expect(keep).not_to_be_visible()
+            (his,) = (await notebooks_of_bob(hub.url))["notebooks"]
+            assert (his["phase"], his["warning"]) == ("running", None)
+            assert not waits.done()
 
 
 async def notebooks_of_bob(url: str) -> dict[str, list[dict[str, object]]]:
@@ -113,7 +114,7 @@ async def _refused(source: str, kind: str, message: str) -> None:
             await lab.select(lab.cells().first)
             await lab.page.get_by_role("menuitem", name="Run").click()
             await lab.page.get_by_role("menuitem", name="Send to training").click()
-            await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible(timeout=PATIENCE)
+            await expect(lab.page.get_by_text(re.compile(message, re.I)).first).to_be_visible()
 
 
 def _write(path: Path, cell: dict[str, object]) -> None:

@@ -12,17 +12,20 @@ from jupyter_gq.demo.command import USERS
 from jupyter_gq.demo.processes import DemoHub, free_port, packaged
 from jupyter_gq.demo.story import shortened, story_config
 
+#: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
+WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
+
 
 @contextlib.asynccontextmanager
 async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator[DemoHub]:
     """The demo's hub in a temporary folder; no process of it is left afterwards, and its log is shown on failure.
 
-    `impatient`: with the idle rule of the scripted story, in seconds instead of minutes.
+    `impatient`: a notebook is warned after seconds instead of minutes.
     """
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
     config = packaged("hub_config") / "jupyterhub_config_local.py"
     if impatient:
-        config = story_config(config, folder)
+        config = story_config(config, folder, WARNED_SOON)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
     hub.start()
     try:
