@@ -1,0 +1,75 @@
+"""How long work is expected to run: what its owner says, else what work like it took.
+
+The nearest history that has enough entries counts: runs of the same name by the same owner, else of the owner, else of
+the same size in the queue, else of the queue, else all. Only runs that were longer than what this one has run already
+say something about the rest; where none was, it is expected to run as long again (the Lindy rule).
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Iterator
+
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.workload import Workload
+
+#: A history says something from so many runs on, and forgets all but the newest.
+ENOUGH, KEPT = 5, 200
+
+Key = tuple[str, ...]
+
+
+class _Runs:
+    """The newest durations, also in ascending order."""
+
+    __slots__ = ("newest", "sorted")
+
+    def __init__(self) -> None:
+        self.newest: deque[float] = deque()
+        self.sorted: list[float] = []
+
+    def add(self, duration: float) -> None:
+        self.newest.append(duration)
+        insort(self.sorted, duration)
+        if len(self.newest) > KEPT:
+            oldest = self.newest.popleft()
+            del self.sorted[bisect_right(self.sorted, oldest) - 1]
+
+    def longer_than(self, elapsed: float) -> list[float]:
+        return self.sorted[bisect_right(self.sorted, elapsed) :]
+
+
+class Durations:
+    """What finished work took, and what is expected of other work."""
+
+    def __init__(self) -> None:
+        self._runs: dict[Key, _Runs] = {}
+
+    def add(self, workload: Workload, duration: Seconds) -> None:
+        """`workload` has succeeded after running so long in all."""
+        for key in _keys(workload):
+            self._runs.setdefault(key, _Runs()).add(duration)
+
+    def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
+        """How long it runs in all, given that it has run for `elapsed`: the `part` quantile (0.5 = the median)."""
+        if workload.estimate is not None and workload.estimate > elapsed:
+            return workload.estimate
+        for key in _keys(workload):
+            runs = self._runs.get(key)
+            longer = runs.longer_than(elapsed) if runs is not None else []
+            if len(longer) >= ENOUGH:
+                return Seconds(longer[min(len(longer) - 1, int(part * len(longer)))])
+        return Seconds(max(2 * elapsed, elapsed + 60))
+
+
+def elapsed_of(workload: Workload, now: Instant) -> Seconds:
+    """How long its present run has lasted."""
+    return Seconds(max(0.0, now - workload.started_at)) if workload.started_at is not None else Seconds(0)
+
+
+def _keys(workload: Workload) -> Iterator[Key]:
+    if workload.owner:
+        yield ("name", workload.owner, workload.name)
+        yield ("owner", workload.owner)
+    yield ("size", workload.queue, str(workload.milli))
+    yield ("queue", workload.queue)
+    yield ("all",)

@@ -1,0 +1,136 @@
+"""When will what waits start? The real cycle, run forward under expected durations.
+
+Nothing that nobody has sent yet is in it, and durations are only expected: `calibration` makes a range of the one
+number by how earlier ones turned out.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Instruction, Resume, Shrink
+from jupyter_gq.scheduling.policy import Policy
+
+#: How long a workload is expected to run in all, given how long it has run.
+Lasting = Callable[[Workload, Seconds], Seconds]
+
+A_WEEK = Seconds(7 * 24 * 3600)
+#: No run is expected to end sooner than so many seconds from now.
+_SOON = 1.0
+
+
+def forecast(
+    snapshot: Snapshot,
+    policy: Policy,
+    now: Instant,
+    lasting: Lasting,
+    *,
+    of: Iterable[str] | None = None,
+    within: Seconds = A_WEEK,
+) -> dict[str, Seconds | None]:
+    """Expected wait of each pending workload (of those in `of`); None = not within that time, as far as can be seen."""
+    future = _Future(snapshot, policy, now, lasting)
+    pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
+    wanted = pending if of is None else pending & set(of)
+    future.run(wanted, Instant(now + within))
+    return {name: _wait(future.started.get(name), now) for name in sorted(wanted)}
+
+
+def _wait(start: Instant | None, now: Instant) -> Seconds | None:
+    return None if start is None else Seconds(start - now)
+
+
+class _Future:
+    """The cluster as it will be if all goes as expected."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
+        self._snapshot, self._policy, self._lasting = snapshot, policy, lasting
+        self._workloads: dict[str, Workload] = {}
+        #: What has been run of each before its present run.
+        self._done: dict[str, float] = {}
+        #: (time, run number of that workload here, id): when runs end.
+        self._ends: list[tuple[float, int, str]] = []
+        self._runs: dict[str, int] = {}
+        self._now = now
+        self.started: dict[str, Instant] = {}
+        for workload in snapshot.workloads:
+            self._enter(workload)
+
+    def run(self, wanted: set[str], until: Instant) -> None:
+        """On, from end to end, until all of `wanted` have started or nothing more is expected."""
+        self._settle()
+        while not wanted <= self.started.keys() and self._ends and self._ends[0][0] <= until:
+            self._now = Instant(self._ends[0][0])
+            while self._ends and self._ends[0][0] <= self._now:
+                _, run, name = heapq.heappop(self._ends)
+                if self._runs.get(name) == run and name in self._workloads:
+                    del self._workloads[name]
+            self._settle()
+
+    def _enter(self, workload: Workload) -> None:
+        if workload.state is State.STOPPING:  # gone in a moment
+            if workload.stop is not None and not workload.stop.requeue:
+                return
+            workload = _queued(workload)
+        self._workloads[workload.id] = workload
+        if workload.kind is Kind.TRAINING and workload.holds:
+            started = workload.started_at if workload.started_at is not None else self._now
+            elapsed = Seconds(max(0.0, self._now - started))
+            self._expect_end(workload, self._lasting(workload, elapsed) - elapsed)
+
+    def _expect_end(self, workload: Workload, rest: float) -> None:
+        run = self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
+        heapq.heappush(self._ends, (self._now + max(_SOON, rest), run, workload.id))
+
+    def _settle(self) -> None:
+        """Decide until nothing is to be done; who is told to stop is gone at once."""
+        for _ in range(len(self._workloads) + 1):
+            decision = self._decide()
+            acts = [each for each in decision.instructions if isinstance(each, Admit | Evict | Grow | Shrink | Resume)]
+            for instruction in acts:
+                self._carry_out(instruction)
+            if not any(isinstance(each, Evict | Shrink) for each in acts):
+                return
+
+    def _decide(self) -> Decision:
+        snapshot = replace(self._snapshot, workloads=tuple(self._workloads.values()))
+        return run_cycle(snapshot, self._policy, self._now)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        workload = self._workloads[instruction.workload]
+        match instruction:
+            case Admit(placement=placement) | Resume(placement=placement):
+                self._start(replace(workload, state=State.RUNNING, placement=placement, started_at=self._now))
+            case Evict():
+                self._stop(workload)
+            case Grow(placement=more):
+                self._workloads[workload.id] = replace(workload, placement=(*workload.placement, *more))
+            case Shrink(placement=less):
+                left = tuple(task for task in workload.placement if task not in less)
+                self._workloads[workload.id] = replace(workload, placement=left)
+
+    def _start(self, workload: Workload) -> None:
+        self._workloads[workload.id] = workload
+        self.started.setdefault(workload.id, self._now)
+        if workload.kind is Kind.TRAINING:
+            done = Seconds(self._done.get(workload.id, 0.0))
+            self._expect_end(workload, self._lasting(workload, done) - done)
+
+    def _stop(self, workload: Workload) -> None:
+        """Training goes back to its queue and goes on from where it was; a notebook ends."""
+        self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
+        if workload.kind is Kind.NOTEBOOK:
+            del self._workloads[workload.id]
+            return
+        if workload.started_at is not None:
+            self._done[workload.id] = self._done.get(workload.id, 0.0) + max(0.0, self._now - workload.started_at)
+        self._workloads[workload.id] = _queued(workload)
+
+
+def _queued(workload: Workload) -> Workload:
+    return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)
