@@ -74,6 +74,12 @@ class JobRequest(_Strict):
     gpus: Gpus = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
     tasks: int = Field(default=1, ge=1, le=64, description="All of them start together, or none.")
     priority: int = Field(default=0, ge=-100, le=100, description="Inside the queue; higher first.")
+    expected_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=10 * 366 * 24 * 3600,
+        description="How long it will probably run, for forecasts; a longer run is not ended.",
+    )
 
 
 class JobSubmission(JobRequest):
@@ -105,6 +111,14 @@ class Progress(BaseModel):
     text: str = ""
 
 
+class ExpectedStart(BaseModel):
+    """When a waiting job will probably start, by how long work usually runs and how earlier forecasts turned out."""
+
+    p50: float = Field(description="Half of such jobs start before this instant.")
+    p90: float = Field(description="Nine of ten start before this instant.")
+    outcomes: int = Field(description="Earlier forecasts that this rests on; 0 = a guess.")
+
+
 class JobView(BaseModel):
     """A job as its owner sees it."""
 
@@ -118,6 +132,7 @@ class JobView(BaseModel):
     phase: JobPhase
     sentence: str = Field(description="One sentence: why it waits, was paused, failed; or what it does.")
     position: int | None = Field(default=None, description="Place in its queue, from 1, while it waits.")
+    expected_start: ExpectedStart | None = Field(default=None, description="While it waits; None = cannot be said.")
     over_quota: str | None = Field(default=None, description="Part that may be reclaimed; None when there is none.")
     submitted_at: float
     started_at: float | None = Field(default=None, description="Start of the present or last run.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import Instant
@@ -15,6 +16,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record, Store
 
 from . import details
@@ -66,6 +68,10 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: How long jobs ran.
+    durations: Durations = field(default_factory=Durations)
+    #: When each waiting job will probably start.
+    expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
     #: Last sample of each notebook's share.
     usage: dict[str, ShareUse] = field(default_factory=dict)
 
@@ -129,6 +135,8 @@ class Context:
         return self.seqs[job]
 
     def _seen_by_core(self, workload: Workload) -> Workload:
+        if workload.kind is Kind.TRAINING and workload.estimate is None:
+            workload = replace(workload, estimate=self.durations.known(workload))
         if not self.backend_of(workload.kind).can_suspend:
             return workload
         return replace(workload, suspendable=True)

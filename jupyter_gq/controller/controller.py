@@ -48,6 +48,7 @@ from .caller import Caller
 from .clock import Clock
 from .context import Context
 from .events import Broker, Subscription
+from .forecasts import Forecasts
 from .invariants import check_books, check_limits, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
@@ -100,6 +101,7 @@ class Controller:
     _activity: ActivityLog = field(init=False)
     _observer: Observer = field(init=False)
     _actor: Actor = field(init=False)
+    _forecasts: Forecasts = field(init=False)
 
     def __post_init__(self) -> None:
         """Take up what the store remembers. Nothing is done before `run` or `step`."""
@@ -124,6 +126,7 @@ class Controller:
         self._overview = Overview(self._context)
         self._observer = Observer(self._context)
         self._actor = Actor(self._context)
+        self._forecasts = Forecasts(self._context, self._presenter.mention)
 
     # --- the loop
 
@@ -158,6 +161,7 @@ class Controller:
         if self.check_invariants:
             self._check(seen, decision)
         await self._actor.carry_out(seen)
+        await self._forecasts.look()
         if self._context.records.revision != revision:
             self._context.broker.mention(None, "queues", "", {})
 

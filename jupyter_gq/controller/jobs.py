@@ -20,7 +20,7 @@ from jupyter_gq.client.models import (
     OutputPage,
     Preview,
 )
-from jupyter_gq.domain.amount import format_gpus, parse_request
+from jupyter_gq.domain.amount import Seconds, format_gpus, parse_request
 from jupyter_gq.domain.errors import Conflict, JupyterGQError, NotAMember, NotFound, UnknownQueue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -192,6 +192,7 @@ class Jobs:
             tasks=request.tasks,
             min_members=request.tasks,
             priority=request.priority,
+            estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
             submitted_at=self._context.clock.now(),
         )
         admission.check_fits(self._context.snapshot([caller]), workload)

@@ -79,6 +79,7 @@ class Presenter:
             self._devices = {device.id: device for node in context.nodes() for device in node.devices}
         return Surroundings(
             pending=context.pending.get(workload.id),
+            expected_start=context.expected_starts.get(workload.id),
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
             devices=self._devices,
             idle=context.settings.policy.idle,

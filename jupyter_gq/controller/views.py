@@ -6,6 +6,7 @@ from typing import Any
 
 from jupyter_gq.client.models import (
     Eviction,
+    ExpectedStart,
     IdleWarning,
     JobPhase,
     JobView,
@@ -60,6 +61,8 @@ class Surroundings:
 
     #: Why it waits; None when the last decision did not know it.
     pending: Pending | None = None
+    #: When a waiting job will probably start; None when that cannot be said.
+    expected_start: ExpectedStart | None = None
     #: Highest sequence number of a job's output.
     last_seq: int = 0
     #: Milli-GPU of a job above its queue's quota.
@@ -88,6 +91,7 @@ def job_view(record: Record, around: Surroundings) -> JobView:
         phase=phase,
         sentence=job_sentence(record, phase, around),
         position=_position(workload, around),
+        expected_start=around.expected_start if workload.state is State.PENDING else None,
         over_quota=format_gpus(around.over_quota) if around.over_quota and workload.holds else None,
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,

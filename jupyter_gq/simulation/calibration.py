@@ -8,7 +8,7 @@ shows in how earlier forecasts of about that length turned out. The range is the
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Seconds
@@ -43,6 +43,14 @@ class Calibration:
 
     def __init__(self) -> None:
         self._outcomes: deque[_Outcome] = deque(maxlen=REMEMBERED)
+
+    def outcomes(self) -> list[tuple[float, float]]:
+        """(expected, ratio) of each, oldest first: what `remember` takes up."""
+        return [(outcome.expected, outcome.ratio) for outcome in self._outcomes]
+
+    def remember(self, outcomes: Iterable[tuple[float, float]]) -> None:
+        """Take up what an earlier one knew."""
+        self._outcomes.extend(_Outcome(expected=expected, ratio=ratio) for expected, ratio in outcomes)
 
     def add(self, expected: Seconds, actual: Seconds) -> None:
         """A wait that was expected to last so long lasted so long."""

@@ -49,6 +49,14 @@ class Durations:
         for key in _keys(workload):
             self._runs.setdefault(key, _Runs()).add(duration)
 
+    def known(self, workload: Workload) -> Seconds | None:
+        """The median of the nearest history; None where there is none."""
+        for key in _keys(workload):
+            runs = self._runs.get(key)
+            if runs is not None and len(runs.sorted) >= ENOUGH:
+                return Seconds(runs.sorted[len(runs.sorted) // 2])
+        return None
+
     def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
         """How long it runs in all, given that it has run for `elapsed`: the `part` quantile (0.5 = the median)."""
         if workload.estimate is not None and workload.estimate > elapsed:

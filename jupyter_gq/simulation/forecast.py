@@ -6,7 +6,7 @@ number by how earlier ones turned out.
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
@@ -19,7 +19,18 @@ from jupyter_gq.scheduling.policy import Policy
 #: How long a workload is expected to run in all, given how long it has run.
 Lasting = Callable[[Workload, Seconds], Seconds]
 
-A_WEEK = Seconds(7 * 24 * 3600)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Horizon:
+    """How far is looked ahead."""
+
+    #: Seconds from now.
+    within: Seconds = Seconds(7 * 24 * 3600)  # noqa: RUF009 (a number)
+    #: Ends of runs; this bounds the time that a forecast takes.
+    ends: int = 100_000
+
+
+FAR = Horizon()
 #: No run is expected to end sooner than so many seconds from now.
 _SOON = 1.0
 
@@ -31,13 +42,13 @@ def forecast(
     lasting: Lasting,
     *,
     of: Iterable[str] | None = None,
-    within: Seconds = A_WEEK,
+    horizon: Horizon = FAR,
 ) -> dict[str, Seconds | None]:
-    """Expected wait of each pending workload (of those in `of`); None = not within that time, as far as can be seen."""
+    """Expected wait of each pending workload (of those in `of`); None = not within the horizon."""
     future = _Future(snapshot, policy, now, lasting)
     pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
     wanted = pending if of is None else pending & set(of)
-    future.run(wanted, Instant(now + within))
+    future.run(wanted, Instant(now + horizon.within), horizon.ends)
     return {name: _wait(future.started.get(name), now) for name in sorted(wanted)}
 
 
@@ -61,10 +72,12 @@ class _Future:
         for workload in snapshot.workloads:
             self._enter(workload)
 
-    def run(self, wanted: set[str], until: Instant) -> None:
+    def run(self, wanted: set[str], until: Instant, most_ends: int) -> None:
         """On, from end to end, until all of `wanted` have started or nothing more is expected."""
         self._settle()
-        while not wanted <= self.started.keys() and self._ends and self._ends[0][0] <= until:
+        for _ in range(most_ends):
+            if wanted <= self.started.keys() or not self._ends or self._ends[0][0] > until:
+                return
             self._now = Instant(self._ends[0][0])
             while self._ends and self._ends[0][0] <= self._now:
                 _, run, name = heapq.heappop(self._ends)

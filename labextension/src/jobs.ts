@@ -1,7 +1,7 @@
 /** Jobs and notebooks as lists and lines: what is shown of them, in words. Pure. */
 
 import { gpuWords } from './amounts';
-import { ago, clock, minutes, span } from './times';
+import { ago, clock, minutes, roughly, span } from './times';
 import type { IJob, INotebook, IQueue, JobPhase, NotebookPhase } from './wire';
 
 /** How a state is coloured: never the only sign, the word stands beside it. */
@@ -89,10 +89,23 @@ export function line(job: IJob, now: number): string {
   if (job.phase === 'running' && job.progress?.text) {
     return job.progress.text;
   }
-  if (place === null || job.phase === 'paused') {
-    return job.sentence;
+  const parts = [
+    place === null || job.phase === 'paused' ? '' : `${place}.`,
+    job.sentence,
+    expected(job, now)
+  ];
+  return parts.filter(part => part !== '').join(' ');
+}
+
+/** "Probably starts within 5 min, almost surely within 15 min."; "" when that cannot be said. */
+export function expected(job: IJob, now: number): string {
+  if (job.expected_start === null) {
+    return '';
   }
-  return job.sentence === '' ? place : `${place}. ${job.sentence}`;
+  const [likely, surely] = [job.expected_start.p50, job.expected_start.p90].map(at => roughly(at - now));
+  return likely === surely
+    ? `Probably starts within ${surely}.`
+    : `Probably starts within ${likely}, almost surely within ${surely}.`;
 }
 
 /** "Trained in vision on 1 GPU for 2 min 3 s": what stays under the cell. */

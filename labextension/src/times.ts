@@ -53,6 +53,20 @@ export function minutes(seconds: number): string {
     : span(seconds - (seconds % MINUTE));
 }
 
+/** "1 min", "15 min", "2 h 30 min", "3 d": an estimate, rounded up so that it does not promise too much. */
+export function roughly(seconds: number): string {
+  const [unit] = [
+    [10 * MINUTE, MINUTE],
+    [HOUR, 5 * MINUTE],
+    [4 * HOUR, 30 * MINUTE],
+    [DAY, HOUR],
+    [Infinity, DAY]
+  ]
+    .filter(([below]) => seconds <= below)
+    .map(([, step]) => step);
+  return span(Math.max(1, Math.ceil(seconds / unit)) * unit);
+}
+
 /** "4:07", "1:02:03": what is left until an instant. */
 export function countdown(seconds: number): string {
   const total = Math.max(0, Math.ceil(seconds));

@@ -37,6 +37,12 @@ export interface IProgress {
   text: string;
 }
 
+/** When a waiting job will probably start: half of such jobs do before `p50`, nine of ten before `p90`. */
+export interface IExpectedStart {
+  p50: number;
+  p90: number;
+}
+
 export interface IJob {
   id: string;
   name: string;
@@ -48,6 +54,7 @@ export interface IJob {
   phase: JobPhase;
   sentence: string;
   position: number | null;
+  expected_start: IExpectedStart | null;
   over_quota: string | null;
   submitted_at: number;
   started_at: number | null;

@@ -14,6 +14,7 @@ export function aJob(given: Partial<IJob> = {}): IJob {
     phase: 'running',
     sentence: 'Runs.',
     position: null,
+    expected_start: null,
     over_quota: null,
     submitted_at: 1000,
     started_at: 1010,

@@ -75,6 +75,16 @@ describe('the words of a job', () => {
     expect(line(job, 0)).toBe('2nd in line. All devices are in use.');
   });
 
+  it('say when it will probably start', () => {
+    const expected_start = { p50: 1000 + 240, p90: 1000 + 880 };
+    const job = aJob({ phase: 'waiting', position: 1, sentence: 'All devices are in use.', expected_start });
+    expect(line(job, 1000)).toBe(
+      '1st in line. All devices are in use. Probably starts within 4 min, almost surely within 15 min.'
+    );
+    const soon = aJob({ phase: 'paused', sentence: 'Paused.', expected_start: { p50: 1010, p90: 1050 } });
+    expect(line(soon, 1000)).toBe('Paused. Probably starts within 1 min.');
+  });
+
   it('say what the code itself says while it runs', () => {
     expect(line(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
     expect(line(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');

@@ -1,6 +1,6 @@
 import { choices, gpuWords, milli, portion } from '../amounts';
 import { shareText, warningText } from '../live/share';
-import { ago, countdown, duration, minutes, span } from '../times';
+import { ago, countdown, duration, minutes, roughly, span } from '../times';
 import { aNotebook } from './builders';
 
 describe('amounts', () => {
@@ -48,6 +48,17 @@ describe('times', () => {
       '2 d ago'
     ]);
     expect([59, 60, 3599, 3700].map(minutes)).toEqual(['0 min', '1 min', '59 min', '1 h 1 min']);
+    expect([-5, 59, 61, 590, 601, 3500, 3700, 15000, 90000].map(roughly)).toEqual([
+      '1 min',
+      '1 min',
+      '2 min',
+      '10 min',
+      '15 min',
+      '1 h',
+      '1 h 30 min',
+      '5 h',
+      '2 d'
+    ]);
     expect([0, 7, 247, 3723, -5].map(countdown)).toEqual(['0:00', '0:07', '4:07', '1:02:03', '0:00']);
   });
 });

@@ -2,7 +2,7 @@
 
 import * as React from 'react';
 
-import { amount, isCancellable, isFinal, JOB_LOOKS, line, ordinal, runSeconds } from '../jobs';
+import { amount, expected, isCancellable, isFinal, JOB_LOOKS, line, ordinal, runSeconds } from '../jobs';
 import { absolute, span } from '../times';
 import type { IJob } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
@@ -66,7 +66,7 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
   const name = job.name || 'unnamed job';
   return (
     <div className="jp-gq-details">
-      <p className="jp-gq-details-sentence">{job.sentence}</p>
+      <p className="jp-gq-details-sentence">{`${job.sentence} ${expected(job, now)}`}</p>
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
         <p className="jp-gq-problem">
           {job.error.ename}

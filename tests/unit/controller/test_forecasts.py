@@ -1,0 +1,76 @@
+"""Waiting jobs are told when they will probably start, and the service learns from what happened."""
+
+import pytest
+
+from .world import ANN, World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def finish(world: World, job: str) -> None:
+    world.backend.end(job)
+    await world.step(2)
+
+
+async def one_after_the_other(world: World, seconds: float, times: int = 1) -> None:
+    """Jobs that each run for so long, with nobody waiting."""
+    for _ in range(times):
+        job = world.send(ANN, "vision", "1")
+        await world.step(2)
+        world.clock.forward(seconds - 2)
+        await finish(world, job)
+
+
+async def test_a_waiting_job_is_told_when_it_will_probably_start(world: World):
+    await one_after_the_other(world, 600, times=5)
+    world.send(ANN, "vision", "1")
+    await world.step(3)
+    now = world.clock.now()
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    told = world.job(waits).expected_start
+    assert told is not None
+    assert told.p50 - now == pytest.approx(600, abs=10)
+    assert told.p90 > told.p50
+    assert told.outcomes == 0
+
+
+async def test_what_its_owner_expects_counts_more_than_history(world: World):
+    await one_after_the_other(world, 600, times=5)
+    world.send(ANN, "vision", "1", expected_seconds=5000)
+    await world.step(3)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    assert world.job(waits).expected_start.p50 - world.clock.now() == pytest.approx(5000, abs=10)
+
+
+async def test_nothing_is_said_of_what_runs_or_was_cancelled(world: World):
+    runs = world.send(ANN, "vision", "1")
+    await world.step(3)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    assert world.job(waits).expected_start is not None
+    assert world.job(runs).expected_start is None
+    world.controller.cancel(ANN, waits)
+    await world.step(2)
+    assert world.job(waits).expected_start is None
+
+
+async def test_durations_and_outcomes_outlive_a_restart(world: World):
+    for _ in range(25):
+        first = world.send(ANN, "vision", "1")
+        await world.step(2)
+        second = world.send(ANN, "vision", "1")
+        await world.step(2)
+        world.clock.forward(600)
+        await finish(world, first)
+        world.clock.forward(600)
+        await finish(world, second)
+    world.restart()
+    world.send(ANN, "vision", "1")
+    await world.step(2)
+    waits = world.send(ANN, "vision", "1")
+    await world.step(2)
+    told = world.job(waits).expected_start
+    assert told.outcomes >= 20
+    assert told.p50 - world.clock.now() == pytest.approx(600, rel=0.1)
