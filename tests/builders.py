@@ -15,7 +15,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Request, Stop, TaskPlacement, Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, Resume, Suspend, Unwarn, Warn
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, Reserve, Resume, Suspend, Unwarn, Warn
 
 NOW = Instant(1_000_000.0)
 
@@ -131,11 +131,13 @@ def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
     match instruction:
         case Admit(placement=placement):
             run = workload.run + 1
-            return replace(workload, state=State.RUNNING, placement=placement, started_at=now, run=run)
+            return replace(workload, state=State.RUNNING, placement=placement, started_at=now, run=run, reserved=())
         case Evict(reason=reason, by=by, sentence=sentence):
             requeue = workload.kind is Kind.TRAINING
             stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=requeue)
             return replace(workload, state=State.STOPPING, stop=stop)
+        case Reserve(placement=placement):
+            return replace(workload, reserved=placement)
         case Suspend():
             return replace(workload, state=State.SUSPENDED)
         case Resume(placement=placement):

@@ -19,7 +19,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Unwarn, Warn
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Unwarn, Warn
 from jupyter_gq.scheduling.wording import for_whom
 from jupyter_gq.store.protocol import Record
 
@@ -69,6 +69,8 @@ class Actor:
                 return [self._admission(record, instruction)]
             case Evict():
                 return self._eviction(record, instruction)
+            case Reserve(placement=placement):
+                return [Change(workload=record.workload.id, fields={"reserved": placement})]
             case Warn():
                 return _activity_change(record, instruction.expire_at, {"warning": instruction.sentence})
             case Unwarn():
@@ -80,7 +82,12 @@ class Actor:
     def _admission(self, record: Record, admit: Admit) -> Change:
         workload = record.workload
         run = workload.run + 1
-        fields = {"placement": admit.placement, "run": run, "started_at": self._context.clock.now()}
+        fields = {
+            "placement": admit.placement,
+            "reserved": (),
+            "run": run,
+            "started_at": self._context.clock.now(),
+        }
         return Change(
             workload=workload.id,
             event=Event.ADMITTED,

@@ -169,6 +169,8 @@ class Workload:
     estimate: Seconds | None = None
     #: Since when it runs with less than its smallest gang; None = it has it.
     stale_since: Instant | None = None
+    #: Where room is kept for it while it waits, or while it stops to go on there; empty = nowhere in particular.
+    reserved: tuple[TaskPlacement, ...] = ()
 
     @property
     def milli(self) -> MilliGpu:

@@ -5,6 +5,8 @@ Rules
 1. A decision changes accounts and ledger in the same call, so that the next question sees it.
 2. Every workload that waits is in `waiting` until it is admitted; those that were promised room are in `promised`.
 3. A trial ends with `commit` or leaves no trace.
+4. A promise whose place matters in later cycles is `kept`: its place is written down (`Reserve`) and entered before
+   anything is decided. One that cannot be kept any more is struck out, and its owner waits like the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +17,9 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from . import gang, min_runtime
-from .decision import Admit, Evict, Instruction, Suspend
+from .decision import Admit, Evict, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
-from .ordering import Turn
+from .ordering import Turn, seniority
 from .placement import View
 from .quota import Account, charge, obstacle, pledge
 
@@ -49,6 +51,10 @@ class Books:
         self.leaving = dict(facts.leaving)
         #: Pending ones whose room is kept: where they will go.
         self.promised: dict[str, tuple[TaskPlacement, ...]] = {}
+        #: Told to stop only to go on elsewhere: the new place.
+        self.moving: dict[str, tuple[TaskPlacement, ...]] = {}
+        #: Those of `promised` and `moving` whose place is written down.
+        self.kept: set[str] = set()
         #: Started in this cycle, with what they hold from now on.
         self.admitted: dict[str, Workload] = {}
         #: Idle notebooks whose share a pending workload waits for: notebooks by waiting workload.
@@ -61,12 +67,29 @@ class Books:
         self.ledger.settle()
         self._before = self.accounts.copy()
 
+        for workload in sorted(facts.reserved.values(), key=seniority):
+            self._enter_reserved(workload)
+
     def forget(self) -> None:
         """Take back everything that this cycle did: the facts are again what they were before it."""
         self.ledger.rollback(0)
         self.accounts.restore(self._before)
         for name in self.admitted:
             self.waiting[name] = self.workloads[name]
+
+    def _enter_reserved(self, workload: Workload) -> None:
+        """Keep its place, if it still waits for it and the place is still there."""
+        account, milli, fixed = self.account(workload), gang.smallest(workload), not workload.preemptible
+        comes_back = workload.id in self.leaving and workload.stop is not None and workload.stop.requeue
+        if not (comes_back or workload.id in self.waiting) or not account.known:
+            return
+        if obstacle(account, milli, fixed=fixed, now=False):
+            return
+        if not self.ledger.keep_at(workload.reserved, workload.request.milli_per_device):
+            return
+        pledge(account, milli, fixed=fixed)
+        self.kept.add(workload.id)
+        (self.moving if comes_back else self.promised)[workload.id] = workload.reserved
 
     # --- admitting
 
@@ -86,9 +109,7 @@ class Books:
             placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
         if placed is None:
             return False
-        charge(account, milli, fixed=fixed)
-        del self.waiting[workload.id]
-        self.admitted[workload.id] = replace(workload, placement=placed)
+        self._start(workload, placed, milli)
         return True
 
     def try_grow(self, workload: Workload) -> bool:
@@ -122,13 +143,46 @@ class Books:
             part = max(0, min(gang.held(started), over[started.queue])) if started.preemptible else 0
             over[started.queue] -= part
             starts.append(Admit(workload=started.id, placement=started.placement, over_quota=MilliGpu(part)))
-        return (*reversed(starts), *self.instructions)
+        return (*reversed(starts), *self.instructions, *self._reservations())
+
+    def _reservations(self) -> list[Reserve]:
+        """What is to be written down of the places that are kept; who starts needs none any more."""
+        stored = self.facts.reserved.keys()
+        found = []
+        for name in sorted((stored | self.kept) - self.admitted.keys()):
+            place = self.promised.get(name) or self.moving.get(name) or () if name in self.kept else ()
+            if place != self.workloads[name].reserved:
+                found.append(Reserve(workload=name, placement=place))
+        return found
 
     # --- promising
 
     def try_start(self, workload: Workload) -> bool:
         """Start it now, or keep room for it that is being freed."""
         return self.try_admit(workload) or self.try_promise(workload)
+
+    def start_kept(self, workload: Workload) -> bool:
+        """Start it where room is kept for it, or wherever else it fits now; otherwise that room stays kept."""
+        place = self.withdraw(workload)
+        if self._try_admit_at(workload, place) or self.try_admit(workload):
+            self.kept.discard(workload.id)
+            return True
+        self.promise_at(workload, place)
+        return False
+
+    def _try_admit_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+        account, milli, fixed = self.account(workload), gang.smallest(workload), not workload.preemptible
+        if obstacle(account, milli, fixed=fixed, now=True):
+            return False
+        if not self.ledger.take_at(place, workload.request.milli_per_device):
+            return False
+        self._start(workload, place, milli)
+        return True
+
+    def _start(self, workload: Workload, placed: tuple[TaskPlacement, ...], milli: int) -> None:
+        charge(self.account(workload), milli, fixed=not workload.preemptible)
+        del self.waiting[workload.id]
+        self.admitted[workload.id] = replace(workload, placement=placed, reserved=())
 
     def try_promise(self, workload: Workload) -> bool:
         """Keep room for it that is being freed, if there is enough."""
@@ -216,6 +270,9 @@ class Books:
         """Let stay whose room turned out not to be needed, when the one it was for got another or none."""
         for instruction in reversed(self.instructions):
             victim = self.workloads[instruction.workload]
+            if victim.id in self.moving:
+                self._stay(victim)
+                continue
             if not isinstance(instruction, Evict) or not self.unrelease(victim):
                 continue
             chain = self.account(victim).chain
@@ -224,6 +281,22 @@ class Books:
                 continue
             del self.evicted[victim.id], self.leaving[victim.id]
         self.instructions = [i for i in self.instructions if i.workload in self.evicted]
+
+    def move(self, workload: Workload, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
+        """Write down that it stops, to go on at `place`, which the ledger keeps for it. Its queue uses what it did."""
+        self.evict(workload, EvictReason.CONSOLIDATED, by.id, sentence)
+        self.moving[workload.id] = place
+        self.kept |= {workload.id, by.id}
+
+    def _stay(self, workload: Workload) -> None:
+        """Do not move it after all, if nobody has been promised its old place."""
+        milli = workload.request.milli_per_device
+        self.ledger.promise(self.moving[workload.id], -milli)
+        if not self.ledger.take_again(workload, promised=0):
+            self.ledger.promise(self.moving[workload.id], milli)
+            return
+        del self.moving[workload.id], self.evicted[workload.id], self.leaving[workload.id]
+        self.kept.discard(workload.id)
 
     def take_from(self, victims: Sequence[Workload], by: Workload, reason: EvictReason, sentence: Sentence) -> bool:
         """Carry out what a search found: evict, or undo what this cycle did. True when something was undone.

@@ -3,8 +3,8 @@
 1. Obey limits that were lowered.
 2. Keep the promises of earlier cycles: room freed for somebody goes to him.
 3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
-4. Reclaim across queues. 5. Preempt inside a queue. 6. Let elastic work grow. 7. Idle notebooks.
-8. Explain every workload that still waits.
+4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. Let elastic work grow. 8. Idle notebooks.
+9. Explain every workload that still waits.
 
 A pure function: same input, same output, and nothing of the input is changed.
 """
@@ -15,6 +15,7 @@ from jupyter_gq.domain.workload import Workload
 
 from . import explain
 from .books import Books
+from .consolidate import consolidate
 from .converge import obey_limits
 from .decision import Decision
 from .facts import Facts
@@ -47,9 +48,10 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
 
 
 def settle(books: Books) -> None:
-    """Admit, reclaim, preempt. What was admitted and then had to give way makes room for others: once more."""
+    """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more."""
     for _ in range(len(books.waiting) + 1):
         admit(books)
+        consolidate(books)
         if not (reclaim(books) | preempt(books)):
             break
 
@@ -72,7 +74,11 @@ def admit_without_devices(books: Books) -> None:
 def keep_promises(books: Books) -> None:
     """Serve first those for whom somebody has been told to stop, so that nobody snatches what was freed for them."""
     names = {w.stop.by for w in books.leaving.values() if w.stop is not None and w.stop.by is not None}
-    waiting: list[Workload] = [books.waiting[name] for name in names if name in books.waiting]
+    for name in sorted(books.kept & books.waiting.keys(), key=lambda name: seniority(books.waiting[name])):
+        books.start_kept(books.waiting[name])
+    waiting: list[Workload] = [
+        books.waiting[name] for name in names if name in books.waiting and name not in books.kept
+    ]
     for workload in sorted(waiting, key=seniority):
         books.try_start(workload)
 

@@ -52,6 +52,14 @@ class Shrink:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reserve:
+    """Remember where room is kept for it from now on; empty: nowhere any more."""
+
+    workload: str
+    placement: tuple[TaskPlacement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend:
     """Move its GPU state to host memory; its bytes are lent. Only for suspendable workloads."""
 
@@ -94,7 +102,7 @@ class Pending:
     why: Explanation
 
 
-Instruction = Admit | Grow | Shrink | Evict | Suspend | Resume | Warn | Unwarn
+Instruction = Admit | Grow | Shrink | Evict | Reserve | Suspend | Resume | Warn | Unwarn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -42,6 +42,14 @@ def preempted(victim: Workload, by: Workload) -> str:
     )
 
 
+def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
+    """For the owner of `victim`, which goes on at another place, on these nodes."""
+    return (
+        f"Paused: it moves to {enumerate_names(nodes)}, so that {who_with_amount(by, gang.smallest(by))} fits. "
+        "Continues there by itself as soon as it has stopped."
+    )
+
+
 def over_limit(account: Account) -> str:
     """For the owner of work in a queue whose limit was lowered."""
     limit = account.queue.limit or NO_GPU

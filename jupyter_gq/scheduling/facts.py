@@ -47,6 +47,8 @@ class Facts:
         self.lines: dict[str, Line] = {}
         #: Told to stop, and still holding.
         self.leaving: dict[str, Workload] = {}
+        #: Those for whom room is kept from cycle to cycle.
+        self.reserved: dict[str, Workload] = {}
         #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
         self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
         #: Running notebooks: the only ones that can be idle.
@@ -61,6 +63,8 @@ class Facts:
         if workload.state in FINAL:
             return
         self.workloads[workload.id] = workload
+        if workload.reserved:
+            self.reserved[workload.id] = workload
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload
             self.lines.setdefault(workload.queue, Line()).add(workload)
@@ -74,6 +78,7 @@ class Facts:
         workload = self.workloads.pop(name, None)
         if workload is None:
             return
+        self.reserved.pop(name, None)
         if workload.state is State.PENDING:
             del self.waiting[name]
             line = self.lines[workload.queue]

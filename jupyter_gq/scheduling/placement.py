@@ -251,7 +251,31 @@ class DeviceLedger:
         for rank in self._ranks(placement):
             self._shift(rank, 0, -milli, promised=milli)
 
+    def take_at(self, placement: Iterable[TaskPlacement], milli: int) -> bool:
+        """Take these very devices now; False changes nothing."""
+        ranks = self._ranks(placement)
+        if any(self._now_index.amount[rank] < milli for rank in ranks):
+            return False
+        for rank in ranks:
+            self._shift(rank, -milli, -milli)
+        return True
+
+    def keep_at(self, placement: Sequence[TaskPlacement], milli: int) -> bool:
+        """Keep the future of these very devices; False changes nothing: one is gone, or promised to another."""
+        ranks = self._ranks(placement)
+        if len(ranks) < sum(len(task.devices) for task in placement):
+            return False
+        if any(self._future_index.amount[rank] < milli for rank in ranks):
+            return False
+        self.promise(placement, milli)
+        return True
+
     # --- questions
+
+    def amount(self, device: str, view: View) -> int:
+        """What is free on that device; 0 for one that does not exist."""
+        rank = self._layout.rank_of.get(device)
+        return 0 if rank is None else self._index(view).amount[rank]
 
     def slots(self, pool: str, request: Request, view: View) -> int:
         """An upper bound of the tasks of that request that fit."""

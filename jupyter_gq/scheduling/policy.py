@@ -64,3 +64,7 @@ class Policy:
     placement: Placement = Placement.PACK
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
+    #: Running training may be moved, so that one who waits fits into the room that was scattered.
+    consolidate: bool = True
+    #: What has not run so long since its start is not moved.
+    moved_after: Seconds = TEN_MINUTES

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.consolidate import consolidate
 from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
-from jupyter_gq.scheduling.decision import Admit, Evict, Instruction
+from jupyter_gq.scheduling.decision import Admit, Evict, Instruction, Reserve
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.preempt import preempt
@@ -32,8 +34,17 @@ def _preempt(books: Books) -> None:
     preempt(books)
 
 
+def _consolidate(books: Books) -> None:
+    consolidate(books)
+
+
 #: The steps of our cycle that do what one action of the peer does.
-ACTIONS: Mapping[str, Callable[[Books], None]] = {"allocate": _allocate, "reclaim": _reclaim, "preempt": _preempt}
+ACTIONS: Mapping[str, Callable[[Books], None]] = {
+    "allocate": _allocate,
+    "consolidation": _consolidate,
+    "reclaim": _reclaim,
+    "preempt": _preempt,
+}
 
 
 def has_step(case: Case) -> bool:
@@ -62,7 +73,8 @@ def play(case: Case) -> tuple[list[Difference], int]:
 def policy_of(world: World) -> Policy:
     """The placement that the case asks for."""
     spread = "spread" in world.case["placement"].values()
-    return Policy(placement=Placement.SPREAD if spread else Placement.PACK)
+    placement = Placement.SPREAD if spread else Placement.PACK
+    return Policy(placement=placement, moved_after=Seconds(0))
 
 
 def _one_action(world: World, action: str) -> None:
@@ -86,8 +98,12 @@ def _write_down(world: World, instructions: Iterable[Instruction], promised: Ite
     for instruction in instructions:
         job = names[instruction.workload]["name"]
         if isinstance(instruction, Evict):
+            # What only moves counts with the peer as placed already.
+            status = "Pipelined" if instruction.reason is EvictReason.CONSOLIDATED else "Releasing"
             for task in world.of_job(job, "Running"):
-                world.put(replace(task, status="Releasing"))
+                world.put(replace(task, status=status))
+        elif isinstance(instruction, Reserve):
+            world.reserved[job] = instruction.placement
         elif isinstance(instruction, Admit):
             _place(world, job, instruction.placement)
     for workload in promised:

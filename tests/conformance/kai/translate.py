@@ -56,6 +56,8 @@ class World:
     case: Case
     #: In the order of the case.
     tasks: dict[str, Task] = field(default_factory=dict)
+    #: Where room is kept for a job, as our decisions said.
+    reserved: dict[str, tuple[TaskPlacement, ...]] = field(default_factory=dict)
 
     def of_job(self, job: str, *statuses: str) -> list[Task]:
         """The tasks of a job with one of these statuses, those first that start first."""
@@ -211,7 +213,7 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
     if staying:
         yield replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
     elif waiting:
-        yield whole
+        yield replace(whole, reserved=world.reserved.get(name, ()))
     if leaving:
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,

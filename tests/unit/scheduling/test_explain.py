@@ -25,7 +25,7 @@ def test_no_device_is_idle():
 
 def test_enough_is_idle_but_not_on_one_device():
     cluster = Cluster().node("n", 2).queue("q", 2)
-    cluster.add(*[running(a_job(f"h{i}", "q", "0.5"), f"n-{i}", since=i) for i in range(2)], a_job("whole", "q"))
+    cluster.add(*[running(a_job(f"h{i}", "q", "0.5"), f"n-{i}", since=900 + i) for i in range(2)], a_job("whole", "q"))
     found = explained(cluster, "whole")
     assert found.reason is PendingReason.FRAGMENTED
     assert found.sentence == (
