@@ -4,12 +4,13 @@ Rules
 -----
 1. Only for a workload that its queue may start (limits; the quota, where it is not preemptible) and that then starts:
    each move brings one more to run, so moves end when nobody waits whom they could help.
-2. Who moves is preemptible training that has run for `Policy.moved_after`. All tasks of all who move have a new place,
-   on devices that are free, or that the moves free. Nobody is stopped for good.
+2. Who moves is preemptible training that has run for longer than `Policy.moved_after`, and than protects it from
+   preemption in its queue. All tasks of all who move have a new place, on devices that are free, or that the moves
+   free. Nobody is stopped for good.
 3. The place of the one who waits and the places of those who move are written down (`Books.move`), and kept until they
    run there.
-4. Few moves, cheapest first: first one device (node) alone, by the number of moves, then what they hold, then who
-   loses least. Then several together.
+4. Few moves, cheapest first: first one device (node) alone, by the number of moves, then who loses least. Then
+   several together.
 5. The search is bounded: `MOST_MOVED` for one workload, `MOST_PLACES` looked at, `MOST_PROBES` in a cycle. What cannot
    be helped is found out before anything is tried: less is free in sum than it needs.
 """
@@ -17,12 +18,11 @@ Rules
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 from . import explain, gang
 from .books import Books
 from .disruption import disruption
-from .ordering import Turn
 from .placement import View
 from .quota import obstacle
 
@@ -36,11 +36,10 @@ MOST_PROBES = 4000
 
 def consolidate(books: Books) -> None:
     """Promise room to those who wait, in their turn, by moving others."""
-    waiting = books.unsettled() if books.policy.consolidate else ()
-    if not waiting:
+    if not books.policy.consolidate:
         return
     search = _Search(books)
-    turn = Turn(books.accounts, waiting)
+    turn = books.turn()
     while (workload := turn.next()) is not None:
         if search.help(workload):
             turn.done()
@@ -50,9 +49,11 @@ def consolidate(books: Books) -> None:
 
 def may_move(books: Books, workload: Workload) -> bool:
     """Rule 2, without the new place."""
-    if not workload.preemptible or workload.kind is not Kind.TRAINING or not workload.request.devices:
+    if not workload.preemptible or workload.kind is not Kind.TRAINING or workload.started_at is None:
         return False
-    return workload.started_at is not None and books.now >= workload.started_at + books.policy.moved_after
+    account = books.account(workload)
+    least = max(books.policy.moved_after, books.facts.min_runtimes.of(account, account))
+    return books.now > workload.started_at + least
 
 
 class _Search:
@@ -64,7 +65,11 @@ class _Search:
         #: What could not be helped since the last success.
         self._hopeless: set[tuple[object, ...]] = set()
         self._helped = False
-        self._movable: list[Workload] | None = None
+        #: Who could move: its place in the order of disruption.
+        self._rank: dict[str, int] = {}
+        self._held: dict[tuple[str, bool], dict[str, dict[str, Workload]]] = {}
+        #: By pool and request, for each device (node): whose moves would give room for one task.
+        self._known_ways: dict[tuple[str, Request], dict[str, list[list[Workload]]]] = {}
 
     def help(self, workload: Workload) -> bool:
         """Promise it room, by moving others if need be; False changes nothing."""
@@ -77,118 +82,164 @@ class _Search:
         shape = (account.queue.pool, workload.request, workload.min_members, workload.groups, workload.topology)
         if shape in self._hopeless or books.ledger.total(account.queue.pool, View.FUTURE) < milli:
             return False
-        if any(self._attempt(workload, chosen) for chosen in self._choices(workload)):
-            self._helped = True
-            self._hopeless.clear()
-            return True
+        for chosen in self._choices(workload):
+            if self._try(workload, chosen) is not None:
+                self._carry_out(workload, self._fewest(workload, chosen))
+                self._helped = True
+                self._hopeless.clear()
+                return True
         self._hopeless.add(shape)
         return False
+
+    def _fewest(self, workload: Workload, chosen: Sequence[Workload]) -> list[Workload]:
+        """Those of `chosen` without whom it does not go, each tried in its turn."""
+        kept = list(chosen)
+        for each in reversed(chosen):
+            without = [other for other in kept if other is not each]
+            if without and self._try(workload, without) is not None:
+                kept = without
+        return kept
+
+    def _carry_out(self, workload: Workload, chosen: Sequence[Workload]) -> None:
+        places = self._try(workload, chosen, keep=True) or {}
+        self._forget(self._books.promised[workload.id])
+        for each in chosen:
+            if each.id in places:
+                nodes = sorted({task.node for task in places[each.id]})
+                self._books.move(each, places[each.id], workload, explain.moved(each, workload, nodes))
+                self._forget([*each.placement, *places[each.id]])
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
         """Sets of workloads to move, in the order of rule 4."""
         places = self._places(workload)
         if workload.min_members == 1:
-            yield from places
+            yield from (needed for _, needed in places)
         together: dict[str, Workload] = {}
-        for count, place in enumerate(places):
-            added = {each.id: each for each in place if each.id not in together}
-            if not added or len(together) + len(added) > MOST_MOVED:
+        cleared: set[str] = set()
+        for name, needed in places:
+            added = {each.id: each for each in needed if each.id not in together}
+            if not added or name in cleared or len(together) + len(added) > MOST_MOVED:
                 continue
+            cleared.add(name)
             together |= added
-            if count or workload.min_members > 1:
+            if len(cleared) > 1 or workload.min_members > 1:
                 yield list(together.values())
 
-    def _places(self, workload: Workload) -> list[list[Workload]]:
-        """For each device (node, if a task needs several) who would have to move for one task, cheapest first."""
-        order = {each.id: rank for rank, each in enumerate(self._candidates())}
-        found: list[tuple[int, int, int, str, list[Workload]]] = []
+    def _places(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
+        """Devices (nodes, if a task needs several) with those who would have to move for one task, cheapest first."""
+        known = self._known_ways.setdefault((self._pool(workload), workload.request), {})
+        found: list[tuple[int, int, str, list[Workload]]] = []
         for name, there in self._most_promising(workload):
-            needed = self._needed(workload, there)
-            if needed:
-                amount = sum(gang.held(each) for each in needed)
-                found.append((len(needed), amount, max(order[each.id] for each in needed), name, needed))
-        return [needed for *_, needed in sorted(found, key=lambda entry: entry[:4])]
+            if name not in known:
+                known[name] = self._ways(workload, there)
+            for needed in known[name]:
+                found.append((len(needed), max(self._rank[each.id] for each in needed), name, needed))
+        return [(name, needed) for *_, name, needed in sorted(found, key=lambda entry: entry[:3])]
 
-    def _candidates(self) -> list[Workload]:
-        books = self._books
-        if self._movable is None:
-            self._movable = sorted((w for w in books.staying() if may_move(books, w)), key=disruption)
-        return self._movable
-
-    def _most_promising(self, workload: Workload) -> Iterable[tuple[str, list[Workload]]]:
+    def _most_promising(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
         """Who could move, by device (node): where the most is free, there the least has to move."""
-        books, pool = self._books, self._books.account(workload).queue.pool
+        books, pool = self._books, self._pool(workload)
         by_device = workload.request.devices == 1
-        places: dict[str, dict[str, Workload]] = {}
-        for candidate in self._candidates():
-            if candidate.id in books.evicted or pool not in books.pools_of(candidate):
-                continue
-            for task in candidate.placement:
-                for device in task.devices:
-                    name = device if by_device else task.node
-                    places.setdefault(name, {})[candidate.id] = candidate
-        free = {name: books.ledger.amount(name, View.FUTURE) for name in places} if by_device else self._free(pool)
-        best = sorted(places, key=lambda name: (-free[name], name))[:MOST_PLACES]
-        return [(name, list(places[name].values())) for name in best]
+        there = self._there(pool, by_device)
+        self._probes -= len(there) // 4
+        free = {name: books.ledger.amount(name, View.FUTURE) for name in there} if by_device else self._free(pool)
+        best = sorted(there, key=lambda name: (-free[name], name))[:MOST_PLACES]
+        return [(name, [each for each in there[name].values() if each.id not in books.evicted]) for name in best]
+
+    def _there(self, pool: str, by_device: bool) -> dict[str, dict[str, Workload]]:
+        """Those of the pool who could move, in their order, by device (node)."""
+        if (pool, by_device) not in self._held:
+            places: dict[str, dict[str, Workload]] = {}
+            for candidate in self._movable(pool):
+                for task in candidate.placement:
+                    for device in task.devices:
+                        places.setdefault(device if by_device else task.node, {})[candidate.id] = candidate
+            self._held[pool, by_device] = places
+        return self._held[pool, by_device]
+
+    def _movable(self, pool: str) -> list[Workload]:
+        books = self._books
+        holders = (each for ranked in books.facts.holders[True].get(pool, {}).values() for each in ranked.members)
+        found = sorted((each for each in holders if may_move(books, each)), key=disruption)
+        self._rank |= {each.id: rank for rank, each in enumerate(found)}
+        return found
 
     def _free(self, pool: str) -> dict[str, int]:
         amount = self._books.ledger.amount
         return {
             node.name: sum(amount(device.id, View.FUTURE) for device in node.devices if device.pool == pool)
-            for node in self._books.snapshot.nodes
+            for node in self._books.facts.nodes
         }
 
-    def _needed(self, workload: Workload, there: Sequence[Workload]) -> list[Workload]:
-        """Few of them, the first first, without whom one more task fits; empty when not even without all."""
-        books, ledger = self._books, self._books.ledger
-        pool, request = books.account(workload).queue.pool, workload.request
+    def _forget(self, changed: Iterable[TaskPlacement]) -> None:
+        """What was found out about these nodes and devices is no longer so."""
+        names = {name for task in changed for name in (task.node, *task.devices)}
+        for known in self._known_ways.values():
+            for name in names & known.keys():
+                del known[name]
+
+    def _pool(self, workload: Workload) -> str:
+        return self._books.account(workload).queue.pool
+
+    def _ways(self, workload: Workload, there: Sequence[Workload]) -> list[list[Workload]]:
+        """Those of whom one alone is enough for one task more; if there are none, the first few who are together."""
+        ledger = self._books.ledger
+        pool, request = self._pool(workload), workload.request
         mark, before = ledger.mark(), ledger.slots(pool, request, View.FUTURE)
-        needed: list[Workload] = []
-        enough = False
-        for candidate in there:
-            if self._probes <= 0 or len(needed) == MOST_MOVED:
-                break
+
+        def enough() -> bool:
             self._probes -= 1
+            return self._probes > 0 and ledger.slots(pool, request, View.FUTURE) > before
+
+        alone: list[list[Workload]] = []
+        for candidate in there:
+            ledger.release(candidate)
+            if enough():
+                alone.append([candidate])
+            ledger.rollback(mark)
+        if alone:
+            return alone
+        needed: list[Workload] = []
+        for candidate in there[:MOST_MOVED]:
             ledger.release(candidate)
             needed.append(candidate)
-            enough = ledger.slots(pool, request, View.FUTURE) > before
-            if enough:
+            if enough():
                 break
-        for candidate in reversed(needed[:-1] if enough else []):
+        else:
+            needed = []
+        for candidate in list(reversed(needed[:-1])):
             inner = ledger.mark()
-            if ledger.take_again(candidate, promised=0):
-                if ledger.slots(pool, request, View.FUTURE) > before:
-                    needed.remove(candidate)
-                else:
-                    ledger.rollback(inner)
+            if ledger.take_again(candidate, promised=0) and enough():
+                needed.remove(candidate)
+            else:
+                ledger.rollback(inner)
         ledger.rollback(mark)
-        return needed if enough else []
+        return [needed] if needed else []
 
-    def _attempt(self, workload: Workload, chosen: Sequence[Workload]) -> bool:
-        """Move these, or those of them that are needed; False changes nothing."""
+    def _try(
+        self, workload: Workload, chosen: Sequence[Workload], *, keep: bool = False
+    ) -> dict[str, tuple[TaskPlacement, ...]] | None:
+        """The new places of those of `chosen` who have to move; None when it does not go.
+
+        `keep`: on success the workload is promised its room, and the ledger keeps the new places.
+        """
         books, ledger = self._books, self._books.ledger
-        if self._probes <= 0:
-            return False
+        if self._probes <= 0 and not keep:
+            return None
         self._probes -= 1 + 2 * len(chosen)
         mark = ledger.mark()
         for each in chosen:
             ledger.release(each)
-        pool = books.account(workload).queue.pool
-        enough = ledger.slots(pool, workload.request, View.FUTURE) >= workload.min_members
+        enough = ledger.slots(self._pool(workload), workload.request, View.FUTURE) >= workload.min_members
         if not enough or not books.try_promise(workload):
             ledger.rollback(mark)
-            return False
+            return None
         leaving = [each for each in reversed(chosen) if not ledger.take_again(each, promised=0)]
         places = self._new_places(leaving)
-        if places is None:
+        if places is None or not keep:
             books.withdraw(workload)
             ledger.rollback(mark)
-            return False
-        for each in leaving:
-            place = places[each.id]
-            nodes = sorted({task.node for task in place})
-            books.move(each, place, workload, explain.moved(each, workload, nodes))
-        return True
+        return places
 
     def _new_places(self, leaving: Sequence[Workload]) -> dict[str, tuple[TaskPlacement, ...]] | None:
         """Room for all tasks of all of them, the largest first; None when one finds none."""
@@ -197,7 +248,7 @@ class _Search:
         largest_first = sorted(leaving, key=lambda w: (-w.request.milli, -gang.held(w), w.id))
         for each in largest_first:
             whole = replace(each, min_members=len(each.placement))
-            place = gang.place(books.ledger, books.account(each).queue.pool, whole, View.FUTURE)
+            place = gang.place(books.ledger, self._pool(each), whole, View.FUTURE)
             if place is None or len(place) < len(each.placement):
                 return None
             places[each.id] = place

@@ -86,7 +86,7 @@ def test_agreement_by_a_step_that_we_do_not_have_is_counted_apart():
         a_job("here", "vision", 1, "Running a"),
         queues=TWO_QUEUES,
         gpus={"a": 1},
-        action="consolidation",
+        action="stalegangeviction",
         here="Running",
     )
     found = verdict(case)
@@ -94,7 +94,7 @@ def test_agreement_by_a_step_that_we_do_not_have_is_counted_apart():
     assert found.no_step
 
 
-def test_moving_running_work_is_named_as_the_reason():
+def test_work_that_moves_and_the_one_for_whom_it_moves_run_in_the_next_round():
     case = a_case(
         a_job("left", "vision", 1, "Running a", age=3),
         a_job("right", "vision", 1, "Running b", age=2),
@@ -105,7 +105,7 @@ def test_moving_running_work_is_named_as_the_reason():
         right="Running",
         wide="Running",
     )
-    assert verdict(case).reasons == ("consolidation",)
+    assert verdict(case).agrees
 
 
 def test_fractions_of_one_group_share_a_device_and_others_do_not():

@@ -98,7 +98,12 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     """A cluster, its queues, and a history of submissions and ends."""
     queues = draw(trees())
     nodes = tuple(a_node(f"n{i}", draw(st.integers(1, 3))) for i in range(draw(st.integers(1, 2))))
-    policy = Policy(placement=draw(st.sampled_from(Placement)), min_runtime=draw(min_runtimes))
+    policy = Policy(
+        placement=draw(st.sampled_from(Placement)),
+        min_runtime=draw(min_runtimes),
+        consolidate=draw(st.integers(0, 3)) > 0,
+        moved_after=Seconds(0),
+    )
     world = World(Snapshot(nodes=nodes, queues=queues, workloads=()), policy)
     for number in range(draw(st.integers(2, steps))):
         act = draw(st.integers(0, 6))

@@ -6,7 +6,7 @@ from itertools import combinations
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict
@@ -95,6 +95,10 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert taker.queue == victim.queue
             assert taker.priority > victim.priority
             assert _has_run_long_enough(books, victim, taker)
+        elif instruction.reason is EvictReason.CONSOLIDATED:
+            assert victim.kind is Kind.TRAINING
+            assert policy.consolidate
+            continue
         charge(account, -gang.held(victim), fixed=False, now=False)
 
 
@@ -106,6 +110,19 @@ def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> boo
     else:
         least = before_reclaim([account.queue for account in books.account(taker).chain], path, rule)
     return victim.started_at is None or books.now - victim.started_at >= least
+
+
+def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
+    """Room is kept for all of his tasks, and for the one for whom he moves; it starts when all has stopped."""
+    moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]
+    kept = {workload.id: workload for workload in after.workloads if workload.reserved}
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    for move in moves:
+        assert len(kept[move.workload].reserved) == len(by_id[move.workload].placement)
+        assert kept[move.workload].reserved != by_id[move.workload].placement
+    everything = [*after.workloads, *(replace(w, placement=w.reserved) for w in kept.values())]
+    lasting = tuple(w for w in everything if w.state is not State.STOPPING or w.placement == w.reserved)
+    devices_hold_at_most_one_gpu(replace(after, workloads=tuple(replace(w, state=State.RUNNING) for w in lasting)))
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:

@@ -8,15 +8,17 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Decision
+from jupyter_gq.scheduling.decision import Decision, Evict
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, admitted, apply, evicted, later, stopped, without
 from tests.property import laws
 from tests.property.clusters import World, worlds
+
+MOVED = EvictReason.CONSOLIDATED
 
 #: Worlds are small enough to read; shrinking one takes longer than understanding it.
 random_worlds = settings(
@@ -34,6 +36,7 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     after = apply(snapshot, decision)
     laws.everyone_who_waits_is_explained_once(snapshot, decision)
     laws.evictions_are_lawful(snapshot, decision, policy)
+    laws.who_moves_has_a_new_place(snapshot, after, decision)
     laws.devices_hold_at_most_one_gpu(after)
     laws.tasks_lie_on_distinct_devices_of_one_node(after)
     laws.gangs_are_whole_or_absent(after)
@@ -55,6 +58,7 @@ def settle(snapshot: Snapshot, policy: Policy, rounds: int = 40) -> Snapshot:
 def play(world: World) -> Snapshot:
     snapshot = world.snapshot
     for act, what in world.history:
+        snapshot = later(snapshot, 1)
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
@@ -77,6 +81,7 @@ def test_safety_laws_hold_and_the_cluster_comes_to_rest(world):
 def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
     snapshot = world.snapshot
     for act, what in world.history:
+        snapshot = later(snapshot, 1)
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
@@ -157,6 +162,7 @@ def test_safety_no_victim_is_needless(world):
     """Where all victims of a cycle are for one workload: it does not fit if any one of them stays."""
     snapshot = world.snapshot
     for act, what in world.history:
+        snapshot = later(snapshot, 1)
         if act == "submit":
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
@@ -179,9 +185,28 @@ def test_liveness_evictions_end(world):
     count = 0
     for _ in range(40):
         decision = run_cycle(snapshot, world.policy, NOW)
-        count += len(evicted(decision))
+        count += len([i for i in decision.instructions if isinstance(i, Evict) and i.reason is not MOVED])
         if not decision.instructions:
             break
         snapshot = stopped(apply(snapshot, decision))
     assert decision.instructions == (), "the cluster does not come to rest"
     assert count <= len(submitted)
+
+
+@random_worlds
+@given(worlds())
+def test_liveness_who_moves_runs_again_at_once_as_does_the_one_he_moves_for(world):
+    snapshot = world.snapshot
+    for act, what in world.history:
+        snapshot = later(snapshot, 1)
+        if act == "submit":
+            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        elif act == "wait":
+            snapshot = later(snapshot, what)
+        decision = run_cycle(snapshot, world.policy, NOW)
+        snapshot = stopped(apply(snapshot, decision))
+        evictions = [i for i in decision.instructions if isinstance(i, Evict)]
+        if evictions and all(i.reason is MOVED for i in evictions):
+            following = run_cycle(snapshot, world.policy, NOW)
+            wanted = {i.workload for i in evictions} | {i.by for i in evictions}
+            assert wanted <= set(admitted(following))

@@ -27,6 +27,8 @@ def _allocate(books: Books) -> None:
 
 
 def _reclaim(books: Books) -> None:
+    """The peer's reclaim first looks whether those who would lose have another place; with us that is a step apart."""
+    consolidate(books)
     reclaim(books)
 
 

@@ -92,25 +92,6 @@ def _expected(case: Case, job: Case, task: Case) -> Case:
     return expected["tasks"].get(task["name"]) or expected["jobs"].get(job["name"]) or {}
 
 
-def _moves(case: Case, differences: Sequence[Difference]) -> bool:
-    """Somebody who runs is expected to run on, in another place; or who waits gets in, and nobody has to stop."""
-    return _somebody_moves(case) or _nobody_stops(case, differences)
-
-
-def _nobody_stops(case: Case, differences: Sequence[Difference]) -> bool:
-    """Where the peer may consolidate, who waits as a whole gets in although nobody has to stop."""
-    if "consolidation" not in case.get("procedure", {}).get("actions", ()):
-        return False
-    partly = {job["name"] for job in _jobs(case) for task in job["tasks"] if task["state"] == "Running"}
-    if any(difference.what.rsplit("-", 1)[0] in partly for difference in differences):
-        return False
-    if not _only(differences, {"Running", "Pipelined"}, {"Pending"}):
-        return False
-    began = [(job, task) for job in _jobs(case) for task in job["tasks"] if task["state"] == "Running"]
-    ends = {_expected(case, job, task).get("status") for job, task in began}
-    return bool(ends) and not ends & {"Releasing", "Pending"}
-
-
 def _only(differences: Sequence[Difference], expected: set[str], ours: set[str]) -> bool:
     """All differences are of this form."""
     return all(d.expected in expected and d.ours in ours for d in differences)
@@ -159,21 +140,6 @@ def _lifts_above(case: Case) -> bool:
         if gpu["allocated"] + case["reclaimer"]["gpus"] > gpu["fair_share"]:
             return True
         name = rows[name]["parent"]
-    return False
-
-
-def _somebody_moves(case: Case) -> bool:
-    for job in _jobs(case):
-        for task in job["tasks"]:
-            wanted = _expected(case, job, task)
-            if task["state"] != "Running":
-                continue
-            if wanted.get("status") == "Pipelined":
-                return True
-            other_node = wanted.get("node", task["node"]) != task["node"]
-            other_gpu = wanted.get("gpu_groups", task.get("gpu_groups")) != task.get("gpu_groups")
-            if wanted.get("status") == "Running" and (other_node or other_gpu):
-                return True
     return False
 
 
@@ -288,12 +254,6 @@ REASONS: tuple[Reason, ...] = (
         intended=True,
         sentence="Room that an eviction leaves over is promised in the same cycle to the next one who fits into it.",
         feature=_room_left_over,
-    ),
-    Reason(
-        name="consolidation",
-        intended=False,
-        sentence="Running work is not moved yet to make one large free place out of several small ones.",
-        feature=_moves,
     ),
 )
 

@@ -1,0 +1,201 @@
+"""Consolidation: who moves for whom, that nobody loses his run by it, and that the room of both is kept."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Evict, Reserve
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import (
+    NOW,
+    Cluster,
+    a_job,
+    a_notebook,
+    admitted,
+    apply,
+    evicted,
+    running,
+    stopped,
+    why,
+    without,
+)
+
+
+def decide(snapshot, **settings):
+    return run_cycle(snapshot, Policy(**settings), NOW)
+
+
+def two_halves():
+    """Two nodes of two GPUs, one GPU of each in use, and one who needs two on one node."""
+    return (
+        Cluster()
+        .node("m", 2)
+        .node("n", 2)
+        .queue("q", 4)
+        .add(
+            running(a_job("old", "q"), "m-0", since=1),
+            running(a_job("new", "q"), "n-0", since=2),
+            a_job("big", "q", 2, owner="bob"),
+        )
+    )
+
+
+def test_one_moves_so_that_another_fits_and_both_places_are_written_down():
+    decision = decide(two_halves().snapshot())
+    assert decision.instructions == (
+        Evict(
+            workload="new",
+            reason=EvictReason.CONSOLIDATED,
+            by="big",
+            sentence="Paused: it moves to m, so that bob's big (2 GPUs) fits. "
+            "Continues there by itself as soon as it has stopped.",
+        ),
+        Reserve(workload="big", placement=(TaskPlacement(node="n", devices=("n-0", "n-1")),)),
+        Reserve(workload="new", placement=(TaskPlacement(node="m", devices=("m-1",)),)),
+    )
+    entry = why(decision, "big").why
+    assert entry.reason is PendingReason.WAITS_FOR_EVICTION
+    assert entry.blockers == ("new",)
+
+
+def test_when_it_has_stopped_both_start_and_nothing_follows():
+    snapshot = two_halves().snapshot()
+    moved = apply(snapshot, decide(snapshot))
+    assert decide(moved).instructions == ()
+    following = decide(stopped(moved))
+    assert sorted(admitted(following)) == ["big", "new"]
+    after = apply(stopped(moved), following)
+    assert all(w.reserved == () and w.state is State.RUNNING for w in after.workloads)
+    assert decide(after).instructions == ()
+
+
+def test_nobody_snatches_the_room_of_either_while_they_wait_for_each_other():
+    """A thief with the highest seniority comes while `new` stops, and again when it has stopped."""
+    snapshot = two_halves().snapshot()
+    moved = apply(snapshot, decide(snapshot))
+    thief = a_job("thief", "q", 1, submitted=-500)
+    crowded = replace(moved, workloads=(*moved.workloads, thief))
+    assert decide(crowded).instructions == ()
+    assert sorted(admitted(decide(stopped(crowded)))) == ["big", "new"]
+
+
+def test_who_moved_comes_back_even_if_the_one_he_moved_for_is_gone():
+    snapshot = two_halves().snapshot()
+    moved = without(stopped(apply(snapshot, decide(snapshot))), "big")
+    assert admitted(decide(moved)) == ["new"]
+
+
+def test_a_place_that_is_lost_is_struck_out_and_its_owner_waits_like_the_others():
+    snapshot = two_halves().snapshot()
+    moved = apply(snapshot, decide(snapshot))
+    broken = replace(moved, nodes=moved.nodes[1:])
+    decision = decide(broken)
+    assert Reserve(workload="new", placement=()) in decision.instructions
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        {"preemptible": False},
+        {"started_at": NOW - 599.0},
+        {"started_at": None, "state": State.ADMITTED},
+    ],
+)
+def test_who_is_not_preemptible_or_has_just_started_never_moves(stays):
+    snapshot = two_halves().snapshot()
+    workloads = [replace(w, **stays) if w.id in ("old", "new") else w for w in snapshot.workloads]
+    assert evicted(decide(replace(snapshot, workloads=tuple(workloads)))) == []
+
+
+def test_a_notebook_never_moves():
+    cluster = Cluster().node("m", 1).node("n", 1).fixed("train", ann="0.5", bob="0.5").queue("q", 1)
+    cluster.add(running(a_notebook("ann", "0.5"), "m-0"), running(a_notebook("bob", "0.5"), "n-0"), a_job("big", "q"))
+    snapshot = cluster.snapshot()
+    notebooks = tuple(replace(w, preemptible=w.id != "big") for w in snapshot.workloads)
+    assert decide(replace(snapshot, workloads=notebooks)).instructions == ()
+
+
+def test_nothing_moves_where_it_is_switched_off_or_not_all_find_a_place():
+    assert decide(two_halves().snapshot(), consolidate=False).instructions == ()
+    full = two_halves().add(running(a_job("other", "q"), "m-1", since=0)).snapshot()
+    assert decide(full).instructions == ()
+
+
+def test_a_queue_at_its_limit_moves_nobody():
+    cluster = two_halves()
+    cluster.queues[0] = replace(cluster.queues[0], limit=3000)
+    assert decide(cluster.snapshot()).instructions == ()
+
+
+def test_of_two_that_could_move_the_one_that_has_a_place_moves():
+    """The newer one needs two devices, and there is no other place with two."""
+    cluster = Cluster().node("m", 4).node("n", 4).queue("q", 8)
+    cluster.add(
+        running(a_job("three", "q", 3), "m-0", "m-1", "m-2", since=1),
+        running(a_job("one", "q", 1), "n-0", since=2),
+        running(a_job("two", "q", 2), "n-1", "n-2", since=3),
+        a_job("waits", "q", 2),
+    )
+    assert evicted(decide(cluster.snapshot())) == ["one"]
+
+
+def test_a_gang_gets_several_places_and_all_who_moved_are_placed_again():
+    cluster = Cluster().node("l", 4)
+    for name in "mn":
+        cluster.node(name, 2)
+    cluster.queue("q", 8).add(
+        running(a_job("a", "q"), "m-0", since=1),
+        running(a_job("b", "q"), "n-0", since=2),
+        running(a_job("c", "q", 2), "l-0", "l-1", since=3),
+        a_job("gang", "q", 2, tasks=2),
+    )
+    decision = decide(cluster.snapshot())
+    after = stopped(apply(cluster.snapshot(), decision))
+    assert set(admitted(decide(after))) == {*evicted(decision), "gang"}
+    assert len(evicted(decision)) == 1  # one node more is enough: a task goes beside `c`
+
+
+def test_an_entitled_one_is_helped_by_moves_before_anybody_loses_his_run():
+    cluster = Cluster().node("m", 2).node("n", 2).queue("mine", 2).queue("theirs", 1)
+    cluster.add(
+        running(a_job("x", "theirs"), "m-0", since=1),
+        running(a_job("y", "theirs"), "n-0", since=2),
+        a_job("big", "mine", 2),
+    )
+    decision = decide(cluster.snapshot())
+    assert [i.reason for i in decision.instructions if isinstance(i, Evict)] == [EvictReason.CONSOLIDATED]
+
+
+def test_what_a_higher_claim_takes_from_the_room_is_not_kept_any_more():
+    """`big` would start by a move, but the other queue is entitled to all of that node: the move is for that one."""
+    cluster = Cluster().node("m", 2).node("n", 2).queue("q", 2).queue("z", 2)
+    cluster.add(
+        running(a_job("old", "q"), "m-0", since=1),
+        running(a_job("new", "q"), "n-0", since=2),
+        a_job("big", "q", 2, submitted=1),
+        a_job("entitled", "z", 2, submitted=2),
+    )
+    decision = decide(cluster.snapshot())
+    after = stopped(apply(cluster.snapshot(), decision))
+    assert "entitled" in admitted(decide(after))
+    assert decide(apply(cluster.snapshot(), decision)).instructions == ()
+
+
+def test_it_starts_elsewhere_if_another_place_becomes_free_first():
+    snapshot = two_halves().snapshot()
+    moved = apply(snapshot, decide(snapshot))
+    wider = replace(moved, nodes=(*moved.nodes, *Cluster().node("p", 2).nodes))
+    starts = [i for i in decide(wider).instructions if isinstance(i, Admit)]
+    assert [i.workload for i in starts] == ["big"]
+    assert starts[0].placement[0].node == "p"
+
+
+def test_how_long_one_must_have_run_is_set_by_the_policy():
+    snapshot = two_halves().snapshot()
+    young = tuple(replace(w, started_at=w.started_at and NOW - 1.0) for w in snapshot.workloads)
+    assert evicted(decide(replace(snapshot, workloads=young), moved_after=Seconds(0))) == ["new"]
