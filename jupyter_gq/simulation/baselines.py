@@ -1,0 +1,71 @@
+"""The policies that the product is compared with: a queue may use its own GPUs only, or all share one line.
+
+They count GPUs and know no nodes, which favours them: nothing is ever fragmented.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from jupyter_gq.domain.amount import Instant
+
+from .replay import Start
+from .trace import Job
+
+
+class Fifo:
+    """Lines of jobs in the order of submission, each with GPUs of its own."""
+
+    def __init__(self, milli: Mapping[str, int], *, backfill: bool = False) -> None:
+        #: What is free, by line.
+        self._free = dict(milli)
+        self._lines: dict[str, list[Job]] = {name: [] for name in milli}
+        self._backfill = backfill
+        self._changed: set[str] = set()
+
+    def line(self, job: Job) -> str:
+        """The line that it stands in: that of its queue."""
+        return job.queue
+
+    def submitted(self, job: Job) -> None:
+        """To the end of its line."""
+        line = self.line(job)
+        self._lines[line].append(job)
+        self._changed.add(line)
+
+    def ended(self, job: Job) -> None:
+        """Its GPUs are free."""
+        line = self.line(job)
+        self._free[line] += job.milli
+        self._changed.add(line)
+
+    def decide(self, now: Instant) -> Sequence[Start]:
+        """The first of each line as long as it fits; with backfill whoever fits."""
+        moves: list[Start] = []
+        for line in sorted(self._changed):
+            rest: list[Job] = []
+            for place, job in enumerate(self._lines[line]):
+                if job.milli <= self._free[line]:
+                    self._free[line] -= job.milli
+                    moves.append(Start(job=job.id))
+                elif self._backfill:
+                    rest.append(job)
+                else:
+                    rest = self._lines[line][place:]
+                    break
+            self._lines[line] = rest
+        self._changed.clear()
+        return moves
+
+    def wake_at(self, now: Instant) -> Instant | None:
+        """Time alone changes nothing."""
+        return None
+
+
+class PooledFifo(Fifo):
+    """One line for everybody."""
+
+    def __init__(self, milli: int, *, backfill: bool = False) -> None:
+        super().__init__({"": milli}, backfill=backfill)
+
+    def line(self, job: Job) -> str:
+        """There is only one."""
+        return ""

@@ -1,0 +1,146 @@
+"""What a replay looked like over time: allocation and waiting by queue, and how long a guarantee was kept waiting."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jupyter_gq.domain.amount import Instant, MilliGpu
+
+from .trace import Job
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """An amount over time: from `times[i]` on it is `values[i]`; before the first it is 0."""
+
+    times: tuple[float, ...]
+    #: Milli-GPU.
+    values: tuple[int, ...]
+
+    def means(self, start: float, end: float, bins: int) -> list[float]:
+        """The mean amount in each of `bins` equal parts of the time from `start` to `end`."""
+        width = (end - start) / bins
+        edges = [start + width * index for index in range(bins)] + [end]
+        sums = [0.0] * bins
+        bounds = [*self.times, max(end, self.times[-1]) if self.times else end]
+        place = 0
+        for index, value in enumerate(self.values):
+            left, right = max(bounds[index], start), min(bounds[index + 1], end)
+            while value and left < right:
+                while edges[place + 1] <= left:
+                    place += 1
+                until = min(right, edges[place + 1])
+                sums[place] += value * (until - left)
+                left = until
+        return [total / width for total in sums]
+
+    def integral(self, start: float, end: float) -> float:
+        """Milli-GPU-seconds between the two."""
+        return self.means(start, end, 1)[0] * (end - start) if end > start else 0.0
+
+
+class _Track:
+    """`Steps` being written."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._times: list[float] = []
+        self._values: list[int] = []
+
+    def note(self, now: Instant) -> None:
+        if self.now != (self._values[-1] if self._values else 0):
+            self._times.append(now)
+            self._values.append(self.now)
+
+    def steps(self) -> Steps:
+        return Steps(times=tuple(self._times), values=tuple(self._values))
+
+
+class Timeline:
+    """An observer that writes down what each queue holds and what waits in it."""
+
+    def __init__(self, queues: Iterable[str]) -> None:
+        self._allocated = {name: _Track() for name in queues}
+        self._waiting = {name: _Track() for name in self._allocated}
+        self._changed: set[str] = set()
+
+    def queued(self, job: Job, now: Instant) -> None:
+        """It waits: new, or paused."""
+        self._waiting[job.queue].now += job.milli
+        self._changed.add(job.queue)
+
+    def started(self, job: Job, now: Instant) -> None:
+        """It holds devices."""
+        self._waiting[job.queue].now -= job.milli
+        self._allocated[job.queue].now += job.milli
+        self._changed.add(job.queue)
+
+    def stopped(self, job: Job, now: Instant) -> None:
+        """Its devices are free."""
+        self._allocated[job.queue].now -= job.milli
+        self._changed.add(job.queue)
+
+    def settled(self, now: Instant) -> None:
+        """Write down what has changed."""
+        for name in self._changed:
+            self._allocated[name].note(now)
+            self._waiting[name].note(now)
+        self._changed.clear()
+
+    def allocated(self) -> dict[str, Steps]:
+        """What each queue held."""
+        return {name: track.steps() for name, track in self._allocated.items()}
+
+    def waiting(self) -> dict[str, Steps]:
+        """What was asked for by those who waited in each queue."""
+        return {name: track.steps() for name, track in self._waiting.items()}
+
+
+class GuaranteeClock:
+    """An observer that measures, for each start within a guarantee, how long the queue was kept waiting for it.
+
+    The clock of a job runs while it waits and its queue has room for it below its guarantee, without a break; it is
+    read when the job starts. Starts above the guarantee are not counted.
+    """
+
+    def __init__(self, quotas: Mapping[str, MilliGpu]) -> None:
+        self._room: dict[str, int] = dict(quotas)
+        self._waiting: dict[str, Counter[int]] = {name: Counter() for name in quotas}
+        #: Since when there has been room for a job of that size.
+        self._since: dict[str, dict[int, Instant]] = {name: {} for name in quotas}
+        self._queued: dict[str, Instant] = {}
+        self._changed: set[str] = set()
+        #: Seconds of each start within the guarantee, by queue.
+        self.delays: dict[str, list[float]] = {name: [] for name in quotas}
+
+    def queued(self, job: Job, now: Instant) -> None:
+        """It waits: new, or paused."""
+        self._queued[job.id] = now
+        self._waiting[job.queue][job.milli] += 1
+        self._changed.add(job.queue)
+
+    def started(self, job: Job, now: Instant) -> None:
+        """Read its clock."""
+        queued = self._queued.pop(job.id)
+        if self._room[job.queue] >= job.milli:
+            since = self._since[job.queue].get(job.milli, now)
+            self.delays[job.queue].append(now - max(since, queued))
+        self._room[job.queue] -= job.milli
+        self._waiting[job.queue][job.milli] -= 1
+        self._changed.add(job.queue)
+
+    def stopped(self, job: Job, now: Instant) -> None:
+        """Its devices are free."""
+        self._room[job.queue] += job.milli
+        self._changed.add(job.queue)
+
+    def settled(self, now: Instant) -> None:
+        """Start and stop the clocks of the queues that have changed."""
+        for name in self._changed:
+            room, since = self._room[name], self._since[name]
+            for milli, number in self._waiting[name].items():
+                if number and milli <= room:
+                    since.setdefault(milli, now)
+                else:
+                    since.pop(milli, None)
+        self._changed.clear()

@@ -1,0 +1,232 @@
+"""The event loop: virtual time, one policy, and the history that comes of it.
+
+Rules
+-----
+1. Events of one instant (submissions and ends) are told to the policy together; then it decides, again and again until
+   nothing moves, because who was paused is gone at once and his devices start somebody else.
+2. A pause costs progress: `Costs.lost_per_pause` seconds of it, but never more than there is. Otherwise work is kept.
+3. Between events nothing happens, unless the policy asks to be woken.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jupyter_gq.domain.amount import Instant, Seconds
+
+from .trace import Job
+
+_A_MINUTE = Seconds(60)
+#: A policy that still moves after so many rounds at one instant will never come to rest.
+_MOST_ROUNDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """Its devices are reserved and it runs from now on."""
+
+    job: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pause:
+    """It gives its devices back now and waits again."""
+
+    job: str
+
+
+Move = Start | Pause
+
+
+class SchedulingPolicy(Protocol):
+    """What decides in a replay."""
+
+    def submitted(self, job: Job) -> None:
+        """It waits from now on."""
+
+    def ended(self, job: Job) -> None:
+        """It has run to its end."""
+
+    def decide(self, now: Instant) -> Sequence[Move]:
+        """What to do now; the moves are carried out as they are returned."""
+
+    def wake_at(self, now: Instant) -> Instant | None:
+        """The next moment at which time alone may change a decision; None = it does not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costs:
+    """What disturbing work costs."""
+
+    #: Progress that a pause destroys.
+    lost_per_pause: Seconds = _A_MINUTE
+
+
+_USUAL_COSTS = Costs()
+
+
+@dataclass(kw_only=True, slots=True)
+class Course:
+    """What became of one job."""
+
+    job: Job
+    #: Starts and the ends of these runs, by turns.
+    runs: list[tuple[Instant, Instant]] = field(default_factory=list)
+    #: Start of the run that goes on; None while it waits.
+    since: Instant | None = None
+    #: Progress that is left to make.
+    left: float = 0.0
+    #: Progress destroyed by pauses.
+    lost: float = 0.0
+
+    @property
+    def ended(self) -> Instant:
+        """The end of its last run."""
+        return self.runs[-1][1]
+
+    @property
+    def pauses(self) -> int:
+        """How often it was paused."""
+        return len(self.runs) - 1
+
+    @property
+    def waited(self) -> float:
+        """All the time that it was there and did not run."""
+        return self.ended - self.job.submitted - sum(end - start for start, end in self.runs)
+
+
+#: Told after each instant: how many jobs have ended, of how many.
+Watch = Callable[[int, int], None]
+
+
+class Observer(Protocol):
+    """Is told what happens, in its order."""
+
+    def queued(self, job: Job, now: Instant) -> None:
+        """It waits: new, or paused."""
+
+    def started(self, job: Job, now: Instant) -> None:
+        """It holds devices."""
+
+    def stopped(self, job: Job, now: Instant) -> None:
+        """It ended or was paused; its devices are free."""
+
+    def settled(self, now: Instant) -> None:
+        """Nothing more happens at this instant."""
+
+
+class DoesNotEnd(RuntimeError):
+    """The policy leaves work that will never run, or moves for ever: a defect of it."""
+
+
+def replay(
+    jobs: Iterable[Job],
+    policy: SchedulingPolicy,
+    costs: Costs = _USUAL_COSTS,
+    observers: Sequence[Observer] = (),
+    watch: Watch | None = None,
+) -> list[Course]:
+    """Play all jobs to their end; the courses are in the order of submission. Raises `DoesNotEnd`."""
+    return _Replay(jobs, policy, costs, observers).play(watch)
+
+
+class _Replay:
+    def __init__(
+        self, jobs: Iterable[Job], policy: SchedulingPolicy, costs: Costs, observers: Sequence[Observer]
+    ) -> None:
+        self._policy = policy
+        self._costs = costs
+        self._observers = observers
+        ordered = sorted(jobs, key=lambda job: (job.submitted, job.id))
+        self._courses = {job.id: Course(job=job, left=job.duration) for job in ordered}
+        self._arrivals = ordered
+        self._arrived = 0
+        self._done = 0
+        #: (when, job, number of the run): an end counts only for the run that is on.
+        self._ends: list[tuple[Instant, str, int]] = []
+        self._run_of: dict[str, int] = {}
+
+    def play(self, watch: Watch | None) -> list[Course]:
+        now = Instant(0.0)
+        while self._done < len(self._courses):
+            now = self._next(now)
+            self._take_events(now)
+            self._settle(now)
+            if watch is not None:
+                watch(self._done, len(self._courses))
+        return list(self._courses.values())
+
+    def _next(self, now: Instant) -> Instant:
+        moments: list[Instant] = []
+        if self._arrived < len(self._arrivals):
+            moments.append(self._arrivals[self._arrived].submitted)
+        if self._ends:
+            moments.append(self._ends[0][0])
+        woken = self._policy.wake_at(now) if moments or self._done < len(self._courses) else None
+        if woken is not None:
+            moments.append(woken)
+        if not moments:
+            waiting = [name for name, course in self._courses.items() if not course.runs and course.since is None]
+            raise DoesNotEnd(f"nothing runs and {len(waiting)} jobs never start, the first of them {waiting[:1]}")
+        return min(moments)
+
+    def _take_events(self, now: Instant) -> None:
+        while self._ends and self._ends[0][0] <= now:
+            _, name, run = heapq.heappop(self._ends)
+            if self._run_of.get(name) == run:
+                self._end(self._courses[name], now)
+        while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].submitted <= now:
+            job = self._arrivals[self._arrived]
+            self._arrived += 1
+            self._policy.submitted(job)
+            for observer in self._observers:
+                observer.queued(job, now)
+
+    def _settle(self, now: Instant) -> None:
+        for _ in range(_MOST_ROUNDS):
+            moves = self._policy.decide(now)
+            for move in moves:
+                course = self._courses[move.job]
+                if isinstance(move, Start):
+                    self._start(course, now)
+                else:
+                    self._pause(course, now)
+            if not any(isinstance(move, Pause) for move in moves):
+                for observer in self._observers:
+                    observer.settled(now)
+                return
+        raise DoesNotEnd(f"the policy still moves after {_MOST_ROUNDS} rounds at {now:g} s")
+
+    def _start(self, course: Course, now: Instant) -> None:
+        course.since = now
+        name = course.job.id
+        run = self._run_of[name] = self._run_of.get(name, 0) + 1
+        heapq.heappush(self._ends, (Instant(now + course.left), name, run))
+        for observer in self._observers:
+            observer.started(course.job, now)
+
+    def _pause(self, course: Course, now: Instant) -> None:
+        ran = self._stop(course, now)
+        progress = course.job.duration - course.left + ran
+        lost = min(float(self._costs.lost_per_pause), progress)
+        course.left -= ran - lost
+        course.lost += lost
+        self._run_of[course.job.id] += 1
+        for observer in self._observers:
+            observer.queued(course.job, now)
+
+    def _end(self, course: Course, now: Instant) -> None:
+        self._stop(course, now)
+        course.left = 0.0
+        self._done += 1
+        self._policy.ended(course.job)
+
+    def _stop(self, course: Course, now: Instant) -> float:
+        assert course.since is not None
+        ran = now - course.since
+        course.runs.append((course.since, now))
+        course.since = None
+        for observer in self._observers:
+            observer.stopped(course.job, now)
+        return ran
