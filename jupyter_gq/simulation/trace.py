@@ -60,10 +60,8 @@ def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGp
 
 
 def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:
-    """A guaranteed queue each, which borrows in proportion to its quota."""
-    return tuple(
-        Queue(name=name, pool=POOL, quota=quota, over_quota_weight=max(1, quota)) for name, quota in quotas.items()
-    )
+    """A guaranteed queue each, with the usual settings."""
+    return tuple(Queue(name=name, pool=POOL, quota=quota) for name, quota in quotas.items())
 
 
 def nodes_of(gpus: int, per_node: int) -> tuple[Node, ...]:

@@ -1,0 +1,204 @@
+"""Trace and quota files: rows of CSV, plain or gzip, read once and strictly.
+
+Rules
+-----
+1. A trace needs the columns of `TRACE_COLUMNS`, a quota file those of `QUOTA_COLUMNS`; others are passed over.
+2. Whatever is wrong is told with the file, the line and what was expected there.
+3. Amounts are decimal text (see `domain.amount`); `gpus` is for each task.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_quota, parse_request
+from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.workload import Request
+from jupyter_gq.simulation.trace import Job
+
+from .files import Refusal
+
+TRACE_COLUMNS = ("job_id", "queue", "user", "submit_s", "duration_s", "gpus", "num_tasks")
+QUOTA_COLUMNS = ("queue", "guaranteed_gpus")
+#: A sentence names at most so many queues.
+_NAMED = 8
+
+
+class InvalidTrace(Refusal, ValueError):
+    """A trace or quota file that says something that cannot be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workload:
+    """A trace and the quotas of its queues."""
+
+    #: In the order of the file; only those of queues with a quota.
+    jobs: tuple[Job, ...]
+    quotas: dict[str, MilliGpu]
+    #: Rows of queues that the quota file does not name, by queue.
+    without_quota: dict[str, int]
+
+
+def read_workload(trace: Path, quota: Path, *, strict: bool = True) -> Workload:
+    """Read both files; raise `InvalidTrace`. `strict`: a quota of a queue that has no job is refused."""
+    quotas = read_quotas(quota)
+    jobs = read_trace(trace)
+    found = {job.queue for job in jobs}
+    for line, name in quotas.lines.items():
+        if strict and name not in found:
+            raise InvalidTrace(
+                f"{quota}, line {line}: {trace.name} has no job of the queue {name!r}; its queues are {_names(found)}."
+            )
+    without: dict[str, int] = {}
+    for job in jobs:
+        if job.queue not in quotas.milli:
+            without[job.queue] = without.get(job.queue, 0) + 1
+    kept = tuple(job for job in jobs if job.queue in quotas.milli)
+    if not kept:
+        raise InvalidTrace(
+            f"{quota} names none of the queues of {trace.name}: expected one of {_names(found)} in the column queue."
+        )
+    return Workload(jobs=kept, quotas=quotas.milli, without_quota=without)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quotas:
+    """A quota file."""
+
+    milli: dict[str, MilliGpu]
+    #: The queue that stands in each line.
+    lines: dict[int, str]
+
+
+def read_quotas(path: Path) -> Quotas:
+    """The guaranteed GPUs of each queue; raise `InvalidTrace`."""
+    milli: dict[str, MilliGpu] = {}
+    lines: dict[int, str] = {}
+    for row in _rows(path, QUOTA_COLUMNS):
+        name = row.text("queue")
+        if name in milli:
+            raise row.wrong("queue", "it has a quota already; expected one line a queue")
+        try:
+            milli[name] = parse_quota(row.cells["guaranteed_gpus"])
+        except InvalidAmount as error:
+            raise row.wrong("guaranteed_gpus", f"{error.problem}; {error.fix}") from None
+        lines[row.line] = name
+    if not any(milli.values()):
+        raise InvalidTrace(f"{path}: no queue has a guaranteed GPU; expected a sum above 0 in guaranteed_gpus.")
+    return Quotas(milli=milli, lines=lines)
+
+
+def read_trace(path: Path) -> list[Job]:
+    """The jobs in the order of the file; raise `InvalidTrace`."""
+    jobs: list[Job] = []
+    seen: dict[str, int] = {}
+    for row in _rows(path, TRACE_COLUMNS):
+        job = _job(row)
+        if job.id in seen:
+            raise row.wrong("job_id", f"line {seen[job.id]} has it already; expected each job once")
+        seen[job.id] = row.line
+        jobs.append(job)
+    return jobs
+
+
+def _job(row: "_Row") -> Job:
+    try:
+        request = Request.of(parse_request(row.cells["gpus"]))
+    except InvalidAmount as error:
+        raise row.wrong("gpus", f"{error.problem}; {error.fix}") from None
+    tasks = row.number("num_tasks", "a whole number of tasks, 1 or more")
+    if tasks < 1 or tasks != int(tasks):
+        raise row.wrong("num_tasks", "expected a whole number of tasks, 1 or more")
+    return Job(
+        id=row.text("job_id"),
+        queue=row.text("queue"),
+        owner=row.cells["user"],
+        submitted=Instant(float(row.number("submit_s", "seconds from the start of the trace, 0 or more"))),
+        duration=Seconds(float(row.number("duration_s", "seconds, 0 or more"))),
+        request=request,
+        tasks=int(tasks),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Row:
+    path: Path
+    line: int
+    cells: dict[str, str]
+
+    def wrong(self, column: str, problem: str) -> InvalidTrace:
+        return InvalidTrace(f"{self.path}, line {self.line}: {column} is {self.cells[column]!r}: {problem}.")
+
+    def text(self, column: str) -> str:
+        if not self.cells[column]:
+            raise self.wrong(column, "it is empty; expected a name")
+        return self.cells[column]
+
+    def number(self, column: str, expected: str) -> Decimal:
+        try:
+            number = Decimal(self.cells[column])
+        except InvalidOperation:
+            raise self.wrong(column, f"it is not a number; expected {expected}") from None
+        if not number.is_finite():
+            raise self.wrong(column, f"it is not a finite number; expected {expected}")
+        if number < 0:
+            raise self.wrong(column, f"it is negative; expected {expected}")
+        return number
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
+    expected = ",".join(columns)
+    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if not any(header):
+            raise InvalidTrace(f"{path}, line 1: the file is empty; expected the columns {expected}.")
+        missing = [name for name in columns if name not in header]
+        if missing:
+            raise InvalidTrace(
+                f"{path}, line 1: the column {missing[0]} is missing; expected the columns {expected}, "
+                f"found {','.join(header)}."
+            )
+        empty = True
+        for values in reader:
+            if not values:
+                continue
+            empty = False
+            if len(values) != len(header):
+                raise InvalidTrace(
+                    f"{path}, line {reader.line_num}: it has {len(values)} values; expected {len(header)}, "
+                    "one for each column of line 1."
+                )
+            cells = {name: value.strip() for name, value in zip(header, values, strict=True)}
+            yield _Row(path=path, line=reader.line_num, cells=cells)
+    except csv.Error as error:
+        raise InvalidTrace(f"{path}, line {reader.line_num}: {error}; expected comma-separated values.") from None
+    if empty:
+        raise InvalidTrace(f"{path}, line 2: no rows follow the columns; expected at least one.")
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b" or path.suffix == ".gz":
+            data = gzip.decompress(data)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InvalidTrace(f"{path}: the gzip data is broken ({error}); expected a whole .csv.gz or a .csv.") from None
+    except OSError as error:
+        raise InvalidTrace(f"{path} cannot be read: {error.strerror}; expected a .csv or .csv.gz file.") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidTrace(f"{path}, line {line}: it is not text in UTF-8; expected comma-separated values.") from None
+
+
+def _names(queues: set[str]) -> str:
+    names = sorted(queues)
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,151 @@
+"""Trace and quota files: what is read, and what is said of a wrong line."""
+
+import gzip
+
+import pytest
+
+from jupyter_gq.domain.workload import Request
+from jupyter_gq.planning.traces import InvalidTrace, read_quotas, read_trace, read_workload
+
+HEADER = "job_id,queue,user,submit_s,duration_s,gpus,num_tasks,gpu_type,kind,status\n"
+GOOD = "j1,a,ann,0,60,0.25,1,,train,DONE\n"
+QUOTA = 'queue,guaranteed_gpus,source\na,2,"a book, by hand"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def write(trace: str | bytes = HEADER + GOOD, quota: str = QUOTA):
+        files = tmp_path / "jobs.csv", tmp_path / "quota.csv"
+        files[0].write_bytes(trace if isinstance(trace, bytes) else trace.encode())
+        files[1].write_text(quota)
+        return files
+
+    return write
+
+
+def test_a_row_is_a_job(folder):
+    trace, _ = folder(HEADER + GOOD + "\n" + "j2,b,,12.5,0,8,4,V100,train,DONE\n")
+    first, second = read_trace(trace)
+    assert (first.id, first.queue, first.owner, first.submitted, first.duration) == ("j1", "a", "ann", 0, 60)
+    assert (first.request, first.tasks) == (Request(devices=1, milli_per_device=250), 1)
+    assert (second.submitted, second.request, second.tasks, second.milli) == (12.5, Request(devices=8), 4, 32_000)
+
+
+def test_gzip_other_columns_and_another_order_are_fine(folder):
+    rows = "extra,num_tasks,gpus,duration_s,submit_s,user,queue,job_id\nx,1,1.0,60,5,,a,j1\n"
+    trace, _ = folder(b"")
+    packed = trace.with_suffix(".csv.gz")
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + rows.replace("\n", "\r\n").encode()))
+    (job,) = read_trace(packed)
+    assert (job.id, job.submitted, job.request) == ("j1", 5, Request(devices=1))
+
+
+def test_quotas_are_amounts_of_gpus(folder):
+    _, quota = folder(quota=QUOTA + "b,0.5,\n")
+    assert read_quotas(quota).milli == {"a": 2000, "b": 500}
+
+
+def test_rows_of_queues_without_a_quota_are_left_out_and_counted(folder):
+    rows = "j2,b,,0,60,1,1,,,\nj3,c,,0,60,1,1,,,\nj4,b,,0,60,1,1,,,\n"
+    found = read_workload(*folder(HEADER + GOOD + rows))
+    assert [job.id for job in found.jobs] == ["j1"]
+    assert found.without_quota == {"b": 2, "c": 1}
+
+
+def test_a_quota_without_jobs_is_refused_unless_it_may_be(folder):
+    files = folder(quota=QUOTA + "x,1,\n")
+    with pytest.raises(
+        InvalidTrace, match=r"quota.csv, line 3: jobs.csv has no job of the queue 'x'; its queues are a."
+    ):
+        read_workload(*files)
+    assert read_workload(*files, strict=False).quotas == {"a": 2000, "x": 1000}
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            "j2,a,,-3,60,1,1,,,",
+            "line 3: submit_s is '-3': it is negative; expected seconds from the start of the trace",
+        ),
+        ("j2,a,,3,-60,1,1,,,", "line 3: duration_s is '-60': it is negative; expected seconds, 0 or more"),
+        ("j2,a,,soon,60,1,1,,,", "line 3: submit_s is 'soon': it is not a number; expected seconds"),
+        ("j2,a,,3,,1,1,,,", "line 3: duration_s is '': it is not a number"),
+        ("j2,a,,3,nan,1,1,,,", "line 3: duration_s is 'nan': it is not a finite number"),
+        ("j2,a,,3,inf,1,1,,,", "line 3: duration_s is 'inf': it is not a finite number"),
+        ("j2,a,,3,60,1.5,1,,,", "line 3: gpus is '1.5': it is neither a fraction of one GPU nor a whole number"),
+        ("j2,a,,3,60,many,1,,,", "line 3: gpus is 'many': it is not a number"),
+        ("j2,a,,3,60,-1,1,,,", "line 3: gpus is '-1': it is negative"),
+        ("j2,a,,3,60,1,0,,,", "line 3: num_tasks is '0': expected a whole number of tasks, 1 or more"),
+        ("j2,a,,3,60,1,1.5,,,", "line 3: num_tasks is '1.5': expected a whole number of tasks"),
+        (",a,,3,60,1,1,,,", "line 3: job_id is '': it is empty; expected a name"),
+        ("j2,,,3,60,1,1,,,", "line 3: queue is '': it is empty; expected a name"),
+        ("j1,a,,3,60,1,1,,,", "line 3: job_id is 'j1': line 2 has it already; expected each job once"),
+        ("j2,a,,3,60,1", "line 3: it has 6 values; expected 10, one for each column of line 1"),
+        ('j2,"a"b,,3,60,1,1,,,', "line 3: ',' expected after '\"'; expected comma-separated values"),
+    ],
+)
+def test_a_wrong_row_is_named_with_what_was_expected(folder, row, sentence):
+    trace, _ = folder(HEADER + GOOD + row + "\n")
+    with pytest.raises(InvalidTrace) as refusal:
+        read_trace(trace)
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("quota", "sentence"),
+    [
+        (
+            "queue,gpus\na,1\n",
+            "line 1: the column guaranteed_gpus is missing; expected the columns queue,guaranteed_gpus",
+        ),
+        (QUOTA + "a,1,\n", "line 3: queue is 'a': it has a quota already"),
+        (QUOTA + "b,-1,\n", "line 3: guaranteed_gpus is '-1': it is negative"),
+        (QUOTA + "b,some,\n", "line 3: guaranteed_gpus is 'some': it is not a number"),
+        ("queue,guaranteed_gpus\na,0\n", "no queue has a guaranteed GPU"),
+        ("queue,guaranteed_gpus\nz,1\n", "line 2: jobs.csv has no job of the queue 'z'; its queues are a"),
+        ("", "line 1: the file is empty; expected the columns queue,guaranteed_gpus"),
+        ("queue,guaranteed_gpus\n", "line 2: no rows follow the columns"),
+    ],
+)
+def test_a_wrong_quota_file_is_named_with_what_was_expected(folder, quota, sentence):
+    with pytest.raises(InvalidTrace) as refusal:
+        read_workload(*folder(quota=quota))
+    assert sentence in str(refusal.value)
+
+
+def test_quotas_of_other_queues_only_are_refused_in_any_case(folder):
+    with pytest.raises(InvalidTrace, match=r"names none of the queues of jobs.csv: expected one of a in the column"):
+        read_workload(*folder(quota="queue,guaranteed_gpus\nz,1\n"), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("trace", "sentence"),
+    [
+        (b"", "line 1: the file is empty"),
+        (HEADER.encode(), "line 2: no rows follow the columns"),
+        (
+            HEADER.replace("submit_s,", "").encode(),
+            "line 1: the column submit_s is missing; expected the columns job_id,",
+        ),
+        (b"\x1f\x8b broken", "the gzip data is broken"),
+        (gzip.compress(HEADER.encode())[:-6], "the gzip data is broken"),
+        (HEADER.encode() + b"j1,\xff\xfe,,0,1,1,1,,,\n", "line 2: it is not text in UTF-8"),
+    ],
+)
+def test_a_damaged_file_is_refused(folder, trace, sentence):
+    file, _ = folder(trace)
+    with pytest.raises(InvalidTrace) as refusal:
+        read_trace(file)
+    assert sentence in str(refusal.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InvalidTrace, match=r"cannot be read: No such file or directory; expected a .csv or .csv.gz"):
+        read_trace(tmp_path / "none.csv")
+
+
+def test_text_that_is_called_gzip_is_refused(tmp_path):
+    (tmp_path / "jobs.csv.gz").write_text(HEADER)
+    with pytest.raises(InvalidTrace, match="the gzip data is broken"):
+        read_trace(tmp_path / "jobs.csv.gz")
