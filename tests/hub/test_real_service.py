@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.hub.real_hub import ADMIN_TOKEN, ROOT, Person, RealHub, eventually, free_port
+from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,7 +26,7 @@ c.Spawner.cmd = [sys.executable, {tiny!r}]
 c.Spawner.poll_interval = 1
 c.SimulatedDevices.mode = "always"
 c.IdlePolicy.after, c.IdlePolicy.warning, c.IdlePolicy.grace = 6, 4, 0
-c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 1}}
+c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 5}}
 """
 
 
@@ -65,7 +65,7 @@ async def left(person, amount):
 
 async def test_the_beginning_of_the_story(hub):
     async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
-        await eventually(lambda: left(ann, "0.5"), 20)
+        await eventually(lambda: left(ann, "0.5"))
         assert await left(bob, "0.25")
 
         assert (await ann.spawn({"gpus": "0.5"})).status_code in (201, 202)
@@ -94,7 +94,7 @@ async def test_the_beginning_of_the_story(hub):
         await eventually(lambda: left(bob, "0.25"))
         assert not await carol.ready()
         await ann.stop()
-        await eventually(carol.ready, 20)
+        await eventually(carol.ready)
         assert (await carol.told())["environment"]["JUPYTER_GQ_GPUS"] == "0.5"
 
         # Without a GPU nothing is counted, and nothing visible.
@@ -110,8 +110,8 @@ async def all_gone(*people):
     for person in people:
         await person.stop()
     for person in people:
-        await eventually(person.gone, 20)
-        await eventually(lambda person=person: has_all(person), 20)
+        await eventually(person.gone)
+        await eventually(lambda person=person: has_all(person))
 
 
 async def has_all(person):
@@ -132,7 +132,7 @@ async def waits(person):
 async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
     """Its server reports an idle kernel, as the server extension does; nobody but carol, who waits, makes it end."""
     async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
-        await eventually(lambda: left(ann, "0.5"), 20)
+        await eventually(lambda: left(ann, "0.5"))
         for person, gpus in ((ann, "0.5"), (bob, "0.25")):
             await person.spawn({"gpus": gpus})
             await eventually(person.ready)
@@ -153,10 +153,11 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
         assert await ann.ready()
 
         await carol.spawn({"gpus": "0.5"})
-        while await ann.ready():
-            await report()
-            await asyncio.sleep(0.5)
-        await eventually(carol.ready, 20)
+        async with asyncio.timeout(PATIENCE):
+            while await ann.ready():
+                await report()
+                await asyncio.sleep(0.5)
+        await eventually(carol.ready)
         page = (await ann.browser.get("/hub/spawn/ann")).text
         assert "Your GPU share was taken back" in page
         assert "carol" in page
@@ -172,7 +173,7 @@ def service_pid(hub):
 
 async def test_a_hub_and_a_service_that_are_killed_find_the_servers_and_their_shares_again(hub):
     async with Person(hub, "ann") as ann:
-        await eventually(lambda: left(ann, "0.5"), 20)
+        await eventually(lambda: left(ann, "0.5"))
         await ann.spawn({"gpus": "0.25"})
         await eventually(ann.ready)
         await eventually(lambda: left(ann, "0.25"))
@@ -180,14 +181,14 @@ async def test_a_hub_and_a_service_that_are_killed_find_the_servers_and_their_sh
         scheduler = psutil.Process(service_pid(hub))
         scheduler.kill()
         await eventually(lambda: not scheduler.is_running())
-        await eventually(lambda: left(ann, "0.25"), 20)
+        await eventually(lambda: left(ann, "0.25"))
 
         second = psutil.Process(service_pid(hub))
         hub.kill()
         await eventually(lambda: not second.is_running() or second.status() == psutil.STATUS_ZOMBIE)
         await asyncio.to_thread(hub.start)
         await eventually(ann.ready)
-        await eventually(lambda: left(ann, "0.25"), 20)
+        await eventually(lambda: left(ann, "0.25"))
         await ann.stop()
         await eventually(ann.gone)
         await eventually(lambda: left(ann, "0.5"))

@@ -44,9 +44,9 @@ async def test_a_share_within_the_quota_reaches_the_server_and_is_given_back(per
 
 
 async def test_the_wait_is_not_part_of_start_timeout_and_every_viewer_sees_it(person, service):
-    """start_timeout is 4 s; the wait takes 6. Two pages are open, and neither takes the other's messages."""
+    """start_timeout is 10 s; the wait takes 16. Two pages are open, and neither takes the other's messages."""
     service.scripts["bea"].expect("POST tickets", waiting(2))
-    line = [waiting(2)] * 10 + [waiting(1)] * 10 + [waiting(0, sentence="<b>next</b>")] * 10
+    line = [waiting(2)] * 60 + [waiting(1)] * 10 + [waiting(0, sentence="<b>next</b>")] * 10
     service.scripts["bea"].expect("GET tickets/*", *line, ticket())
     async with person("bea") as bea:
         assert (await bea.spawn({"gpus": "0.25"})).status_code == 202
@@ -85,11 +85,13 @@ async def test_cancelling_gives_the_place_in_line_back(person, service):
 
 async def test_a_ticket_that_is_cancelled_while_it_is_being_opened_is_given_back(person, service):
     """The hub is told to stop before the service has answered; the ticket's id is not known yet."""
-    service.scripts["dan"].expect("POST tickets", Answer(body=waiting(1, ticket="nb-dan"), after=2))
+    service.scripts["dan"].expect("POST tickets", Answer(body=waiting(1, ticket="nb-dan"), after=5))
     async with person("dan") as dan:
-        await dan.spawn({"gpus": "0.25"})
+        starts = asyncio.create_task(dan.spawn({"gpus": "0.25"}))
+        await eventually(lambda: service.of("dan", "POST tickets"))
         await dan.stop()
         await eventually(lambda: service.of("dan", "DELETE tickets/*"))
+        await starts
 
 
 async def test_a_refusal_beyond_the_quota_reaches_every_kind_of_client(person, service):
@@ -100,8 +102,13 @@ async def test_a_refusal_beyond_the_quota_reaches_every_kind_of_client(person, s
         assert answer.status_code == 403
         assert answer.json()["message"] == sentence
         await eve.log_in()
-        page = await eve.browser.post(f"/hub/spawn/eve?_xsrf={eve.xsrf()}", data={"gpus": "0.5"})
-        assert page.status_code == 403
+
+        async def refused():
+            """The Hub's form answers with what is known after a second; on a busy machine that may be nothing yet."""
+            page = await eve.browser.post(f"/hub/spawn/eve?_xsrf={eve.xsrf()}", data={"gpus": "0.5"})
+            return page if page.status_code == 403 else None
+
+        page = await eventually(refused)
         assert sentence in page.text
         assert "spawn-error-msg" in page.text
         assert not service.of("eve", "PUT")
@@ -111,7 +118,7 @@ async def test_a_refusal_beyond_the_quota_reaches_every_kind_of_client(person, s
 async def test_a_refusal_after_a_wait_is_shown_on_the_page_of_the_failed_start(person, service):
     service.scripts["fay"].expect("POST tickets", waiting(0))
     gone = ticket("stopped", sentence="Cancelled by <root>.")
-    service.scripts["fay"].expect("GET tickets/*", *[waiting(0)] * 8, gone)
+    service.scripts["fay"].expect("GET tickets/*", *[waiting(0)] * 40, gone)
     async with person("fay") as fay:
         await fay.log_in()
         page = await fay.browser.post(f"/hub/spawn/fay?_xsrf={fay.xsrf()}", data={"gpus": "0.25"})

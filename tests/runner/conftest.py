@@ -184,7 +184,7 @@ class Job:
             process.kill()
 
 
-def eventually(what: Callable[[], object], seconds: float = 20.0) -> object:
+def eventually(what: Callable[[], object], seconds: float = 180.0) -> object:
     """Wait until `what` is true; return what it returned."""
     deadline = time.perf_counter() + seconds
     while not (value := what()):

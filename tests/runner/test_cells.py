@@ -221,4 +221,4 @@ def test_first_output_within_the_goal(job: Job, service: Service) -> None:
     eventually(lambda: service.text() == "x\n")
     took = time.perf_counter() - begun
     print(f"first output after {took:.2f} s")
-    assert took < 10  # far above the goal: other tests may use this machine; the benchmark measures it
+    assert took < 60  # far above the goal: other tests may use this machine; the benchmark measures it

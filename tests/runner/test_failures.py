@@ -131,7 +131,7 @@ def test_full_disk_of_the_job_folder(small_disk: Path, service: Service) -> None
     )
     try:
         job.start()
-        result = job.finish(seconds=60)
+        result = job.finish()
     finally:
         job.clean_up()
     assert result["sentence"].startswith("The disk of the job's folder is full")

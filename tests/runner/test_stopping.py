@@ -73,7 +73,7 @@ def test_stop_before_the_target_pauses_at_once(job: Job, service: Service) -> No
     job.start()
     eventually(lambda: "slow" in service.text("prefix"))
     job.stop()
-    assert job.finish(seconds=20)["outcome"] == "PAUSED"
+    assert job.finish(seconds=90)["outcome"] == "PAUSED"
     assert service.pieces()[-1]["op"] == "run"
     assert job.processes() == []
 
@@ -88,7 +88,7 @@ def test_shutdown_of_the_machine_is_a_pause(job: Job, service: Service, order: l
     processes = [job.process, kernel]
     for number in order:
         processes[number].terminate()
-    assert job.finish(seconds=20)["outcome"] == "PAUSED"
+    assert job.finish(seconds=90)["outcome"] == "PAUSED"
 
 
 def test_stop_while_the_kernel_boots(job: Job) -> None:
@@ -96,7 +96,7 @@ def test_stop_while_the_kernel_boots(job: Job) -> None:
     job.start()
     eventually(lambda: (job.run_folder() / "result.reserve").exists())
     job.stop()
-    assert job.finish(seconds=20)["outcome"] == "PAUSED"
+    assert job.finish(seconds=90)["outcome"] == "PAUSED"
 
 
 def test_cell_that_does_not_look_but_ends_in_time_has_succeeded(job: Job, service: Service) -> None:
@@ -149,7 +149,7 @@ def test_a_stop_does_not_wait_for_a_service_that_is_down(job: Job, service: Serv
     eventually(lambda: "running" in service.text())
     service.kill()
     job.stop()
-    assert job.finish(seconds=20)["outcome"] == "PAUSED"
+    assert job.finish(seconds=90)["outcome"] == "PAUSED"
     assert service.text() == "running\n"
     service.start()
     job.cells[0] = ("setup", "prefix", "wait = False")

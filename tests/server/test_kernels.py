@@ -98,7 +98,7 @@ async def test_the_history_is_what_ran_in_run_order(kernel, extension, fetch, un
     assert [cell["code"] for cell in cells] == ["a = 1", "import time; time.sleep(0.3)", "1 / 0", "a = 1"]
     assert [cell["execution_count"] for cell in cells] == [1, 2, 3, 4]
     assert [cell["failed"] for cell in cells] == [False, False, True, False]
-    assert 0.3 <= cells[1]["seconds"] < 3
+    assert 0.3 <= cells[1]["seconds"] < 60
 
 
 async def test_silent_and_unstored_requests_are_no_history(kernel, extension, until):
