@@ -9,15 +9,15 @@ Rules
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.simulation.calibration import Calibration
+from jupyter_gq.simulation.calibration import WaitRange
 from jupyter_gq.simulation.forecast import Horizon, forecast
+from jupyter_gq.simulation.forecaster import Forecaster
 
 from .context import Context
 
@@ -32,35 +32,25 @@ _SETTING = "forecast_outcomes"
 _MINUTE, _PART = 60.0, 0.2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
-    """The first forecast of one wait."""
-
-    at: Instant
-    expected: Seconds
-    run: int
-
-
 class Forecasts:
     """Keeps `Context.expected_starts` and `Context.durations`."""
 
     def __init__(self, context: Context, mention: Callable[[str], None]) -> None:
         self._context, self._mention = context, mention
-        self._calibration = Calibration()
-        self._told: dict[str, _Told] = {}
+        #: As they were at the last look.
         self._jobs: dict[str, Workload] = {}
         self._looked_at, self._revision = Instant(float("-inf")), -1
         remembered = context.store.setting(_SETTING) or {}
-        self._calibration.remember((float(a), float(b)) for a, b in remembered.get("outcomes", []))
+        self._forecaster = Forecaster((float(a), float(b)) for a, b in remembered.get("outcomes", []))
         for record in reversed(context.store.list(kind=Kind.TRAINING, limit=HISTORY)):
             self._learn_duration(record.workload)
 
     async def look(self) -> None:
         """Learn from what changed; make forecasts anew when it is time."""
         context, now = self._context, self._context.clock.now()
-        if context.records.revision == self._revision and not self._told:
+        if context.records.revision == self._revision and not self._forecaster.told:
             return
-        self._learn(now)
+        self._learn()
         waiting = sorted((w for w in self._jobs.values() if _waits(w)), key=lambda w: (w.submitted_at, w.id))
         if not waiting or now < self._looked_at + EVERY:
             return
@@ -74,23 +64,22 @@ class Forecasts:
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
-        for workload in waiting:
-            self._tell(workload, expected.get(workload.id), now)
+        self._show(self._forecaster.tell(expected, now), now)
 
-    def _tell(self, workload: Workload, expected: Seconds | None, now: Instant) -> None:
-        starts, name = self._context.expected_starts, workload.id
-        before = starts.pop(name, None)
-        if expected is not None:
-            self._told.setdefault(name, _Told(at=now, expected=expected, run=workload.run))
-            late = [(told.expected, Seconds(now - told.at)) for told in self._told.values()]
-            found = self._calibration.range(expected, late)
-            starts[name] = ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
-        if _moved(before, starts.get(name), now):
-            self._mention(name)
+    def _show(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
+        before = self._context.expected_starts
+        after = {
+            name: ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
+            for name, found in ranges.items()
+        }
+        self._context.expected_starts = after
+        for name in before.keys() | after.keys():
+            if _moved(before.get(name), after.get(name), now):
+                self._mention(name)
 
     # --- learning
 
-    def _learn(self, now: Instant) -> None:
+    def _learn(self) -> None:
         context = self._context
         self._revision = context.records.revision
         before = self._jobs
@@ -100,9 +89,9 @@ class Forecasts:
             record = context.records.get(name)
             if record is not None:
                 self._learn_duration(record.workload)
-        outcomes = [self._outcome(name, told, now) for name, told in tuple(self._told.items())]
-        if any(outcomes):
-            context.store.put_setting(_SETTING, {"outcomes": self._calibration.outcomes()})
+        told = tuple(self._forecaster.told)
+        if any([self._learn_start(name, before.get(name), self._jobs.get(name)) for name in told]):
+            context.store.put_setting(_SETTING, {"outcomes": self._forecaster.outcomes})
 
     def _learn_duration(self, workload: Workload) -> None:
         if workload.state is not State.SUCCEEDED or workload.run != 1:
@@ -110,17 +99,15 @@ class Forecasts:
         if workload.started_at is not None and workload.finished_at is not None:
             self._context.durations.add(workload, Seconds(workload.finished_at - workload.started_at))
 
-    def _outcome(self, name: str, told: _Told, now: Instant) -> bool:
-        """Hold a forecast against what happened; False while it still waits, or when it never started."""
-        workload = self._jobs.get(name)
-        if workload is not None and _waits(workload) and workload.run == told.run:
+    def _learn_start(self, name: str, before: Workload | None, after: Workload | None) -> bool:
+        """Hold what was told against what happened since; True when something was learnt."""
+        if after is not None and _waits(after):
             return False
-        del self._told[name]
         self._context.expected_starts.pop(name, None)
-        if workload is None or workload.run == told.run:
-            return False  # cancelled before it started
-        started = workload.started_at if workload.started_at is not None else now
-        self._calibration.add(told.expected, Seconds(max(0.0, started - told.at)))
+        if before is None or after is None or after.run == before.run or after.started_at is None:
+            self._forecaster.withdrawn(name)
+            return False
+        self._forecaster.started(name, after.started_at)
         return True
 
 

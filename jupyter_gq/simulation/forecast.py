@@ -12,8 +12,8 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Instruction, Resume, Shrink
+from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Resume, Shrink
+from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
 #: How long a workload is expected to run in all, given how long it has run.
@@ -60,7 +60,8 @@ class _Future:
     """The cluster as it will be if all goes as expected."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
-        self._snapshot, self._policy, self._lasting = snapshot, policy, lasting
+        self._lasting = lasting
+        self._scheduler = Scheduler(replace(snapshot, workloads=()), policy)
         self._workloads: dict[str, Workload] = {}
         #: What has been run of each before its present run.
         self._done: dict[str, float] = {}
@@ -82,7 +83,7 @@ class _Future:
             while self._ends and self._ends[0][0] <= self._now:
                 _, run, name = heapq.heappop(self._ends)
                 if self._runs.get(name) == run and name in self._workloads:
-                    del self._workloads[name]
+                    self._remove(name)
             self._settle()
 
     def _enter(self, workload: Workload) -> None:
@@ -90,7 +91,7 @@ class _Future:
             if workload.stop is not None and not workload.stop.requeue:
                 return
             workload = _queued(workload)
-        self._workloads[workload.id] = workload
+        self._put(workload)
         if workload.kind is Kind.TRAINING and workload.holds:
             started = workload.started_at if workload.started_at is not None else self._now
             elapsed = Seconds(max(0.0, self._now - started))
@@ -103,16 +104,20 @@ class _Future:
     def _settle(self) -> None:
         """Decide until nothing is to be done; who is told to stop is gone at once."""
         for _ in range(len(self._workloads) + 1):
-            decision = self._decide()
+            decision = self._scheduler.decide(self._now, explain=False)
             acts = [each for each in decision.instructions if isinstance(each, Admit | Evict | Grow | Shrink | Resume)]
             for instruction in acts:
                 self._carry_out(instruction)
             if not any(isinstance(each, Evict | Shrink) for each in acts):
                 return
 
-    def _decide(self) -> Decision:
-        snapshot = replace(self._snapshot, workloads=tuple(self._workloads.values()))
-        return run_cycle(snapshot, self._policy, self._now)
+    def _put(self, workload: Workload) -> None:
+        self._workloads[workload.id] = workload
+        self._scheduler.put(workload)
+
+    def _remove(self, name: str) -> None:
+        del self._workloads[name]
+        self._scheduler.remove(name)
 
     def _carry_out(self, instruction: Instruction) -> None:
         workload = self._workloads[instruction.workload]
@@ -122,13 +127,13 @@ class _Future:
             case Evict():
                 self._stop(workload)
             case Grow(placement=more):
-                self._workloads[workload.id] = replace(workload, placement=(*workload.placement, *more))
+                self._put(replace(workload, placement=(*workload.placement, *more)))
             case Shrink(placement=less):
                 left = tuple(task for task in workload.placement if task not in less)
-                self._workloads[workload.id] = replace(workload, placement=left)
+                self._put(replace(workload, placement=left))
 
     def _start(self, workload: Workload) -> None:
-        self._workloads[workload.id] = workload
+        self._put(workload)
         self.started.setdefault(workload.id, self._now)
         if workload.kind is Kind.TRAINING:
             done = Seconds(self._done.get(workload.id, 0.0))
@@ -138,11 +143,11 @@ class _Future:
         """Training goes back to its queue and goes on from where it was; a notebook ends."""
         self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         if workload.kind is Kind.NOTEBOOK:
-            del self._workloads[workload.id]
+            self._remove(workload.id)
             return
         if workload.started_at is not None:
             self._done[workload.id] = self._done.get(workload.id, 0.0) + max(0.0, self._now - workload.started_at)
-        self._workloads[workload.id] = _queued(workload)
+        self._put(_queued(workload))
 
 
 def _queued(workload: Workload) -> Workload:
