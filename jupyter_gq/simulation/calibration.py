@@ -4,6 +4,10 @@ The cycle run forward gives one number; what that number left out (durations tha
 shows in how earlier forecasts of about that length turned out. The range is the expected wait times the quantiles of
 (actual / expected) among the most similar of the recent forecasts: conformal prediction on the nearest outcomes
 (see Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018), in its simplest form.
+
+A cluster does not stay as it was, so the quantile that is asked for moves too: a little up after each start that came
+later than stated, a little down after each that came sooner ("Adaptive Conformal Inference Under Distribution Shift",
+Gibbs and Candes, NeurIPS 2021). So what is stated holds in the long run whatever happens.
 """
 
 import math
@@ -18,6 +22,8 @@ REMEMBERED, ASKED = 1000, 100
 #: Below so many outcomes the range is a guess: from the expected wait to three times that.
 ENOUGH = 20
 _GUESS = 3.0
+#: How far one outcome moves a quantile.
+_RATE = 0.03
 #: Added to both sides of a ratio, in seconds: nobody cares whether it is one second or ten.
 _MOMENT = 30.0
 
@@ -43,6 +49,8 @@ class Calibration:
 
     def __init__(self) -> None:
         self._outcomes: deque[_Outcome] = deque(maxlen=REMEMBERED)
+        #: The quantiles of the similar outcomes that are stated as p50 and p90.
+        self._part50, self._part90 = 0.5, 0.9
 
     def outcomes(self) -> list[tuple[float, float]]:
         """(expected, ratio) of each, oldest first: what `remember` takes up."""
@@ -52,8 +60,11 @@ class Calibration:
         """Take up what an earlier one knew."""
         self._outcomes.extend(_Outcome(expected=expected, ratio=ratio) for expected, ratio in outcomes)
 
-    def add(self, expected: Seconds, actual: Seconds) -> None:
-        """A wait that was expected to last so long lasted so long."""
+    def add(self, expected: Seconds, actual: Seconds, stated: WaitRange | None = None) -> None:
+        """A wait that was expected to last so long lasted so long; `stated` is the range that had been told of it."""
+        if stated is not None and stated.outcomes:
+            self._part50 = _moved(self._part50, 0.5, within=actual <= stated.p50)
+            self._part90 = max(self._part50, _moved(self._part90, 0.9, within=actual <= stated.p90))
         self._outcomes.append(_Outcome(expected=expected, ratio=(actual + _MOMENT) / (expected + _MOMENT)))
 
     def range(self, expected: Seconds, still_waiting: Sequence[tuple[Seconds, Seconds]] = ()) -> WaitRange:
@@ -72,10 +83,14 @@ class Calibration:
             return WaitRange(p50=expected, p90=Seconds(expected * _GUESS), outcomes=0)
         ratios = sorted(outcome.ratio for outcome in similar)
         return WaitRange(
-            p50=_stretched(expected, _quantile(ratios, 0.5)),
-            p90=_stretched(expected, _quantile(ratios, 0.9)),
+            p50=_stretched(expected, _quantile(ratios, self._part50)),
+            p90=_stretched(expected, _quantile(ratios, self._part90)),
             outcomes=len(similar),
         )
+
+
+def _moved(part: float, target: float, *, within: bool) -> float:
+    return min(0.99, max(0.01, part + _RATE * (target - within)))
 
 
 def _distance(one: float, other: float) -> float:

@@ -22,7 +22,7 @@ class Core:
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], policy: Policy) -> None:
         self._empty = Snapshot(nodes=tuple(nodes), queues=tuple(queues), workloads=())
-        self._policy = policy
+        self.policy = policy
         self._workloads: dict[str, Workload] = {}
         self._waiting = 0
 
@@ -39,10 +39,12 @@ class Core:
         """One cycle; none where nobody waits, for then there is nothing to decide."""
         if not self._waiting:
             return ()
-        snapshot = replace(self._empty, workloads=tuple(self._workloads.values()))
-        return [
-            self._carry_out(instruction, now) for instruction in run_cycle(snapshot, self._policy, now).instructions
-        ]
+        decision = run_cycle(self.snapshot(), self.policy, now)
+        return [self._carry_out(instruction, now) for instruction in decision.instructions]
+
+    def snapshot(self) -> Snapshot:
+        """What it sees now."""
+        return replace(self._empty, workloads=tuple(self._workloads.values()))
 
     def wake_at(self, now: Instant) -> Instant | None:
         """Time alone changes nothing."""

@@ -49,7 +49,7 @@ class Forecaster:
         """Its wait is over: learn from it. What had been told, if anything was."""
         told = self.told.pop(workload, None)
         if told is not None:
-            self._calibration.add(told.expected, Seconds(max(0.0, at - told.at)))
+            self._calibration.add(told.expected, Seconds(max(0.0, at - told.at)), told.range)
         return told
 
     def withdrawn(self, workload: str) -> None:
