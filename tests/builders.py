@@ -14,8 +14,21 @@ from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Kind, Request, Stop, TaskPlacement, Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, Reserve, Resume, Suspend, Unwarn, Warn
+from jupyter_gq.domain.workload import Activity, Kind, Leaving, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.scheduling.decision import (
+    Admit,
+    Decision,
+    Evict,
+    Grow,
+    Pending,
+    Reserve,
+    Resume,
+    Shrink,
+    Suspend,
+    Unwarn,
+    Warn,
+)
+from jupyter_gq.scheduling.parts import without as without_tasks
 
 NOW = Instant(1_000_000.0)
 
@@ -138,6 +151,12 @@ def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
             return replace(workload, state=State.STOPPING, stop=stop)
         case Reserve(placement=placement):
             return replace(workload, reserved=placement)
+        case Grow(placement=placement):
+            return replace(workload, placement=(*workload.placement, *placement))
+        case Shrink(placement=placement, reason=reason, by=by, sentence=sentence):
+            stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=True)
+            leaving = tuple(Leaving(task=task, stop=stop) for task in placement)
+            return replace(without_tasks(workload, placement), leaving=(*workload.leaving, *leaving))
         case Suspend():
             return replace(workload, state=State.SUSPENDED)
         case Resume(placement=placement):
@@ -156,9 +175,10 @@ def stopped(snapshot: Snapshot) -> Snapshot:
     left = []
     for workload in snapshot.workloads:
         if workload.state is not State.STOPPING:
-            left.append(workload)
+            left.append(replace(workload, leaving=()))
         elif workload.stop is None or workload.stop.requeue:
-            left.append(replace(workload, state=State.PENDING, placement=(), stop=None, started_at=None))
+            waiting = replace(workload, state=State.PENDING, placement=(), leaving=(), stop=None, started_at=None)
+            left.append(waiting)
     return replace(snapshot, workloads=tuple(left))
 
 

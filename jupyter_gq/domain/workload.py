@@ -104,6 +104,14 @@ class Stop:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Leaving:
+    """A task that was told to stop while its workload goes on; it holds its devices until it is gone."""
+
+    task: TaskPlacement
+    stop: Stop
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
     """What is known of a notebook's use. None anywhere means unknown, and unknown is never idle."""
 
@@ -148,8 +156,10 @@ class Workload:
     #: Start of the present run.
     started_at: Instant | None = None
     finished_at: Instant | None = None
-    #: One per task while it holds devices; empty otherwise.
+    #: One per task while it holds devices; empty otherwise. What is leaving is not among them.
     placement: tuple[TaskPlacement, ...] = ()
+    #: Elastic ones only: tasks that it gave up and that are not gone yet.
+    leaving: tuple[Leaving, ...] = ()
     #: Number of the run, from 1; 0 before the first.
     run: int = 0
     stop: Stop | None = None

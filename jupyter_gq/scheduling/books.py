@@ -7,6 +7,7 @@ Rules
 3. A trial ends with `commit` or leaves no trace.
 4. A promise whose place matters in later cycles is `kept`: its place is written down (`Reserve`) and entered before
    anything is decided. One that cannot be kept any more is struck out, and its owner waits like the others.
+5. What can go or come by itself is a unit: a workload, or a part of an elastic one (see `units`).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +18,13 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from . import gang, min_runtime
-from .decision import Admit, Evict, Instruction, Reserve, Suspend
+from .decision import Admit, Evict, Grow, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
 from .ordering import Turn, seniority
+from .parts import Part, is_growth, whole_of
 from .placement import View
 from .quota import Account, charge, obstacle, pledge
+from .units import GivenUp, Units
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
 Sentence = Callable[[Workload, Workload], str]
@@ -62,6 +65,7 @@ class Books:
         #: Those who wait until others have run long enough to give way to them.
         self.shielded: dict[str, Shield] = {}
         self.evicted: dict[str, Evict | Suspend] = {}
+        self.units = Units(facts)
         self.instructions: list[Instruction] = []
         self.accounts.divide()
         self.ledger.settle()
@@ -74,8 +78,10 @@ class Books:
         """Take back everything that this cycle did: the facts are again what they were before it."""
         self.ledger.rollback(0)
         self.accounts.restore(self._before)
-        for name in self.admitted:
-            self.waiting[name] = self.workloads[name]
+        self.units.forget()
+        for name, started in self.admitted.items():
+            if not isinstance(started, Part):
+                self.waiting[name] = self.workloads[name]
 
     def _enter_reserved(self, workload: Workload) -> None:
         """Keep its place, if it still waits for it and the place is still there."""
@@ -101,7 +107,7 @@ class Books:
         """Start it now, with its smallest gang, if that fits now."""
         account = self.account(workload)
         milli, fixed = gang.smallest(workload), not workload.preemptible
-        if not account.known or obstacle(account, milli, fixed=fixed, now=True):
+        if not account.known or obstacle(account, milli, fixed=fixed, now=True) or _above_share(workload, account):
             return False
         if workload.request.devices == 0:
             placed: tuple[TaskPlacement, ...] | None = (TaskPlacement(node=self.facts.default_node),) * workload.tasks
@@ -112,38 +118,36 @@ class Books:
         self._start(workload, placed, milli)
         return True
 
-    def try_grow(self, workload: Workload) -> bool:
-        """Give an elastic workload that this cycle admitted one task more, if that fits and is within fair shares."""
-        started = self.admitted[workload.id]
-        account = self.account(workload)
-        milli, fixed = workload.request.milli, not workload.preemptible
-        if len(started.placement) >= workload.tasks or obstacle(account, milli, fixed=fixed, now=True):
-            return False
-        if any(each.lasting + milli > each.fair_share for each in account.chain):
-            return False
-        task = self.ledger.place(account.queue.pool, workload.request, View.NOW)
-        if task is None:
-            return False
-        charge(account, milli, fixed=fixed)
-        self.admitted[workload.id] = replace(started, placement=(*started.placement, task))
-        return True
-
     def retract(self, workload: Workload) -> None:
-        """Do not start, after all, a released workload that this cycle had admitted: nobody is disturbed by that."""
+        """Do not start, after all, a released unit that this cycle had admitted: nobody is disturbed by that."""
         started = self.admitted.pop(workload.id)
         charge(self.account(started), -gang.held(started), fixed=not started.preemptible, later=False)
         self.ledger.give_up(started)
-        self.waiting[started.id] = self.workloads[started.id]
+        if isinstance(started, Part):
+            self.units.part(started)
+        else:
+            self.waiting[started.id] = self.workloads[started.id]
+            self.units.drop(started)
 
     def decided(self) -> tuple[Instruction, ...]:
         """Everything to be done: first what starts, in the order of admission, then the rest in the order decided."""
         over = {account.queue.name: account.over_quota - account.pledged for account in self.accounts}
+        together: dict[str, list[Workload]] = {}
+        for unit in self.admitted.values():
+            together.setdefault(whole_of(unit).id, []).append(unit)
         starts: list[Instruction] = []
-        for started in reversed(self.admitted.values()):
-            part = max(0, min(gang.held(started), over[started.queue])) if started.preemptible else 0
-            over[started.queue] -= part
-            starts.append(Admit(workload=started.id, placement=started.placement, over_quota=MilliGpu(part)))
-        return (*reversed(starts), *self.instructions, *self._reservations())
+        for name, units in reversed(together.items()):
+            queue = units[0].queue
+            milli = sum(gang.held(unit) for unit in units)
+            part = max(0, min(milli, over[queue])) if units[0].preemptible else 0
+            over[queue] -= part
+            placement = tuple(task for unit in units for task in unit.placement)
+            if name in self.admitted:
+                starts.append(Admit(workload=name, placement=placement, over_quota=MilliGpu(part)))
+            else:
+                starts.append(Grow(workload=name, placement=placement))
+        shrinks = [shrink for shrink in self.units.shrinks() if shrink.workload not in self.evicted]
+        return (*reversed(starts), *self.instructions, *shrinks, *self._reservations())
 
     def _reservations(self) -> list[Reserve]:
         """What is to be written down of the places that are kept; who starts needs none any more."""
@@ -181,34 +185,47 @@ class Books:
 
     def _start(self, workload: Workload, placed: tuple[TaskPlacement, ...], milli: int) -> None:
         charge(self.account(workload), milli, fixed=not workload.preemptible)
-        del self.waiting[workload.id]
-        self.admitted[workload.id] = replace(workload, placement=placed, reserved=())
+        started = replace(workload, placement=placed, reserved=())
+        self.admitted[workload.id] = started
+        if isinstance(workload, Part):
+            self.units.join(workload, placed, promised=False)
+        else:
+            del self.waiting[workload.id]
+            self.units.want(started)
 
     def try_promise(self, workload: Workload) -> bool:
         """Keep room for it that is being freed, if there is enough."""
         account = self.account(workload)
         milli = gang.smallest(workload)
-        if not account.known or obstacle(account, milli, fixed=not workload.preemptible, now=False):
+        fixed = not workload.preemptible
+        if not account.known or obstacle(account, milli, fixed=fixed, now=False) or _above_share(workload, account):
             return False
         placed = gang.place(self.ledger, account.queue.pool, workload, View.FUTURE)
         if placed is None:
             return False
-        pledge(account, milli, fixed=not workload.preemptible)
-        self.promised[workload.id] = placed
+        pledge(account, milli, fixed=fixed)
+        self._keep_for(workload, placed)
         return True
+
+    def _keep_for(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
+        self.promised[workload.id] = place
+        if isinstance(workload, Part):
+            self.units.join(workload, place, promised=True)
 
     def withdraw(self, workload: Workload) -> tuple[TaskPlacement, ...]:
         """Take a promise back; return where it was."""
         place = self.promised.pop(workload.id)
         self.ledger.promise(place, -workload.request.milli_per_device)
         pledge(self.account(workload), -gang.smallest(workload), fixed=not workload.preemptible)
+        if isinstance(workload, Part):
+            self.units.part(workload)
         return place
 
     def promise_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Give a withdrawn promise again."""
         self.ledger.promise(place, workload.request.milli_per_device)
         pledge(self.account(workload), gang.smallest(workload), fixed=not workload.preemptible)
-        self.promised[workload.id] = place
+        self._keep_for(workload, place)
 
     # --- taking back
 
@@ -269,18 +286,27 @@ class Books:
     def spare_needless(self) -> None:
         """Let stay whose room turned out not to be needed, when the one it was for got another or none."""
         for instruction in reversed(self.instructions):
-            victim = self.workloads[instruction.workload]
-            if victim.id in self.moving:
+            victim = self.leaving.get(instruction.workload)
+            if victim is not None and victim.id in self.moving:
                 self._stay(victim)
-                continue
-            if not isinstance(instruction, Evict) or not self.unrelease(victim):
-                continue
-            chain = self.account(victim).chain
-            if any(each.queue.limit is not None and each.lasting > each.queue.limit for each in chain):
-                self.release(victim)
-                continue
-            del self.evicted[victim.id], self.leaving[victim.id]
+            elif isinstance(instruction, Evict) and victim is not None and self._takes_back(victim):
+                self._let_stay(victim)
         self.instructions = [i for i in self.instructions if i.workload in self.evicted]
+        for given_up in reversed(list(self.units.given_up.values())):
+            part = given_up.part
+            if part.whole.id not in self.evicted and self._takes_back(part):
+                del self.leaving[part.id]
+                self.units.keep(part)
+
+    def _takes_back(self, victim: Workload) -> bool:
+        """It can stay, and no limit is broken by that; False changes nothing."""
+        if not self.unrelease(victim):
+            return False
+        chain = self.account(victim).chain
+        if any(each.queue.limit is not None and each.lasting > each.queue.limit for each in chain):
+            self.release(victim)
+            return False
+        return True
 
     def move(self, workload: Workload, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
         """Write down that it stops, to go on at `place`, which the ledger keeps for it. Its queue uses what it did."""
@@ -295,32 +321,60 @@ class Books:
         if not self.ledger.take_again(workload, promised=0):
             self.ledger.promise(self.moving[workload.id], milli)
             return
-        del self.moving[workload.id], self.evicted[workload.id], self.leaving[workload.id]
+        del self.moving[workload.id]
         self.kept.discard(workload.id)
+        self._let_stay(workload)
+
+    def _let_stay(self, workload: Workload) -> None:
+        del self.evicted[workload.id], self.leaving[workload.id]
+        if workload.elastic:
+            self.units.want(self.units.now(self.workloads[workload.id]))
 
     def take_from(self, victims: Sequence[Workload], by: Workload, reason: EvictReason, sentence: Sentence) -> bool:
         """Carry out what a search found: evict, or undo what this cycle did. True when something was undone.
 
         `by` has been promised its place; when nobody has to stop for it, it may start at once.
         """
+        undone = stops = False
         for victim in victims:
             if victim.id in self.admitted:
                 self.retract(victim)
+                undone = True
             elif victim.id in self.promised:
-                del self.promised[victim.id]
+                self._break_promise(victim)
+                undone = True
             else:
-                self.evict(victim, reason, by.id, sentence(victim, by))
-        undone = [victim for victim in victims if victim.id in self.waiting]
-        if undone and len(undone) == len(victims):
+                self._tell_to_go(victim, by, reason, sentence)
+                stops = True
+        if undone and not stops:
             place = self.withdraw(by)
             if not self.try_admit(by):
                 self.promise_at(by, place)
-        return bool(undone)
+        return undone
+
+    def _break_promise(self, victim: Workload) -> None:
+        """Of a released unit that this cycle had promised its place."""
+        del self.promised[victim.id]
+        if isinstance(victim, Part):
+            self.units.part(victim)
+
+    def _tell_to_go(self, victim: Workload, by: Workload, reason: EvictReason, sentence: Sentence) -> None:
+        name = whole_of(by).id
+        if isinstance(victim, Part):
+            self.give_up(GivenUp(part=victim, reason=reason, by=name, sentence=lambda part: sentence(part, by)))
+        else:
+            self.evict(victim, reason, name, sentence(victim, by))
+
+    def give_up(self, given_up: GivenUp) -> None:
+        """Write down that a released part really goes."""
+        self.leaving[given_up.part.id] = given_up.part
+        self.units.give_up(given_up)
 
     def evict(self, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
         """Write down that a released workload really goes."""
         instruction = Evict(workload=workload.id, reason=reason, by=by, sentence=sentence)
         self._leave(workload, instruction)
+        self.units.drop(workload)
 
     def suspend(self, workload: Workload, by: str | None, sentence: str) -> None:
         """As `evict`, without loss. It keeps its quota."""
@@ -334,9 +388,31 @@ class Books:
 
     # --- questions
 
-    def turn(self) -> Turn:
-        """Those who wait without a promise, each in his turn."""
-        return Turn(self.accounts, self.facts.lines, self.is_unsettled)
+    def turn(self, *, growth: bool = False) -> Turn:
+        """Those who wait without a promise, each in his turn; `growth`: also what elastic work could still have."""
+        if growth:
+            self.units.fresh_lines()
+        return Turn(self.accounts, self.facts.lines, self.is_seeking if growth else self.is_unsettled)
+
+    def rounds(self) -> range:
+        """More often than that nobody new can be served."""
+        return range(len(self.waiting) + len(self.facts.wanted) + 1)
+
+    def is_seeking(self, workload: Workload) -> bool:
+        """It waits without a promise, or elastic work could still have it."""
+        return self.units.is_wanted(workload) if isinstance(workload, Part) else self.is_unsettled(workload)
+
+    def is_moot(self, workload: Workload) -> bool:
+        """It would be a part of something that has lost its place meanwhile."""
+        return isinstance(workload, Part) and not self.units.is_wanted(workload)
+
+    def wanted_at_start(self) -> list[Part]:
+        """What those could still have that were admitted in this cycle and cannot change once they run."""
+        return [part for name in self.admitted for part in self.units.wanted_at_start(name)]
+
+    def unit(self, name: str) -> Workload:
+        """The unit of that id that was promised a place."""
+        return self.units.promised(name) or self.workloads[name]
 
     def is_unsettled(self, workload: Workload) -> bool:
         """It waits without a promise."""
@@ -348,7 +424,8 @@ class Books:
 
         It looks at every workload: only for what is rare.
         """
-        return [w for w in self.workloads.values() if w.state in EVICTABLE and w.id not in self.evicted]
+        there = [w for w in self.workloads.values() if w.state in EVICTABLE and w.id not in self.evicted]
+        return [self.units.now(workload) for workload in there]
 
     def notebooks(self) -> list[Workload]:
         """The notebooks among those who stay."""
@@ -374,3 +451,11 @@ class Books:
             for device in {device for task in workload.placement for device in task.devices}:
                 found.setdefault(device, []).append(workload)
         return found
+
+
+def _above_share(workload: Workload, account: Account) -> bool:
+    """It is more than its workload needs, and would lift a queue above its fair share."""
+    if not is_growth(workload):
+        return False
+    milli = gang.smallest(workload)
+    return any(each.lasting + milli > each.fair_share for each in account.chain)

@@ -10,7 +10,8 @@ Rules
    Where that finds nothing (the rules may let only a few go, who must then lie together), place by place.
 2. The result is minimal: without any one of them the workload does not fit where it was placed, nor, for small sets,
    anywhere.
-3. On success the workload is promised its place and the victims are released in the books; on failure nothing changed.
+3. Parts of elastic work go before the rest of it, and none of them stays when that goes.
+4. On success the workload is promised its place and the victims are released in the books; on failure nothing changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from jupyter_gq.domain.workload import Workload
 
 from .books import Books
+from .parts import Part
 from .placement import View
 from .quota import obstacle
 
@@ -58,11 +60,21 @@ class _Trial:
 
     def release(self, candidate: Workload) -> bool:
         """Count it as gone, if the rules let it go when its turn comes."""
-        if not self._allowed(candidate):
-            return False
-        self.books.release(candidate)
-        self.released.append(candidate)
+        count, mark = len(self.released), self.books.ledger.mark()
+        for unit in (*self._parts_before(candidate), candidate):
+            if not self._allowed(unit):
+                self.undo_to(mark, count)
+                return False
+            self.books.release(unit)
+            self.released.append(unit)
         return True
+
+    def _parts_before(self, candidate: Workload) -> list[Part]:
+        parts = self.books.units.before(candidate)
+        if not parts:
+            return parts
+        gone = {unit.id for unit in self.released}
+        return [part for part in parts if part.id not in gone]
 
     def undo(self) -> None:
         """As if nothing had been tried."""
@@ -148,13 +160,21 @@ def _may_fit(books: Books, workload: Workload) -> bool:
 
 def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[Workload]:
     """Leave alone who is not needed: first those away from the chosen place, then by trying without them."""
-    kept = [victim for victim in reversed(released) if not _leave_alone(books, workload, victim)]
+    kept: list[Workload] = []
+    for victim in reversed(released):
+        if _is_tied(victim, kept) or not _leave_alone(books, workload, victim):
+            kept.append(victim)
     kept.reverse()
     if 1 < len(kept) <= THOROUGH:
         for victim in list(reversed(kept)):
-            if _fits_without(books, workload, victim):
+            if not _is_tied(victim, kept) and _fits_without(books, workload, victim):
                 kept.remove(victim)
     return kept
+
+
+def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
+    """It is a part of something that goes as a whole."""
+    return isinstance(victim, Part) and any(each.id == victim.whole.id for each in released)
 
 
 def _leave_alone(books: Books, workload: Workload, victim: Workload) -> bool:

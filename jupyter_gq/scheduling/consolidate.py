@@ -5,8 +5,8 @@ Rules
 1. Only for a workload that its queue may start (limits; the quota, where it is not preemptible) and that then starts:
    each move brings one more to run, so moves end when nobody waits whom they could help.
 2. Who moves is preemptible training that has run for longer than `Policy.moved_after`, and than protects it from
-   preemption in its queue. All tasks of all who move have a new place, on devices that are free, or that the moves
-   free. Nobody is stopped for good.
+   preemption in its queue; elastic work only while it holds no more than its smallest gang. All tasks of all who move
+   have a new place, on devices that are free, or that the moves free. Nobody is stopped for good.
 3. The place of the one who waits and the places of those who move are written down (`Books.move`), and kept until they
    run there.
 4. Few moves, cheapest first: first one device (node) alone, by the number of moves, then who loses least. Then
@@ -160,7 +160,7 @@ class _Search:
     def _movable(self, pool: str) -> list[Workload]:
         books = self._books
         holders = (each for ranked in books.facts.holders[True].get(pool, {}).values() for each in ranked.members)
-        found = sorted((each for each in holders if may_move(books, each)), key=disruption)
+        found = sorted((w for w in holders if may_move(books, w) and not books.units.of_many(w)), key=disruption)
         self._rank |= {each.id: rank for rank, each in enumerate(found)}
         return found
 

@@ -5,11 +5,14 @@ then stays above its limit until that ends. A lowered *quota* needs nothing here
 """
 
 from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import Workload
 
 from . import explain
 from .books import Books
-from .disruption import disruption
+from .disruption import disruption, staying_units
+from .parts import Part
 from .quota import Account
+from .units import GivenUp
 
 
 def obey_limits(books: Books) -> None:
@@ -17,12 +20,26 @@ def obey_limits(books: Books) -> None:
     broken = [account for account in books.accounts if _above(account)]
     if not broken:
         return
-    for victim in sorted((w for w in books.staying() if w.preemptible), key=disruption):
+    for victim in sorted((unit for unit in staying_units(books) if unit.preemptible), key=disruption):
         chain = books.account(victim).chain
         account = next((each for each in chain if _above(each)), None)
         if account is not None:
             books.release(victim)
-            books.evict(victim, EvictReason.QUOTA_LOWERED, None, explain.over_limit(account))
+            _tell_to_go(books, victim, account)
+
+
+def _tell_to_go(books: Books, victim: Workload, account: Account) -> None:
+    if isinstance(victim, Part):
+        books.give_up(
+            GivenUp(
+                part=victim,
+                reason=EvictReason.QUOTA_LOWERED,
+                by=None,
+                sentence=lambda part: explain.over_limit(part, account),
+            )
+        )
+    else:
+        books.evict(victim, EvictReason.QUOTA_LOWERED, None, explain.over_limit(victim, account))
 
 
 def _above(account: Account) -> bool:

@@ -3,8 +3,9 @@
 1. Obey limits that were lowered.
 2. Keep the promises of earlier cycles: room freed for somebody goes to him.
 3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
-4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. Let elastic work grow. 8. Idle notebooks.
-9. Explain every workload that still waits.
+   Elastic work that runs takes part, for one task more at a time, within fair shares.
+4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. What can grow only at its start does.
+8. Idle notebooks. 9. Explain every workload that still waits.
 
 A pure function: same input, same output, and nothing of the input is changed.
 """
@@ -13,14 +14,14 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 
-from . import explain
+from . import explain, gang
 from .books import Books
 from .consolidate import consolidate
 from .converge import obey_limits
 from .decision import Decision
 from .facts import Facts
 from .idle import take_idle
-from .ordering import seniority
+from .ordering import Line, Turn, seniority
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
@@ -49,7 +50,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
 
 def settle(books: Books) -> None:
     """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more."""
-    for _ in range(len(books.waiting) + 1):
+    for _ in books.rounds():
         admit(books)
         consolidate(books)
         if not (reclaim(books) | preempt(books)):
@@ -57,10 +58,11 @@ def settle(books: Books) -> None:
 
 
 def grow(books: Books) -> None:
-    """Elastic workloads get more than their smallest gang, a task at a time, once everybody has had his turn."""
-    growing = [workload for workload in books.admitted.values() if workload.tasks > workload.min_members]
-    while growing:
-        growing = [workload for workload in growing if books.try_grow(workload)]
+    """What starts now and cannot change later gets more than its smallest gang, once everybody has had his turn."""
+    lines: dict[str, Line] = {}
+    for part in books.wanted_at_start():
+        lines.setdefault(part.queue, Line()).add(part)
+    _admit_all(books, Turn(books.accounts, lines, books.is_seeking))
 
 
 def admit_without_devices(books: Books) -> None:
@@ -81,13 +83,22 @@ def keep_promises(books: Books) -> None:
     ]
     for workload in sorted(waiting, key=seniority):
         books.try_start(workload)
+    for name in sorted(names):
+        freed = sum(gang.held(w) for w in books.leaving.values() if w.stop is not None and w.stop.by == name)
+        for part in books.units.wanted_by(name, freed):
+            books.try_start(part)
 
 
 def admit(books: Books) -> None:
     """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
-    turn = books.turn()
+    _admit_all(books, books.turn(growth=True), also_promise=bool(books.leaving))
+    while lines := books.units.fresh_lines():
+        _admit_all(books, Turn(books.accounts, lines, books.is_seeking), also_promise=bool(books.leaving))
+
+
+def _admit_all(books: Books, turn: Turn, *, also_promise: bool = False) -> None:
     while (workload := turn.next()) is not None:
-        if books.try_admit(workload) or (books.leaving and books.try_promise(workload)):
+        if books.try_admit(workload) or (also_promise and books.try_promise(workload)):
             turn.done()
         else:
             turn.pass_over()

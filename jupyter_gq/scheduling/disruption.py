@@ -3,7 +3,8 @@
 Rules
 -----
 1. What was promised or admitted in this cycle loses nothing. What has not started loses nothing either.
-2. Then the lower priority, then the newest run, then the newest submission, then the id.
+2. Then the lower priority; then parts of elastic work, which goes on without them; then the newest run, then the newest
+   submission, then the last task of a workload, then the id.
 """
 
 from bisect import insort
@@ -17,22 +18,26 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
 from . import min_runtime
+from .parts import Part
 
 if TYPE_CHECKING:
     from .books import Books
 
-Disruption = tuple[bool, bool, int, float, float, str]
+Disruption = tuple[bool, bool, int, bool, float, float, int, str]
 
 
 def disruption(workload: Workload) -> Disruption:
     """Sort key of what could be stopped; those of this cycle are PENDING with a placement."""
     started = workload.started_at if workload.started_at is not None else workload.submitted_at
+    place = workload.index if isinstance(workload, Part) else None
     return (
         workload.state is not State.PENDING,
         workload.state is State.RUNNING,
         workload.priority,
+        place is None,
         -started,
         -workload.submitted_at,
+        -(place or 0),
         workload.id,
     )
 
@@ -132,16 +137,22 @@ class Stock:
                 yield leaf.victims[index]
 
 
+def staying_units(books: "Books") -> list[Workload]:
+    """What can go by itself of those who stay; without what this cycle admitted or promised."""
+    units = [unit for workload in books.staying() for unit in books.units.of(workload)]
+    return [unit for unit in units if unit.state is not State.PENDING]
+
+
 def placed_in_this_cycle(books: "Books") -> list[Workload]:
     """Those admitted or promised a place, with that place."""
-    promised = [replace(books.workloads[name], placement=place) for name, place in books.promised.items()]
+    promised = [replace(books.unit(name), placement=place) for name, place in books.promised.items()]
     return [*books.admitted.values(), *promised]
 
 
 def is_there(books: "Books", victim: Workload) -> bool:
     """It still holds, or is still to get, the devices that it is listed with."""
     if victim.state is not State.PENDING:
-        return victim.id not in books.evicted
+        return victim.id not in books.evicted and victim.id not in books.units.given_up
     place = books.promised.get(victim.id)
     if place is None and victim.id in books.admitted:
         place = books.admitted[victim.id].placement

@@ -20,9 +20,10 @@ from . import gang
 from .books import Books
 from .clearing import make_room
 from .decision import Pending
-from .disruption import disruption, placed_in_this_cycle
+from .disruption import disruption, placed_in_this_cycle, staying_units
 from .idle_rule import expiry
 from .ordering import seniority
+from .parts import Part, whole_of
 from .quota import Account, Obstacle, Rule, obstacle
 from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, who_with_amount
 
@@ -31,15 +32,21 @@ from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_ti
 
 def reclaimed(victim: Workload, by: Workload) -> str:
     """For the owner of `victim`, whose devices go to another queue."""
-    return f"Paused: {for_whom(by)} needed its {gpus(gang.smallest(by))} back. {_comes_back(victim)}"
+    needed = f"{for_whom(by)} needed its {gpus(gang.smallest(by))} back"
+    if isinstance(victim, Part):
+        return f"{_runs_on(victim)}: {needed}. {_grows_back(victim)}"
+    return f"Paused: {needed}. {_comes_back(victim)}"
 
 
 def preempted(victim: Workload, by: Workload) -> str:
     """For the owner of `victim`, which gives way inside its own queue."""
-    return (
-        f"Paused: {who_with_amount(by, gang.smallest(by))} in the same queue has the higher priority "
-        f"({by.priority} over {victim.priority}). {_comes_back(victim)}"
+    text = (
+        f"{who_with_amount(by, gang.smallest(by))} in the same queue has the higher priority "
+        f"({by.priority} over {victim.priority})"
     )
+    if isinstance(victim, Part):
+        return f"{_runs_on(victim)}: {text}. {_grows_back(victim)}"
+    return f"Paused: {text}. {_comes_back(victim)}"
 
 
 def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
@@ -50,13 +57,12 @@ def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     )
 
 
-def over_limit(account: Account) -> str:
+def over_limit(victim: Workload, account: Account) -> str:
     """For the owner of work in a queue whose limit was lowered."""
-    limit = account.queue.limit or NO_GPU
-    return (
-        f"Paused: the limit of {account.queue.name} was lowered to {gpus(limit)}. "
-        "Continues by itself when there is room under it."
-    )
+    lowered = f"the limit of {account.queue.name} was lowered to {gpus(account.queue.limit or NO_GPU)}"
+    if isinstance(victim, Part):
+        return f"{_runs_on(victim)}: {lowered}. Grows again by itself when there is room under it."
+    return f"Paused: {lowered}. Continues by itself when there is room under it."
 
 
 def warned(by: Workload | None, idle_for: float) -> str:
@@ -82,6 +88,17 @@ def suspended(notebook: Workload, by: Workload | None, idle_for: float) -> str:
         f"Suspended: your {gpus(gang.held(notebook))} was idle for {minutes(idle_for)}{waiting}. "
         "Nothing is lost; the next cell waits a few seconds and goes on."
     )
+
+
+def _runs_on(part: Part) -> str:
+    """Such as "Runs on with 3 of its 4 tasks"; the part knows what is left of its workload."""
+    wanted = sum(group.tasks for group in gang.groups_of(part.whole))
+    return f"Runs on with {len(part.whole.placement)} of its {wanted} tasks"
+
+
+def _grows_back(part: Part) -> str:
+    device = "a GPU is" if gang.smallest(part) <= 1000 else f"{gpus(gang.smallest(part))} are"
+    return f"Grows again by itself when {device} free."
 
 
 def _comes_back(victim: Workload) -> str:
@@ -124,7 +141,7 @@ def _holders(books: Books) -> list[Workload]:
         return []
     # An idle notebook that is being warned counts as gone: who comes after the one it is for, waits for that one.
     awaited = {notebook.id for notebooks in books.awaited.values() for notebook in notebooks}
-    others = [*books.staying(), *placed_in_this_cycle(books)]
+    others = [*staying_units(books), *placed_in_this_cycle(books)]
     return sorted(
         (w for w in others if w.request.devices and w.id not in awaited),
         key=lambda w: (books.account(w).over_quota == 0, not w.preemptible, disruption(w)),
@@ -172,16 +189,16 @@ def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
         chain = {id(each) for each in books.account(workload).chain}
         by_id = {w.id: w for w in books.leaving.values() if chain & {id(a) for a in books.account(w).chain}}
     stopping = [by_id[name] for name in sorted(by_id)]
-    names = enumerate_names([who_with_amount(w, gang.held(w)) for w in stopping]) if stopping else "somebody"
+    names = _amounts(stopping) if stopping else "somebody"
     return Explanation(
         reason=PendingReason.WAITS_FOR_EVICTION,
-        sentence=f"Waiting: its room is kept; it starts as soon as {names} {_has(stopping)} stopped.",
+        sentence=f"Waiting: its room is kept; it starts as soon as {names} {_has(_wholes(stopping))} stopped.",
         numbers=_numbers(books, workload),
-        blockers=tuple(w.id for w in stopping),
+        blockers=_wholes(stopping),
     )
 
 
-def _has(workloads: Sequence[Workload]) -> str:
+def _has(workloads: Sequence[object]) -> str:
     return "have" if len(workloads) > 1 else "has"
 
 
@@ -231,7 +248,7 @@ def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Explan
         reason=reason,
         sentence=f"Waiting: {text}{_way(blockers)}.",
         numbers={**_numbers(scene.books, workload), "bound": bound, "bound_used": used},
-        blockers=tuple(w.id for w in blockers),
+        blockers=_wholes(blockers),
     )
 
 
@@ -270,7 +287,7 @@ def _no_room(scene: _Scene, workload: Workload) -> Explanation:
         reason=reason,
         sentence=f"Waiting: {_standing(books.account(workload), workload)} {free}{_way(blockers)}.",
         numbers=numbers,
-        blockers=tuple(w.id for w in blockers),
+        blockers=_wholes(blockers),
     )
 
 
@@ -297,11 +314,24 @@ def _numbers(books: Books, workload: Workload) -> dict[str, int]:
 
 
 def _way(blockers: Sequence[Workload]) -> str:
-    return f"; {_amounts(blockers)} {'are' if len(blockers) > 1 else 'is'} in the way" if blockers else ""
+    return f"; {_amounts(blockers)} {'are' if len(_wholes(blockers)) > 1 else 'is'} in the way" if blockers else ""
 
 
-def _amounts(workloads: Sequence[Workload]) -> str:
-    return enumerate_names([who_with_amount(w, gang.held(w)) for w in workloads])
+def _amounts(units: Sequence[Workload]) -> str:
+    """Those who hold something, with how much; parts of one workload together."""
+    milli: dict[str, int] = {}
+    for unit in units:
+        milli[whole_of(unit).id] = milli.get(whole_of(unit).id, 0) + gang.held(unit)
+    partly = {whole_of(unit).id for unit in units} - {unit.id for unit in units}
+    by_id = {whole_of(unit).id: whole_of(unit) for unit in units}
+    return enumerate_names(
+        [("part of " if name in partly else "") + who_with_amount(by_id[name], milli[name]) for name in milli]
+    )
+
+
+def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
+    """The ids of their workloads, each once."""
+    return tuple(dict.fromkeys(whole_of(unit).id for unit in units))
 
 
 def _in_the_way(scene: _Scene, workload: Workload) -> list[Workload]:

@@ -17,6 +17,7 @@ from . import gang
 from .disruption import Disruption, disruption
 from .min_runtime import MinRuntimes
 from .ordering import Line
+from .parts import Part, held_parts, leaving_parts, wanted_parts
 from .placement import DeviceLedger
 from .policy import Placement, Policy
 from .quota import Accounts, charge
@@ -51,6 +52,11 @@ class Facts:
         self.reserved: dict[str, Workload] = {}
         #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
         self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
+        #: Of elastic workloads that hold devices: what they have above their smallest gang, that gang under the id of
+        #: the workload, and what they could still have; by workload.
+        self.parts: dict[str, dict[str, Part]] = {}
+        self.cores: dict[str, Workload] = {}
+        self.wanted: dict[str, dict[str, Part]] = {}
         #: Running notebooks: the only ones that can be idle.
         self.notebooks: dict[str, Workload] = {}
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
@@ -67,7 +73,7 @@ class Facts:
             self.reserved[workload.id] = workload
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload
-            self.lines.setdefault(workload.queue, Line()).add(workload)
+            self.line_up(workload)
             self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
         elif workload.holds:
             self._count(workload, 1)
@@ -81,14 +87,22 @@ class Facts:
         self.reserved.pop(name, None)
         if workload.state is State.PENDING:
             del self.waiting[name]
-            line = self.lines[workload.queue]
-            line.remove(workload)
-            if not line.classes:
-                del self.lines[workload.queue]
+            self.step_out(workload)
             self.accounts.demand(self.accounts.of(workload.queue), -workload.milli)
         elif workload.holds:
             self._count(workload, -1)
             self._unlist(workload)
+
+    def line_up(self, workload: Workload) -> None:
+        """It waits in the line of its queue, and takes its turn."""
+        self.lines.setdefault(workload.queue, Line()).add(workload)
+
+    def step_out(self, workload: Workload) -> None:
+        """It does not wait any more; it is the same as when it lined up."""
+        line = self.lines[workload.queue]
+        line.remove(workload)
+        if not line.classes:
+            del self.lines[workload.queue]
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """The pools of the devices that it holds."""
@@ -105,26 +119,51 @@ class Facts:
         comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
         if comes_back:
             self.accounts.demand(account, sign * max(milli, workload.milli))
+        for part in leaving_parts(workload):
+            charge(account, sign * gang.held(part), fixed=not part.preemptible, later=False)
+            self.ledger.hold(part, stopping=True, sign=sign)
 
     def _list(self, workload: Workload) -> None:
         if workload.state is State.STOPPING:
             self.leaving[workload.id] = workload
+        for part in leaving_parts(workload):
+            self.leaving[part.id] = part
         if workload.state not in EVICTABLE:
             return
         if workload.kind is Kind.NOTEBOOK:
             self.notebooks[workload.id] = workload
-        if workload.request.devices:
-            for pool in self.pools_of(workload):
-                leaves = self.holders[workload.preemptible].setdefault(pool, {})
-                leaves.setdefault(workload.queue, Ranked(disruption)).add(workload)
+        core, parts = held_parts(workload)
+        for unit in (core, *parts):
+            for pool in self.pools_of(unit):
+                leaves = self.holders[unit.preemptible].setdefault(pool, {})
+                leaves.setdefault(unit.queue, Ranked(disruption)).add(unit)
+        if workload.elastic:
+            self._list_parts(core, parts, wanted_parts(workload))
 
     def _unlist(self, workload: Workload) -> None:
         self.leaving.pop(workload.id, None)
+        for part in leaving_parts(workload):
+            self.leaving.pop(part.id, None)
         self.notebooks.pop(workload.id, None)
-        if workload.state not in EVICTABLE or not workload.request.devices:
+        if workload.state not in EVICTABLE:
             return
-        for pool in self.pools_of(workload):
-            leaves = self.holders[workload.preemptible][pool]
-            leaves[workload.queue].remove(workload)
-            if not leaves[workload.queue]:
-                del leaves[workload.queue]
+        core, parts = held_parts(workload)
+        for unit in (core, *parts):
+            for pool in self.pools_of(unit):
+                leaves = self.holders[unit.preemptible][pool]
+                leaves[unit.queue].remove(unit)
+                if not leaves[unit.queue]:
+                    del leaves[unit.queue]
+        self.cores.pop(workload.id, None)
+        self.parts.pop(workload.id, None)
+        for part in self.wanted.pop(workload.id, {}).values():
+            self.step_out(part)
+
+    def _list_parts(self, core: Workload, parts: list[Part], wanted: list[Part]) -> None:
+        if parts:
+            self.cores[core.id] = core
+            self.parts[core.id] = {part.id: part for part in parts}
+        if wanted:
+            self.wanted[core.id] = {part.id: part for part in wanted}
+        for part in wanted:
+            self.line_up(part)

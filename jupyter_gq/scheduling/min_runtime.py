@@ -20,6 +20,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
+from .parts import Part
 from .policy import MinRuntimeMethod, MinRuntimeRule
 from .quota import Account, Accounts
 
@@ -40,7 +41,7 @@ def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRun
 
 def left(victim: Workload, least: Seconds, now: Instant) -> Seconds:
     """How long it may still run (rule 3); 0 = it may go."""
-    if not least or victim.started_at is None or victim.state is State.PENDING:
+    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Part):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
 

@@ -2,7 +2,8 @@
 
 Rules
 -----
-1. Inside a queue: higher priority first, then the older submission, then the id.
+1. Inside a queue: higher priority first; then who has nothing yet before elastic work that could have more, which gets
+   one task at a time; then the older submission, then the id.
 2. Between sibling queues, with the workload each would start next: who is not above its fair share; who stays within
    its deserved quota with it; who stays within its fair share with it; higher queue priority; the smaller part of its
    share used with it; the smaller part used before; the smaller share; the name.
@@ -19,17 +20,19 @@ from collections.abc import Callable, Mapping
 from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
+from .parts import Part, is_growth
 from .quota import Account, Accounts
 from .ranked import Ranked
 
-Seniority = tuple[int, float, str]
-ClassKey = tuple[int, int, int, int, bool, int, Kind]
+Seniority = tuple[int, int, float, str]
+ClassKey = tuple[int, int, int, int, bool, int, Kind, bool]
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
 def seniority(workload: Workload) -> Seniority:
     """Sort key inside a queue."""
-    return (-workload.priority, workload.submitted_at, workload.id)
+    more = 1 + workload.index if isinstance(workload, Part) and not workload.vital else 0
+    return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
 def request_class(workload: Workload) -> ClassKey:
@@ -43,6 +46,7 @@ def request_class(workload: Workload) -> ClassKey:
         workload.preemptible,
         workload.priority,
         workload.kind,
+        is_growth(workload),
     )
 
 

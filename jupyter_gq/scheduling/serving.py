@@ -22,16 +22,18 @@ def serve_in_rounds(books: Books, find: Find, reason: EvictReason, sentence: Sen
     True when something that this cycle had admitted or promised was undone, so that others may have a turn.
     """
     undone = False
-    for _ in range(len(books.waiting) + 1):
+    for _ in books.rounds():
         helped = False
-        turn = books.turn()
+        turn = books.turn(growth=True)
         workload = turn.next()
         if workload is None:
             break
         stock = Stock(books)
         while workload is not None:
-            taken = find(books, workload, stock)
-            if taken is None:
+            taken = None if books.is_moot(workload) else find(books, workload, stock)
+            if taken is None and books.is_moot(workload):
+                turn.done()
+            elif taken is None:
                 turn.pass_over()
             else:
                 helped = True

@@ -13,7 +13,7 @@ from jupyter_gq.domain.workload import Workload
 from . import preempt, reclaim
 from .books import Books, Shield
 from .clearing import Allowed
-from .disruption import disruption, placed_in_this_cycle
+from .disruption import disruption, placed_in_this_cycle, staying_units
 from .ordering import request_class, seniority
 
 
@@ -49,7 +49,7 @@ def _candidates(books: Books, taker: Workload) -> _Candidates:
     pool = books.account(taker).queue.pool
     there = [
         (books.may_still_run(victim, taker), disruption(victim), victim)
-        for victim in [*books.staying(), *placed_in_this_cycle(books)]
+        for victim in [*staying_units(books), *placed_in_this_cycle(books)]
         if victim.preemptible and victim.request.devices and pool in books.pools_of(victim)
     ]
     there.sort(key=lambda entry: entry[:2])

@@ -14,6 +14,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Resume, Shrink
 from jupyter_gq.scheduling.engine import Scheduler
+from jupyter_gq.scheduling.parts import without
 from jupyter_gq.scheduling.policy import Policy
 
 #: How long a workload is expected to run in all, given how long it has run.
@@ -129,8 +130,7 @@ class _Future:
             case Grow(placement=more):
                 self._put(replace(workload, placement=(*workload.placement, *more)))
             case Shrink(placement=less):
-                left = tuple(task for task in workload.placement if task not in less)
-                self._put(replace(workload, placement=left))
+                self._put(without(workload, less))
 
     def _start(self, workload: Workload) -> None:
         self._put(workload)
@@ -151,4 +151,6 @@ class _Future:
 
 
 def _queued(workload: Workload) -> Workload:
-    return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)
+    return replace(
+        workload, state=State.PENDING, placement=(), leaving=(), started_at=None, stop=None, stale_since=None
+    )

@@ -72,7 +72,7 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
         request = Request(devices=draw(st.integers(1, 2)))
     else:
         request = Request(devices=1, milli_per_device=MilliGpu(1000 if whole else draw(st.sampled_from(MILLI))))
-    tasks = draw(st.sampled_from((1, 1, 1, 2)))
+    tasks = draw(st.sampled_from((1, 1, 1, 2, 3)))
     job = a_job(
         f"w{number:02d}",
         leaf,
@@ -81,6 +81,7 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
         min_members=draw(st.integers(1, tasks)),
         priority=draw(st.sampled_from((0, 0, 1))),
         preemptible=draw(st.integers(0, 3)) > 0,
+        elastic=draw(st.integers(0, 1)) > 0,
     )
     return replace(job, request=request, submitted_at=Instant(NOW - 500 + number))
 

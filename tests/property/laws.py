@@ -9,7 +9,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.books import Books
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.disruption import disruption
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
@@ -24,7 +24,7 @@ def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
     for workload in snapshot.workloads:
         if not workload.holds or workload.state is State.SUSPENDED:
             continue
-        for task in workload.placement:
+        for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
             for device in task.devices:
                 held[device] = held.get(device, 0) + workload.request.milli_per_device
     known = {device.id for node in snapshot.nodes for device in node.devices}
@@ -62,7 +62,7 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
     for workload in snapshot.workloads:
         name: str | None = workload.queue if workload.holds else None
         while name is not None:
-            expected[name] += workload.request.milli * len(workload.placement)
+            expected[name] += workload.request.milli * (len(workload.placement) + len(workload.leaving))
             name = parents[name]
     assert {account.queue.name: account.used for account in books.accounts} == expected
 
@@ -75,31 +75,35 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     books = Books(Facts(snapshot, policy), NOW)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
-        if isinstance(instruction, Admit):
+        if isinstance(instruction, Admit | Grow):
             started = by_id[instruction.workload]
             charge(books.account(started), started.request.milli * len(instruction.placement), fixed=False)
     for instruction in decision.instructions:
-        if not isinstance(instruction, Evict):
+        if not isinstance(instruction, Evict | Shrink):
             continue
         victim = by_id[instruction.workload]
         assert victim.preemptible
-        assert instruction.sentence.startswith("Paused: ")
+        assert instruction.sentence.startswith("Paused: " if isinstance(instruction, Evict) else "Runs on with ")
+        milli = gang.held(victim)
+        if isinstance(instruction, Shrink):
+            milli = victim.request.milli * len(instruction.placement)
+            assert victim.elastic
         account = books.account(victim)
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
             assert taker.queue != victim.queue
             assert account.lasting > account.queue.quota, f"{victim.id} was taken from a queue within its quota"
-            assert _has_run_long_enough(books, victim, taker)
+            assert isinstance(instruction, Shrink) or _has_run_long_enough(books, victim, taker)
         elif instruction.reason is EvictReason.PREEMPTED:
             taker = by_id[instruction.by or ""]
             assert taker.queue == victim.queue
             assert taker.priority > victim.priority
-            assert _has_run_long_enough(books, victim, taker)
+            assert isinstance(instruction, Shrink) or _has_run_long_enough(books, victim, taker)
         elif instruction.reason is EvictReason.CONSOLIDATED:
             assert victim.kind is Kind.TRAINING
             assert policy.consolidate
             continue
-        charge(account, -gang.held(victim), fixed=False, now=False)
+        charge(account, -milli, fixed=False, now=False)
 
 
 def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> bool:

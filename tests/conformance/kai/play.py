@@ -9,7 +9,7 @@ from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.consolidate import consolidate
 from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
-from jupyter_gq.scheduling.decision import Admit, Evict, Instruction, Reserve
+from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Shrink
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.preempt import preempt
@@ -39,6 +39,9 @@ def _preempt(books: Books) -> None:
 def _consolidate(books: Books) -> None:
     consolidate(books)
 
+
+#: In the id of a part that a workload could still have.
+GROWTH = "+"
 
 #: The steps of our cycle that do what one action of the peer does.
 ACTIONS: Mapping[str, Callable[[Books], None]] = {
@@ -98,20 +101,37 @@ def _one_cycle(world: World) -> None:
 def _write_down(world: World, instructions: Iterable[Instruction], promised: Iterable[str]) -> None:
     names = {workload_id(world.case, job["name"]): job for job in world.case["jobs"]}
     for instruction in instructions:
-        job = names[instruction.workload]["name"]
-        if isinstance(instruction, Evict):
+        _carry_out(world, names[instruction.workload]["name"], instruction)
+    for workload in promised:
+        job_case = names[workload.split(GROWTH)[0]]
+        count = 1 if GROWTH in workload else int(job_case["min_available"])
+        for task in world.of_job(job_case["name"], "Pending")[:count]:
+            world.put(replace(task, status="Pipelined"))
+
+
+def _carry_out(world: World, job: str, instruction: Instruction) -> None:
+    match instruction:
+        case Evict():
             # What only moves counts with the peer as placed already.
             status = "Pipelined" if instruction.reason is EvictReason.CONSOLIDATED else "Releasing"
             for task in world.of_job(job, "Running"):
                 world.put(replace(task, status=status))
-        elif isinstance(instruction, Reserve):
-            world.reserved[job] = instruction.placement
-        elif isinstance(instruction, Admit):
-            _place(world, job, instruction.placement)
-    for workload in promised:
-        job_case = names[workload]
-        for task in world.of_job(job_case["name"], "Pending")[: int(job_case["min_available"])]:
-            world.put(replace(task, status="Pipelined"))
+        case Reserve(placement=place):
+            world.reserved[job] = place
+        case Shrink(placement=place):
+            for task in _held_at(world, job, place):
+                world.put(replace(task, status="Releasing"))
+        case Admit(placement=place) | Grow(placement=place):
+            _place(world, job, place)
+
+
+def _held_at(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> list[Task]:
+    """The running tasks of a job that hold these places, the last ones first."""
+    found: list[Task] = []
+    for place in placement:
+        running = [task for task in world.of_job(job, "Running") if task not in found]
+        found.append(next(t for t in reversed(running) if (t.node, t.devices) == (place.node, place.devices)))
+    return found
 
 
 def _place(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> None:

@@ -209,6 +209,7 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         priority=int(job["priority"]),
         preemptible=bool(job["preemptible"]),
         submitted_at=submitted,
+        elastic=True,
     )
     if staying:
         yield replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
