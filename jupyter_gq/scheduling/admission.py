@@ -13,7 +13,7 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from . import gang
 from .cycle import run_cycle
 from .decision import Admit
-from .explain import slots_of
+from .placement import empty_ledger
 from .policy import Policy
 from .quota import Accounts
 from .wording import gpus, is_build, who_with_amount
@@ -98,7 +98,7 @@ def _check_devices(snapshot: Snapshot, queue: Queue, workload: Workload) -> None
         )
         fix = f"Ask for {largest} or less." if largest else "Ask your administrator."
         raise NeverFits(f"You asked for {gpus(request.milli)}, but {have}. {fix}")
-    slots = slots_of(snapshot.nodes, pool, request, healthy=False)
+    slots = empty_ledger(snapshot.nodes, healthy=False).slots_exactly(pool, request)
     if workload.min_members > slots:
         raise NeverFits(
             f"You asked for {workload.min_members} tasks of {gpus(request.milli)} that start together, but the pool "

@@ -91,7 +91,7 @@ class Books:
             return
         if obstacle(account, milli, fixed=fixed, now=False):
             return
-        if not self.ledger.keep_at(workload.reserved, workload.request.milli_per_device):
+        if not self.ledger.keep_at(workload, workload.reserved):
             return
         pledge(account, milli, fixed=fixed)
         self.kept.add(workload.id)
@@ -109,10 +109,7 @@ class Books:
         milli, fixed = gang.smallest(workload), not workload.preemptible
         if not account.known or obstacle(account, milli, fixed=fixed, now=True) or _above_share(workload, account):
             return False
-        if workload.request.devices == 0:
-            placed: tuple[TaskPlacement, ...] | None = (TaskPlacement(node=self.facts.default_node),) * workload.tasks
-        else:
-            placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
+        placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
         if placed is None:
             return False
         self._start(workload, placed, milli)
@@ -178,7 +175,7 @@ class Books:
         account, milli, fixed = self.account(workload), gang.smallest(workload), not workload.preemptible
         if obstacle(account, milli, fixed=fixed, now=True):
             return False
-        if not self.ledger.take_at(place, workload.request.milli_per_device):
+        if not self.ledger.take_at(workload, place):
             return False
         self._start(workload, place, milli)
         return True
@@ -215,7 +212,7 @@ class Books:
     def withdraw(self, workload: Workload) -> tuple[TaskPlacement, ...]:
         """Take a promise back; return where it was."""
         place = self.promised.pop(workload.id)
-        self.ledger.promise(place, -workload.request.milli_per_device)
+        self.ledger.withdraw(workload, place)
         pledge(self.account(workload), -gang.smallest(workload), fixed=not workload.preemptible)
         if isinstance(workload, Part):
             self.units.part(workload)
@@ -223,7 +220,7 @@ class Books:
 
     def promise_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Give a withdrawn promise again."""
-        self.ledger.promise(place, workload.request.milli_per_device)
+        self.ledger.promise(workload, place)
         pledge(self.account(workload), gang.smallest(workload), fixed=not workload.preemptible)
         self._keep_for(workload, place)
 
@@ -233,14 +230,13 @@ class Books:
         """On trial: count as if it had been told to stop, or had not been promised its place."""
         self._count(workload, -gang.held(workload))
         if workload.id in self.promised:
-            self.ledger.promise(workload.placement, -workload.request.milli_per_device)
+            self.ledger.withdraw(workload, workload.placement)
         else:
             self.ledger.release(workload)
 
     def unrelease(self, workload: Workload) -> bool:
         """Let it stay after all, if its room has not been promised to another; False changes nothing."""
-        milli = workload.request.milli_per_device
-        if not self.ledger.take_again(workload, promised=milli if workload.id in self.promised else 0):
+        if not self.ledger.take_again(workload, promised=workload.id in self.promised):
             return False
         self.recharge(workload)
         return True
@@ -316,10 +312,9 @@ class Books:
 
     def _stay(self, workload: Workload) -> None:
         """Do not move it after all, if nobody has been promised its old place."""
-        milli = workload.request.milli_per_device
-        self.ledger.promise(self.moving[workload.id], -milli)
-        if not self.ledger.take_again(workload, promised=0):
-            self.ledger.promise(self.moving[workload.id], milli)
+        self.ledger.withdraw(workload, self.moving[workload.id])
+        if not self.ledger.take_again(workload, promised=False):
+            self.ledger.promise(workload, self.moving[workload.id])
             return
         del self.moving[workload.id]
         self.kept.discard(workload.id)

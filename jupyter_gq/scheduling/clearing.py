@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from jupyter_gq.domain.workload import Workload
 
+from . import gang
 from .books import Books
 from .parts import Part
 from .placement import View
@@ -153,9 +154,7 @@ def _needed_there(books: Books, workload: Workload, there: Sequence[Workload]) -
 
 def _may_fit(books: Books, workload: Workload) -> bool:
     """A cheap bound before anything is placed."""
-    account = books.account(workload)
-    slots = books.ledger.slots(account.queue.pool, workload.request, View.FUTURE)
-    return slots >= workload.min_members
+    return gang.may_fit(books.ledger, books.account(workload).queue.pool, workload, View.FUTURE)
 
 
 def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[Workload]:

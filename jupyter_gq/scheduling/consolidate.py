@@ -209,7 +209,7 @@ class _Search:
             needed = []
         for candidate in list(reversed(needed[:-1])):
             inner = ledger.mark()
-            if ledger.take_again(candidate, promised=0) and enough():
+            if ledger.take_again(candidate, promised=False) and enough():
                 needed.remove(candidate)
             else:
                 ledger.rollback(inner)
@@ -234,7 +234,7 @@ class _Search:
         if not enough or not books.try_promise(workload):
             ledger.rollback(mark)
             return None
-        leaving = [each for each in reversed(chosen) if not ledger.take_again(each, promised=0)]
+        leaving = [each for each in reversed(chosen) if not ledger.take_again(each, promised=False)]
         places = self._new_places(leaving)
         if places is None or not keep:
             books.withdraw(workload)

@@ -68,7 +68,7 @@ def grow(books: Books) -> None:
 def admit_without_devices(books: Books) -> None:
     """Work that needs no device waits for nobody."""
     found = [members for line in books.facts.lines.values() for members in line.classes.values()]
-    without = [workload for members in found if not members.members[0].request.devices for workload in members]
+    without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
     for workload in sorted(without, key=seniority):
         books.try_admit(workload)
 

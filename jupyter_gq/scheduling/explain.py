@@ -7,12 +7,11 @@ Rules
 3. The sentence speaks to the owner of the workload, in the words of the glossary.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from jupyter_gq.domain.amount import NO_GPU, MilliGpu, format_gpus
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.amount import NO_GPU, format_gpus
 from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.workload import Kind, Request, Workload
 
@@ -174,7 +173,7 @@ def _explain(scene: _Scene, workload: Workload) -> Explanation:
     forbidden = obstacle(account, milli, fixed=not workload.preemptible, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
-    slots = slots_of(books.facts.nodes, account.queue.pool, workload.request, healthy=True)
+    slots = books.facts.empty.slots_exactly(account.queue.pool, workload.request)
     if slots < workload.min_members:
         return _too_big(books, workload, slots)
     return _no_room(scene, workload)
@@ -343,13 +342,3 @@ def _in_the_way(scene: _Scene, workload: Workload) -> list[Workload]:
         return []
     books.undo_room(workload, found, mark)
     return found
-
-
-def slots_of(nodes: Iterable[Node], pool: str, request: Request, *, healthy: bool) -> int:
-    """How many tasks of that request fit when nothing else is there; `healthy`: on devices that work now."""
-    slots = 0
-    for node in nodes:
-        devices = sum(1 for d in node.devices if d.pool == pool and (d.healthy or not healthy))
-        each = MilliGpu(1000 // request.milli_per_device) if request.milli_per_device else 0
-        slots += devices * each // request.devices if request.devices <= devices else 0
-    return slots

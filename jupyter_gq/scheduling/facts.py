@@ -18,8 +18,8 @@ from .disruption import Disruption, disruption
 from .min_runtime import MinRuntimes
 from .ordering import Line
 from .parts import Part, held_parts, leaving_parts, wanted_parts
-from .placement import DeviceLedger
-from .policy import Placement, Policy
+from .placement import DeviceLedger, MemoryParts, choice_of, empty_ledger
+from .policy import Policy
 from .quota import Accounts, charge
 from .ranked import Ranked
 
@@ -37,10 +37,17 @@ class Facts:
         self.usage = snapshot.usage
         self.accounts = Accounts(snapshot.queues, snapshot.nodes)
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
-        spread = policy.placement is Placement.SPREAD
-        self.ledger = DeviceLedger(snapshot.nodes, self.accounts.pools(), spread=spread)
-        #: Where work goes that needs no device.
-        self.default_node = min((node.name for node in snapshot.nodes), default="")
+        choice = choice_of(policy.placement)
+        of_fractions = policy.fraction_placement or policy.placement
+        self.ledger = DeviceLedger(
+            snapshot.nodes,
+            self.accounts.pools(),
+            choice=choice,
+            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions),
+            topologies=snapshot.topologies,
+        )
+        self._parts = MemoryParts(snapshot.nodes)
+        self._empty: DeviceLedger | None = None
         self.workloads: dict[str, Workload] = {}
         #: Pending ones.
         self.waiting: dict[str, Workload] = {}
@@ -68,6 +75,7 @@ class Facts:
         self.remove(workload.id)
         if workload.state in FINAL:
             return
+        workload = self._parts.of_workload(workload, self.accounts.of(workload.queue).queue.pool)
         self.workloads[workload.id] = workload
         if workload.reserved:
             self.reserved[workload.id] = workload
@@ -108,6 +116,13 @@ class Facts:
         """The pools of the devices that it holds."""
         pool_of = self._pool_of
         return frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+
+    @property
+    def empty(self) -> DeviceLedger:
+        """The nodes as if nobody held anything: what could ever fit while devices are as healthy as now."""
+        if self._empty is None:
+            self._empty = empty_ledger(self.nodes, self.topologies)
+        return self._empty
 
     def _count(self, workload: Workload, sign: int) -> None:
         account = self.accounts.of(workload.queue)

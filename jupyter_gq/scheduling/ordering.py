@@ -17,7 +17,7 @@ Rules
 import heapq
 from collections.abc import Callable, Mapping
 
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskGroup, TopologyConstraint, Workload
 
 from . import gang
 from .parts import Part, is_growth
@@ -25,7 +25,7 @@ from .quota import Account, Accounts
 from .ranked import Ranked
 
 Seniority = tuple[int, int, float, str]
-ClassKey = tuple[int, int, int, int, bool, int, Kind, bool]
+ClassKey = tuple[Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None]
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
@@ -37,16 +37,17 @@ def seniority(workload: Workload) -> Seniority:
 
 def request_class(workload: Workload) -> ClassKey:
     """Those that agree in this are the same to every rule, but for their seniority."""
-    request = workload.request
     return (
-        request.devices,
-        request.milli_per_device,
+        workload.request,
         workload.tasks,
         workload.min_members,
         workload.preemptible,
         workload.priority,
         workload.kind,
         is_growth(workload),
+        workload.elastic,
+        workload.groups,
+        workload.topology,
     )
 
 

@@ -17,6 +17,7 @@ class Placement(StrEnum):
 
     PACK = "pack"
     SPREAD = "spread"
+    FRAGMENTATION = "fragmentation"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +62,10 @@ class MinRuntimeRule:
 class Policy:
     """Everything adjustable in a cycle."""
 
+    #: Of whole devices, and of tasks without any.
     placement: Placement = Placement.PACK
+    #: Of fractions of devices; None: the same.
+    fraction_placement: Placement | None = None
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     #: Running training may be moved, so that one who waits fits into the room that was scattered.

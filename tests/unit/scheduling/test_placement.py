@@ -9,6 +9,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.gang import place
 from jupyter_gq.scheduling.placement import DeviceLedger, View
+from jupyter_gq.scheduling.placement.choice import ByFullness
 from tests.builders import a_device, a_job, a_node, running
 
 HALF = Request(devices=1, milli_per_device=MilliGpu(500))
@@ -17,7 +18,7 @@ ONE, TWO = Request(devices=1), Request(devices=2)
 
 
 def ledger(*nodes, spread=False, held=()):
-    made = DeviceLedger(nodes or (a_node("n", 2),), ["train"], spread=spread)
+    made = DeviceLedger(nodes or (a_node("n", 2),), ["train"], choice=ByFullness(spread=spread))
     for workload in held:
         made.hold(workload, stopping=False)
     return made
@@ -103,8 +104,8 @@ def test_who_was_released_may_stay_only_if_his_room_was_not_promised():
     made.release(a)
     made.release(b)
     made.place("train", HALF, View.FUTURE)
-    assert made.take_again(b, promised=0)
-    assert not made.take_again(a, promised=0)
+    assert made.take_again(b, promised=False)
+    assert not made.take_again(a, promised=False)
 
 
 def test_a_gang_is_placed_whole_or_not_at_all():

@@ -1,0 +1,69 @@
+"""What does not change in a cycle: devices in their order, grouped by (node, pool), and what nodes are."""
+
+from collections.abc import Iterable
+
+from jupyter_gq.domain.cluster import Device, Node
+
+from .room import ROOMY, Room, room_of
+
+
+class Layout:
+    """Nodes by name, devices by (index, id), each with its number; a *group* is the devices of a pool on a node.
+
+    Each node has one group more, without devices, for tasks that need none: `bare[node]`.
+    """
+
+    __slots__ = (
+        "bare",
+        "counts_room",
+        "devices",
+        "group_devices",
+        "group_node",
+        "group_of",
+        "group_pool",
+        "groups_of_node",
+        "node_of",
+        "nodes",
+        "pools",
+        "rank_of",
+        "room",
+    )
+
+    def __init__(self, nodes: Iterable[Node], pools: Iterable[str]) -> None:
+        self.nodes = sorted(nodes, key=lambda node: node.name)
+        self.node_of = {node.name: number for number, node in enumerate(self.nodes)}
+        #: All that tasks may use of each node beside its devices.
+        self.room: list[Room] = [room_of(node) for node in self.nodes]
+        self.counts_room = any(room is not ROOMY for room in self.room)
+        self.devices: list[Device] = []
+        self.group_of: list[int] = []
+        self.group_node: list[int] = []
+        self.group_pool: list[str] = []
+        self.group_devices: list[list[int]] = []
+        self.groups_of_node: list[list[int]] = []
+        for number, node in enumerate(self.nodes):
+            self.groups_of_node.append(self._add(number, node))
+        self.bare: list[int] = []
+        for number in range(len(self.nodes)):
+            group = self._group(number, "")
+            self.bare.append(group)
+            self.groups_of_node[number].append(group)
+        self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
+        self.pools = sorted({*self.group_pool, *pools} - {""})
+
+    def _add(self, number: int, node: Node) -> list[int]:
+        groups: dict[str, int] = {}
+        for device in sorted(node.devices, key=lambda device: (device.index, device.id)):
+            if device.pool not in groups:
+                groups[device.pool] = self._group(number, device.pool)
+            group = groups[device.pool]
+            self.group_devices[group].append(len(self.devices))
+            self.group_of.append(group)
+            self.devices.append(device)
+        return list(groups.values())
+
+    def _group(self, node: int, pool: str) -> int:
+        self.group_node.append(node)
+        self.group_pool.append(pool)
+        self.group_devices.append([])
+        return len(self.group_node) - 1

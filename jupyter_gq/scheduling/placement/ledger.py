@@ -1,0 +1,354 @@
+"""The books of devices and nodes: what is held, what will be free, what is promised, with the way back."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from jupyter_gq.domain.cluster import Node, Topology
+from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
+
+from .choice import ByFullness, Choice, Ground, Spot
+from .layout import Layout
+from .room import ROOMY, UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
+from .scope import Domain, Filter, Index, Scope, filter_of
+
+#: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
+#: is free, to the future, and to what is promised.
+_Entry = tuple[int, Sequence[int], int, Room, int, int, int]
+
+#: Up to so many scopes are kept from cycle to cycle.
+MOST_SCOPES = 200
+
+
+class DeviceLedger:
+    """What is free on every device and node. Devices that are not healthy have room for nothing."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        pools: Iterable[str],
+        *,
+        choice: Choice | None = None,
+        fractions: Choice | None = None,
+        topologies: Iterable[Topology] = (),
+    ) -> None:
+        """`choice`: for whole devices and tasks without any; `fractions`: for the rest. Both pack unless given."""
+        self.layout = layout = Layout(nodes, pools)
+        self.ground = Ground(layout)
+        self.topologies = {topology.name: topology for topology in topologies}
+        self._choice = choice or ByFullness()
+        self._fractions = fractions or choice or ByFullness()
+        self._choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
+        self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
+        self._future = list(self._free)
+        #: What is promised of the future, for `take_again`; of devices, and tasks on nodes.
+        self._promised = [0] * len(layout.devices)
+        self._promised_tasks = [0] * len(layout.nodes)
+        self._free_room: list[Room] = list(layout.room)
+        self._future_room: list[Room] = list(layout.room)
+        for view in View:
+            self.ground.amount(view)[:] = self._free
+        self._journal: list[_Entry] = []
+        self._scopes: dict[Filter, Scope] = {}
+        self._scopes_of: list[list[Scope]] = [[] for _ in layout.group_node]
+        for each in self._choices:
+            each.settle(self.ground)
+
+    # --- changes
+
+    def hold(self, workload: Workload, *, stopping: bool, sign: int = 1) -> None:
+        """Take off what `workload` holds; of what is stopping the future is free. `sign` -1: it holds it no more."""
+        self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
+
+    def release(self, workload: Workload) -> None:
+        """It is told to stop: its devices will be free, and its room."""
+        self._shift_all(workload, workload.placement, future=1)
+
+    def take_again(self, workload: Workload, *, promised: bool) -> bool:
+        """Undo a release, if its room has not been promised to another; False changes nothing.
+
+        `promised`: it had only been promised its place; otherwise it holds it.
+        """
+        mark = self.mark()
+        for task in workload.placement:
+            node, ranks = self._where(task)
+            of_others = [self._promised[rank] > 0 for rank in ranks]
+            tasks_of_others = node is not None and self._promised_tasks[node] > 0
+            self._shift_task(workload, task, future=-1, promised=int(promised))
+            taken = any(self._future[rank] < 0 and others for rank, others in zip(ranks, of_others, strict=True))
+            if taken or (tasks_of_others and node is not None and min(self._future_room[node]) < 0):
+                self.rollback(mark)
+                return False
+        return True
+
+    def give_up(self, workload: Workload) -> None:
+        """A released workload was never started: its devices are free now."""
+        self._shift_all(workload, workload.placement, free=1)
+
+    def promise(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Keep the future of these places for it."""
+        self._shift_all(workload, placement, future=-1, promised=1)
+
+    def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Take a promise back."""
+        self._shift_all(workload, placement, future=1, promised=-1)
+
+    def place(
+        self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
+    ) -> TaskPlacement | None:
+        """Find a place for one task, and take it: now, or once it is free. None changes nothing.
+
+        `group`: the name of its `TaskGroup`; `within`: only nodes of all these domains. A cluster without any node
+        still has room for what needs no device.
+        """
+        if not request.devices and not self.layout.nodes:
+            return TaskPlacement(node="", group=group)
+        spot = self._find(pool, request, view, within)
+        if spot is None:
+            return None
+        node = self.layout.group_node[spot.group]
+        milli, need = request.milli_per_device, need_of(request)
+        if view is View.NOW:
+            self._shift((node, spot.ranks, milli, need, -1, -1, 0))
+        else:
+            self._shift((node, spot.ranks, milli, need, 0, -1, 1))
+        devices = self.layout.devices
+        ids = tuple(devices[rank].id for rank in spot.ranks)
+        return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
+
+    def take_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
+        """Take these very places for it now; False changes nothing."""
+        return self._at(workload, placement, View.NOW)
+
+    def keep_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
+        """Keep the future of these very places for it; False changes nothing: one is gone, or promised to another."""
+        return self._at(workload, placement, View.FUTURE)
+
+    def mark(self) -> int:
+        """A point to which `rollback` returns."""
+        return len(self._journal)
+
+    def rollback(self, mark: int) -> None:
+        """Undo every change since `mark`."""
+        touched: dict[int, set[int]] = {}
+        while len(self._journal) > mark:
+            entry = self._journal.pop()
+            self._apply(entry, -1)
+            touched.setdefault(entry[0], set()).update(entry[1])
+        for node, devices in touched.items():
+            self._refresh(node, devices)
+
+    def settle(self) -> None:
+        """What has been done so far is not undone any more: marks count from here."""
+        self._journal.clear()
+        if len(self._scopes) > MOST_SCOPES:  # of a long life; those still needed are made again
+            self._scopes.clear()
+            for scopes in self._scopes_of:
+                scopes.clear()
+
+    # --- questions
+
+    def amount(self, device: str, view: View) -> int:
+        """What is free on that device; 0 for one that does not exist."""
+        rank = self.layout.rank_of.get(device)
+        return 0 if rank is None else self.ground.amount(view)[rank]
+
+    def slots(self, pool: str, request: Request, view: View, *, within: tuple[Domain, ...] = ()) -> int:
+        """An upper bound of the tasks of that request that fit."""
+        if not request.devices and not self.layout.nodes:
+            return UNCOUNTED
+        return self.index(pool, request, view, within).slots(request)
+
+    def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
+        """So many tasks of that request fit, and not one more; takes a step for each node."""
+        if request.devices <= 1 and self.layout.nodes and not self.layout.counts_room:
+            return self.slots(pool, request, view)
+        if not self.layout.nodes:
+            return 0 if request.devices else UNCOUNTED
+        return sum(self.slots_on(node.name, pool, request, view) for node in self.layout.nodes)
+
+    def slots_on(self, node: str, pool: str, request: Request, view: View) -> int:
+        """So many tasks of that request fit on one node; exact."""
+        scope = self.scope(filter_of(pool, request))
+        number = self.layout.node_of.get(node)
+        if number is None:
+            return 0
+        most = tasks_in(self.ground.room(view)[number], need_of(request))
+        if not request.devices:
+            return most if self.layout.bare[number] in scope.ranks else 0
+        amount = self.ground.amount(view)
+        parts = [
+            amount[rank] // request.milli_per_device
+            for group in self.layout.groups_of_node[number]
+            for rank in scope.ranks.get(group, ())
+        ]
+        return min(most, _in_different(parts, request.devices))
+
+    def total(self, pool: str, view: View = View.NOW) -> int:
+        """What is free in the pool, in sum."""
+        return self.scope(Filter(pool)).index(view).total
+
+    def largest(self, pool: str, view: View = View.NOW) -> int:
+        """The most that is free on one device of the pool."""
+        return self.scope(Filter(pool)).index(view).largest()
+
+    def largest_node(self, pool: str) -> int:
+        """The most healthy devices that one node has in the pool."""
+        layout = self.layout
+        groups = [g for g, name in enumerate(layout.group_pool) if name == pool]
+        return max((sum(layout.devices[r].healthy for r in layout.group_devices[g]) for g in groups), default=0)
+
+    def scope(self, selected: Filter) -> Scope:
+        """The scope of that filter, with what is free there; kept up to date from its first use on."""
+        scope = self._scopes.get(selected)
+        if scope is None:
+            scope = self._scopes[selected] = Scope(self.layout, selected)
+            for group in scope.groups:
+                self._scopes_of[group].append(scope)
+                for view in View:
+                    room = self.ground.room(view)[self.layout.group_node[group]]
+                    base = scope.base(self.layout, group)
+                    scope.index(view).enter(group, room, scope.ranks[group], self.ground.amount(view), base)
+        return scope
+
+    def index(self, pool: str, request: Request, view: View, within: tuple[Domain, ...] = ()) -> Index:
+        """What is free of all that this request may use."""
+        return self.scope(filter_of(pool, request, within)).index(view)
+
+    # --- inside
+
+    def _find(self, pool: str, request: Request, view: View, within: tuple[Domain, ...]) -> Spot | None:
+        whole = request.milli_per_device == WHOLE or not request.devices
+        choice = self._choice if whole else self._fractions
+        selected = filter_of(pool, request, within)
+        for model in request.preferred_models if request.devices else ():
+            if not request.models or model in request.models:
+                found = choice.choose(self.scope(selected._replace(models=(model,))), request, view)
+                if found is not None:
+                    return found
+        return choice.choose(self.scope(selected), request, view)
+
+    def _at(self, workload: Workload, placement: Iterable[TaskPlacement], view: View) -> bool:
+        mark = self.mark()
+        for task in placement:
+            node, ranks = self._where(task)
+            request = workload.request_of(task.group)
+            amount = self.ground.amount(view)
+            there = len(ranks) == len(task.devices) and all(amount[rank] >= request.milli_per_device for rank in ranks)
+            if not there or (node is not None and not tasks_in(self.ground.room(view)[node], need_of(request))):
+                self.rollback(mark)
+                return False
+            if view is View.NOW:
+                self._shift_task(workload, task, free=-1, future=-1)
+            else:
+                self._shift_task(workload, task, future=-1, promised=1)
+        return True
+
+    def _where(self, task: TaskPlacement) -> tuple[int | None, list[int]]:
+        rank_of = self.layout.rank_of
+        return self.layout.node_of.get(task.node), [rank_of[device] for device in task.devices if device in rank_of]
+
+    def _shift_all(
+        self,
+        workload: Workload,
+        placement: Iterable[TaskPlacement],
+        *,
+        free: int = 0,
+        future: int = 0,
+        promised: int = 0,
+    ) -> None:
+        for task in placement:
+            self._shift_task(workload, task, free=free, future=future, promised=promised)
+
+    def _shift_task(
+        self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, promised: int = 0
+    ) -> None:
+        request = workload.request_of(task.group) if workload.groups else workload.request
+        node, ranks = self._where(task)
+        if ranks:  # where a device really is counts, should the two disagree
+            node = self.layout.group_node[self.layout.group_of[ranks[0]]]
+        if node is not None:
+            self._shift((node, ranks, request.milli_per_device, need_of(request), free, future, promised))
+
+    def _shift(self, entry: _Entry) -> None:
+        self._journal.append(entry)
+        self._apply(entry, 1)
+        self._refresh(entry[0], entry[1])
+
+    def _apply(self, entry: _Entry, sign: int) -> None:
+        """Add (-1: take off) `free`, `future` and `promised` times what one task takes."""
+        node, ranks, milli, need, free, future, promised = entry
+        for rank in ranks:
+            self._free[rank] += sign * free * milli
+            self._future[rank] += sign * future * milli
+            self._promised[rank] += sign * promised * milli
+        if self.layout.room[node] is not ROOMY:
+            self._promised_tasks[node] += sign * promised
+            self._free_room[node] = _added(self._free_room[node], need, sign * free)
+            self._future_room[node] = _added(self._future_room[node], need, sign * future)
+
+    def _refresh(self, node: int, ranks: Iterable[int]) -> None:
+        """Bring the ground, the scopes and the policies up to date."""
+        room = self._future_room[node]
+        now = self._free_room[node]
+        if room is not now:
+            now = (min(room[0], now[0]), min(room[1], now[1]), min(room[2], now[2]))
+        self._refresh_view(View.FUTURE, node, ranks, room)
+        self._refresh_view(View.NOW, node, ranks, now)
+        for choice in self._choices:
+            choice.changed(node)
+
+    def _refresh_view(self, view: View, node: int, ranks: Iterable[int], room: Room) -> None:
+        amount, rooms, group_of = self.ground.amount(view), self.ground.room(view), self.layout.group_of
+        changes: dict[int, list[tuple[int, int, int]]] = {}
+        for rank in ranks:
+            old, new = amount[rank], self._future[rank]
+            if view is View.NOW and self._free[rank] < new:
+                new = self._free[rank]
+            new = max(0, new)
+            if old != new:
+                amount[rank] = new
+                changes.setdefault(group_of[rank], []).append((rank, old, new))
+        if room != rooms[node]:
+            rooms[node] = room
+            groups: Iterable[int] = self.layout.groups_of_node[node]
+        else:
+            groups = changes
+        for group in groups:
+            for scope in self._scopes_of[group]:
+                there = changes.get(group, ())
+                if there and group in scope.partial:
+                    there = [change for change in there if change[0] in scope.ranks[group]]
+                scope.index(view).update(group, room, scope.ranks[group], there)
+
+
+def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
+    """The nodes as if nobody held anything; `healthy`: only devices that work now, otherwise all."""
+    if not healthy:
+        nodes = [replace(n, devices=tuple(replace(d, healthy=True) for d in n.devices)) for n in nodes]
+    return DeviceLedger(nodes, (), topologies=topologies)
+
+
+def _added(room: Room, need: Room, times: int) -> Room:
+    """That room and `times` the need; what is not counted stays so."""
+    if not times:
+        return room
+    cpu, memory, tasks = room
+    return (
+        cpu if cpu == UNCOUNTED else cpu + times * need[0],
+        memory if memory == UNCOUNTED else memory + times * need[1],
+        tasks if tasks == UNCOUNTED else tasks + times * need[2],
+    )
+
+
+def _in_different(parts: Sequence[int], devices: int) -> int:
+    """How many tasks of `devices` different devices each fit where each device takes so many parts."""
+    if devices == 1:
+        return sum(parts)
+    fewest, most = 0, sum(parts) // devices
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if sum(min(part, middle) for part in parts) >= middle * devices:
+            fewest = middle
+        else:
+            most = middle - 1
+    return fewest

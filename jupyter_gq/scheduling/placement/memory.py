@@ -1,0 +1,56 @@
+"""Requests for an amount of device memory: what part of a device they make.
+
+It is ceil(100 x memory / memory of the device) hundredths of the *smallest* suitable device: one of the pool, of a
+required model, with at least that much. On a larger device the same part is more than was asked for. The part is
+settled once, when a snapshot enters the core, for what waits and for what runs, and is the same everywhere after that.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.workload import Request, Workload
+
+HUNDREDTH = ONE_GPU // 100
+
+
+def resolved(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot with `milli_per_device` of every memory request; itself if there is none."""
+    if not any(_asks_for_memory(workload) for workload in snapshot.workloads):
+        return snapshot
+    pools = {queue.name: queue.pool for queue in snapshot.queues}
+    parts = MemoryParts(snapshot.nodes)
+    workloads = tuple(parts.of_workload(workload, pools.get(workload.queue, "")) for workload in snapshot.workloads)
+    return replace(snapshot, workloads=workloads)
+
+
+def _asks_for_memory(workload: Workload) -> bool:
+    return workload.request.device_memory is not None or any(
+        group.request.device_memory is not None for group in workload.groups
+    )
+
+
+class MemoryParts:
+    """What memory requests make of the devices there are."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        kinds = {(d.pool, d.model, int(d.memory)) for node in nodes for d in node.devices}
+        self._kinds = sorted(kinds, key=lambda kind: kind[2])
+
+    def of_workload(self, workload: Workload, pool: str) -> Workload:
+        """The same workload with `milli_per_device` of its memory requests."""
+        if not _asks_for_memory(workload):
+            return workload
+        groups = tuple(replace(group, request=self._of(group.request, pool)) for group in workload.groups)
+        return replace(workload, request=self._of(workload.request, pool), groups=groups)
+
+    def _of(self, request: Request, pool: str) -> Request:
+        if request.device_memory is None:
+            return request
+        for kind_pool, model, memory in self._kinds:
+            if kind_pool == pool and memory >= request.device_memory and model in (request.models or (model,)):
+                hundredths = -(-100 * request.device_memory // memory)
+                return replace(request, milli_per_device=MilliGpu(max(1, hundredths) * HUNDREDTH))
+        return replace(request, milli_per_device=ONE_GPU)
