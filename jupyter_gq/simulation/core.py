@@ -10,7 +10,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Evict, Instruction
+from jupyter_gq.scheduling.decision import Admit, Evict, Instruction, Reserve
 from jupyter_gq.scheduling.policy import Policy
 
 from .replay import Move, Pause, Start
@@ -40,7 +40,8 @@ class Core:
         if not self._waiting:
             return ()
         decision = run_cycle(self.snapshot(), self.policy, now)
-        return [self._carry_out(instruction, now) for instruction in decision.instructions]
+        moves = [self._carry_out(instruction, now) for instruction in decision.instructions]
+        return [move for move in moves if move is not None]
 
     def snapshot(self) -> Snapshot:
         """What it sees now."""
@@ -50,19 +51,21 @@ class Core:
         """Time alone changes nothing."""
         return None
 
-    def _carry_out(self, instruction: Instruction, now: Instant) -> Move:
+    def _carry_out(self, instruction: Instruction, now: Instant) -> Move | None:
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement):
                 self._waiting -= 1
-                self._workloads[workload.id] = replace(
-                    workload, state=State.RUNNING, placement=placement, started_at=now, run=workload.run + 1
-                )
+                started = replace(workload, state=State.RUNNING, placement=placement, started_at=now, reserved=())
+                self._workloads[workload.id] = replace(started, run=workload.run + 1)
                 return Start(job=workload.id)
             case Evict():
                 self._waiting += 1
                 self._workloads[workload.id] = replace(workload, state=State.PENDING, placement=(), started_at=None)
                 return Pause(job=workload.id)
+            case Reserve(placement=placement):
+                self._workloads[workload.id] = replace(workload, reserved=placement)
+                return None
         raise TypeError(f"no job of a trace can do this: {instruction}")
 
 

@@ -12,7 +12,7 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Resume, Shrink
+from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Resume, Shrink
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.parts import without
 from jupyter_gq.scheduling.policy import Policy
@@ -34,6 +34,7 @@ class Horizon:
 FAR = Horizon()
 #: No run is expected to end sooner than so many seconds from now.
 _SOON = 1.0
+_CARRIED_OUT = Admit | Evict | Grow | Reserve | Resume | Shrink
 
 
 def forecast(
@@ -106,7 +107,7 @@ class _Future:
         """Decide until nothing is to be done; who is told to stop is gone at once."""
         for _ in range(len(self._workloads) + 1):
             decision = self._scheduler.decide(self._now, explain=False)
-            acts = [each for each in decision.instructions if isinstance(each, Admit | Evict | Grow | Shrink | Resume)]
+            acts = [each for each in decision.instructions if isinstance(each, _CARRIED_OUT)]
             for instruction in acts:
                 self._carry_out(instruction)
             if not any(isinstance(each, Evict | Shrink) for each in acts):
@@ -124,9 +125,12 @@ class _Future:
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement) | Resume(placement=placement):
-                self._start(replace(workload, state=State.RUNNING, placement=placement, started_at=self._now))
+                started = replace(workload, state=State.RUNNING, placement=placement, started_at=self._now)
+                self._start(replace(started, reserved=()))
             case Evict():
                 self._stop(workload)
+            case Reserve(placement=place):
+                self._put(replace(workload, reserved=place))
             case Grow(placement=more):
                 self._put(replace(workload, placement=(*workload.placement, *more)))
             case Shrink(placement=less):

@@ -97,3 +97,9 @@ def test_the_input_is_left_as_it_is():
     before = replace(snapshot)
     forecast(snapshot, Policy(), NOW, hours)
     assert snapshot == before
+
+
+def test_a_job_for_which_another_moves_starts_at_once():
+    cluster = Cluster().node("m", 2).node("n", 2).queue("q", 4)
+    cluster.add(running(a_job("x-9", "q"), "m-0"), running(a_job("y-9", "q"), "n-0"), a_job("wide-1", "q", 2))
+    assert waits(cluster)["wide-1"] == 0
