@@ -5,7 +5,9 @@ Rules
 1. Folding the pieces (`client.outputs.fold`) gives the outputs that stand here; `pieces` may be put off, not lost.
 2. Pieces that later ones make pointless are never made: text of one stream is joined, of several updates of one
    display the last counts, a clear forgets what came before it.
-3. A cell keeps the last of its text and of its displays within bounds; the first output then says what was left out.
+3. What was said adds up to a few times what the cell shows: then all of it is said anew, in one piece (`set`) that lets
+   the service forget those before it. A progress bar that is drawn for days takes no more room than its last line.
+4. A cell keeps the last of its text and of its displays within bounds; the first output then says what was left out.
 """
 
 import json
@@ -36,6 +38,8 @@ class Bounds:
     single: int = 8 * 1024 * 1024
     #: Outputs of a cell; beyond it the older half goes.
     count: int = 2000
+    #: Pieces of a cell beyond this, and beyond twice what it shows, are replaced by one.
+    said: int = 1024 * 1024
 
 
 class Entry:
@@ -71,6 +75,8 @@ class CellOutput:
         #: What stood in the last stream before its waiting piece.
         self._text_before = ""
         self._start_anew = False
+        #: Bytes of the pieces that were taken since the last `set`.
+        self._said = 0
         self._left_out_text = 0
         self._left_out_displays = 0
 
@@ -133,7 +139,9 @@ class CellOutput:
             size = sum(_piece_size(piece) for piece in self._pieces)
             whole = sum(entry.size for entry in self.entries) + 1000
             # Rule 2: when the changes have grown larger than the result, the result is sent.
-            self._start_anew = size > self._bounds.text and size > whole
+            too_large = size > self._bounds.text and size > whole
+            too_many = self._said + size > self._bounds.said + 2 * whole  # rule 3
+            self._start_anew = size > 0 and (too_large or too_many)
             if not self._start_anew:
                 return size
         return sum(entry.size for entry in self.entries) + 200
@@ -143,6 +151,7 @@ class CellOutput:
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
         pieces = [whole] if self._start_anew else list(self._pieces)
+        self._said = 0 if self._start_anew else self._said + sum(_piece_size(piece) for piece in pieces)
         self._start_anew = False
         self._forget_pieces()
         return pieces
@@ -192,7 +201,7 @@ class CellOutput:
         )
 
     def _cut(self) -> None:
-        """Rule 3."""
+        """Rule 4."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)

@@ -1,15 +1,17 @@
 """Folding the pieces gives what the cell shows, whatever happens and whenever they are taken."""
 
+import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gq.client.outputs import collapse, fold
 from jupyter_gq.runner.cell_output import Bounds, CellOutput, continued, squeeze
 
-SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12)
+SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12, said=600)
 
 
 def a_cell(bounds: Bounds = SMALL) -> CellOutput:
@@ -118,6 +120,32 @@ def test_of_several_updates_only_the_last_is_said() -> None:
     assert text["op"] == "append"
     assert (replaced["op"], replaced["index"]) == ("replace", 0)
     assert replaced["output"] == a_display("9")
+
+
+def kept_by_the_service(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The service forgets what a `set` makes superfluous."""
+    sets = [number for number, piece in enumerate(pieces) if piece["op"] == "set"]
+    return pieces[sets[-1] :] if sets else pieces
+
+
+@pytest.mark.parametrize("way", ["progress bar", "updates", "clears"])
+def test_what_changes_for_ever_takes_a_bounded_room(way: str) -> None:
+    cell = a_cell()
+    entry = cell.show(a_display("0"))
+    pieces: list[dict[str, Any]] = []
+    for number in range(1000):
+        match way:
+            case "progress bar":
+                cell.write("stderr", f"\r{number / 10:.0f} %")
+            case "updates":
+                cell.update(entry, a_display(f"plot {number}"))
+            case _:
+                cell.clear()
+                cell.show(a_display(f"plot {number}"))
+        assert cell.waiting_size > 0
+        pieces = kept_by_the_service(pieces + cell.take())
+        assert len(json.dumps(pieces)) < 10_000
+    assert as_shown(fold(pieces)["c"]) == as_shown(cell.outputs)
 
 
 def test_a_clear_forgets_what_came_before() -> None:
