@@ -1,20 +1,23 @@
-"""The product as a policy of the replay: its own cycle, at every event."""
+"""The product as a policy of the replay: its own cycle, at every event and, while somebody waits, every minute."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Instruction, Reserve
+from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
 from .replay import Move, Pause, Start
 from .trace import Job
+
+#: While somebody waits, time alone may change a decision (what has run long enough may be moved, for one).
+TICK = Seconds(60)
 
 
 class Core:
@@ -22,25 +25,27 @@ class Core:
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[Queue], policy: Policy) -> None:
         self._empty = Snapshot(nodes=tuple(nodes), queues=tuple(queues), workloads=())
+        self._scheduler = Scheduler(self._empty, policy)
         self.policy = policy
         self._workloads: dict[str, Workload] = {}
         self._waiting = 0
 
     def submitted(self, job: Job) -> None:
         """It waits from now on."""
-        self._workloads[job.id] = workload_of(job)
+        self._put(workload_of(job))
         self._waiting += 1
 
     def ended(self, job: Job) -> None:
         """Its devices are free."""
         del self._workloads[job.id]
+        self._scheduler.remove(job.id)
 
     def decide(self, now: Instant) -> Sequence[Move]:
         """One cycle; none where nobody waits, for then there is nothing to decide."""
         if not self._waiting:
             return ()
-        decision = run_cycle(self.snapshot(), self.policy, now)
-        moves = [self._carry_out(instruction, now) for instruction in decision.instructions]
+        instructions = self._scheduler.decide(now, explain=False).instructions
+        moves = [self._carry_out(instruction, now) for instruction in instructions]
         return [move for move in moves if move is not None]
 
     def snapshot(self) -> Snapshot:
@@ -48,25 +53,31 @@ class Core:
         return replace(self._empty, workloads=tuple(self._workloads.values()))
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """Time alone changes nothing."""
-        return None
+        """The next minute, while somebody waits."""
+        return Instant(now + TICK) if self._waiting else None
 
     def _carry_out(self, instruction: Instruction, now: Instant) -> Move | None:
         workload = self._workloads[instruction.workload]
         match instruction:
             case Admit(placement=placement):
                 self._waiting -= 1
-                started = replace(workload, state=State.RUNNING, placement=placement, started_at=now, reserved=())
-                self._workloads[workload.id] = replace(started, run=workload.run + 1)
+                run = workload.run + 1
+                self._put(
+                    replace(workload, state=State.RUNNING, placement=placement, reserved=(), started_at=now, run=run)
+                )
                 return Start(job=workload.id)
             case Evict():
                 self._waiting += 1
-                self._workloads[workload.id] = replace(workload, state=State.PENDING, placement=(), started_at=None)
+                self._put(replace(workload, state=State.PENDING, placement=(), started_at=None))
                 return Pause(job=workload.id)
             case Reserve(placement=placement):
-                self._workloads[workload.id] = replace(workload, reserved=placement)
+                self._put(replace(workload, reserved=placement))
                 return None
         raise TypeError(f"no job of a trace can do this: {instruction}")
+
+    def _put(self, workload: Workload) -> None:
+        self._workloads[workload.id] = workload
+        self._scheduler.put(workload)
 
 
 def workload_of(job: Job) -> Workload:

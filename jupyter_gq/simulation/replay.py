@@ -20,6 +20,8 @@ from .trace import Job
 _A_MINUTE = Seconds(60)
 #: A policy that still moves after so many rounds at one instant will never come to rest.
 _MOST_ROUNDS = 1000
+#: A policy that was woken so often in an empty cluster will never start those who wait.
+_MOST_IDLE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +148,8 @@ class _Replay:
         #: (when, job, number of the run): an end counts only for the run that is on.
         self._ends: list[tuple[Instant, str, int]] = []
         self._run_of: dict[str, int] = {}
+        #: Moments in a row at which nothing ran and nobody came any more.
+        self._idle = 0
 
     def play(self, watch: Watch | None) -> list[Course]:
         now = Instant(0.0)
@@ -163,8 +167,9 @@ class _Replay:
             moments.append(self._arrivals[self._arrived].submitted)
         if self._ends:
             moments.append(self._ends[0][0])
-        woken = self._policy.wake_at(now) if moments or self._done < len(self._courses) else None
-        if woken is not None:
+        woken = self._policy.wake_at(now)
+        self._idle = 0 if moments else self._idle + 1
+        if woken is not None and self._idle <= _MOST_IDLE:
             moments.append(woken)
         if not moments:
             waiting = [name for name, course in self._courses.items() if not course.runs and course.since is None]
