@@ -107,27 +107,40 @@ def department(number: int) -> str:
 
 
 def leaf(number: int, leaves: int) -> str:
-    """Name of the leaf queue for the n-th job."""
-    return f"{department(number % leaves // 10)}/{number % leaves % 10}"
+    """Name of the leaf queue for the n-th job: departments of ten leaves."""
+    number %= leaves
+    return f"{department(number // 10)}/{number % 10}"
 
 
-def full_of_mixed_work(count: int, waiting: int, leaves: int) -> Snapshot:
-    """Every GPU is in use by jobs of `leaves` queues in departments of ten, each with its part as quota; more wait."""
+def mixed(count: int, waiting: int, leaves: int, *, full: bool) -> Snapshot:
+    """Jobs of mixed sizes, of `leaves` queues in departments of ten, each with its part as quota.
+
+    `full`: every GPU is in use, the older and the newer jobs mixed over the nodes; otherwise nothing runs yet.
+    """
     share = GPUS * count // leaves
-    queues = [queue(department(d), 10 * share) for d in range((leaves + 9) // 10)]
+    queues = [queue(department(d), share * min(10, leaves - 10 * d)) for d in range((leaves + 9) // 10)]
     queues += [queue(leaf(n, leaves), share, department(n // 10)) for n in range(leaves)]
+    jobs = _running_mix(count, leaves) if full else []
+    for extra in range(waiting):
+        gpus, tasks = MIX[extra // leaves % len(MIX)]
+        jobs.append(job(f"p{extra:06}", leaf(extra * 11, leaves), GPUS * count + extra, gpus, tasks))
+    return Snapshot(nodes=nodes(count), queues=tuple(queues), workloads=tuple(jobs))
+
+
+def _running_mix(count: int, leaves: int) -> list[Workload]:
+    """Fill node after node; seniority jumps about."""
     jobs: list[Workload] = []
-    number = 0
+    used = [0] * leaves
     for node in range(count):
         index = 0
         while index < GPUS:
-            gpus, tasks = MIX[number % len(MIX)]
+            gpus, tasks = MIX[len(jobs) % len(MIX)]
             if gpus * tasks > GPUS - index:
                 gpus, tasks = 1, 1
-            places = tuple((node, index + gpus * task) for task in range(tasks))
-            jobs.append(running(job(f"r{number:06}", leaf(number * 7, leaves), number, gpus, tasks), *places))
-            number, index = number + 1, index + gpus * tasks
-    for extra in range(waiting):
-        gpus, tasks = MIX[extra * 3 % len(MIX)]
-        jobs.append(job(f"p{extra:06}", leaf(extra, leaves), number + extra, gpus, tasks))
-    return Snapshot(nodes=nodes(count), queues=tuple(queues), workloads=tuple(jobs))
+            owner = used.index(min(used))
+            used[owner] += gpus * tasks
+            number = len(jobs) * 7919 % (GPUS * count)
+            places = ((node, index + gpus * task) for task in range(tasks))
+            jobs.append(running(job(f"r{len(jobs):06}", leaf(owner, leaves), number, gpus, tasks), *places))
+            index += gpus * tasks
+    return jobs

@@ -13,14 +13,18 @@ import gc
 import math
 import multiprocessing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import process_time
 
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
 from . import clusters, table
@@ -101,6 +105,99 @@ def _allocate(size: int, repeats: int) -> list[Figure]:
     return _timed(clusters.allocation(size, 500), repeats, lambda d: _expect("starts", _count(d, Admit), 500))
 
 
+class _Living:
+    """A scheduler and the cluster that does what it says."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.workloads = {workload.id: workload for workload in snapshot.workloads}
+        self.scheduler = Scheduler(snapshot, Policy())
+        self.now = clusters.NOW
+
+    def decide(self) -> Decision:
+        return self.scheduler.decide(self.now)
+
+    def put(self, workload: Workload) -> None:
+        self.workloads[workload.id] = workload
+        self.scheduler.put(workload)
+
+    def end(self, name: str) -> None:
+        del self.workloads[name]
+        self.scheduler.remove(name)
+
+    def carry_out(self, decision: Decision) -> None:
+        """Whoever is admitted runs, whoever is evicted waits again, at once."""
+        for instruction in decision.instructions:
+            workload = self.workloads[instruction.workload]
+            if isinstance(instruction, Evict):
+                self.put(replace(workload, state=State.PENDING, placement=(), started_at=None))
+        for instruction in decision.instructions:
+            workload = self.workloads[instruction.workload]
+            if isinstance(instruction, Admit):
+                run = replace(workload, state=State.RUNNING, placement=instruction.placement, started_at=self.now)
+                self.put(run)
+
+    def settle(self) -> None:
+        for _ in range(20):
+            decision = self.decide()
+            if not decision.instructions:
+                return
+            self.carry_out(decision)
+        raise SystemExit("The decision is wrong: the cluster does not come to rest.")
+
+    def held(self) -> int:
+        return sum(w.milli for w in self.workloads.values() if w.state is State.RUNNING)
+
+
+def _events(living: _Living, repeats: int) -> list[Figure]:
+    """One event at a time: a job ends and others take its place, or one more is submitted."""
+    living.settle()
+    held, template = living.held(), next(w for w in living.workloads.values() if w.state is State.PENDING)
+    running = [w.id for w in living.workloads.values() if w.state is State.RUNNING]
+    ends, submissions = [], []
+    for number in range(repeats):
+        living.now = Instant(living.now + 60)
+        gc.collect()
+        began = process_time()
+        living.end(running[number * 7919 % len(running)])
+        decision = living.decide()
+        ends.append(process_time() - began)
+        if not _count(decision, Admit):
+            raise SystemExit("The decision is wrong: a job ended and nobody starts.")
+        living.carry_out(decision)
+        living.settle()
+        began = process_time()
+        living.put(replace(template, id=f"new{number}", submitted_at=living.now))
+        decision = living.decide()
+        submissions.append(process_time() - began)
+        _expect("instructions for one more who waits", len(decision.instructions), 0)
+    _expect("milli-GPU in use at the end", living.held(), held)
+    found: list[Figure] = []
+    for name, times in (("a job ends", ends), ("a job comes", submissions)):
+        found += [(f"{name}, best", "s", min(times)), (f"{name}, median", "s", median(times))]
+    return [*found, ("peak memory", "MB", _peak_memory())]
+
+
+def _steady(size: int, repeats: int) -> list[Figure]:
+    return _events(_Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True)), repeats)
+
+
+def _huge(size: int, repeats: int) -> list[Figure]:
+    return _events(_Living(clusters.mixed(size, 100_000, 100, full=True)), repeats)
+
+
+def _cold(*, full: bool) -> Measure:
+    def measure(size: int, repeats: int) -> list[Figure]:
+        def check(decision: Decision) -> None:
+            if not full:
+                tasks = [t for i in decision.instructions if isinstance(i, Admit) for t in i.placement]
+                _expect("devices in use", len({d for task in tasks for d in task.devices}), clusters.GPUS * size)
+            _expect("who wait", len(decision.pending), 100_000 - _count(decision, Admit))
+
+        return _timed(clusters.mixed(size, 100_000, 100, full=full), repeats, check)
+
+    return measure
+
+
 CASES = (
     Case(
         name="full",
@@ -126,6 +223,38 @@ CASES = (
         goals={100: 0.05},
         peer={100: 0.27},
         repeats=15,
+    ),
+    Case(
+        name="steady",
+        title="one event, {n} nodes full, 8,000 wait",
+        measure=_steady,
+        goals={1000: 0.02},
+        peer={1000: 2.2},
+        repeats=20,
+    ),
+    Case(
+        name="cold",
+        title="cold, {n} nodes empty, 100,000 wait",
+        measure=_cold(full=False),
+        goals={5000: 5.0},
+        peer={},
+        repeats=2,
+    ),
+    Case(
+        name="cold-full",
+        title="cold, {n} nodes full, 100,000 wait",
+        measure=_cold(full=True),
+        goals={5000: 5.0},
+        peer={},
+        repeats=2,
+    ),
+    Case(
+        name="huge",
+        title="one event, {n} nodes full, 100,000 wait",
+        measure=_huge,
+        goals={5000: 0.1},
+        peer={},
+        repeats=20,
     ),
 )
 
