@@ -38,7 +38,8 @@ def make_room(
     books: Books, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
 ) -> list[Workload] | None:
     """The victims; None when there is no way (rule 3). `candidates` is asked anew for each search."""
-    for search in (_one_after_another, _place_by_place):
+    # Where anybody may go, all of them together have been tried by the first.
+    for search in (_one_after_another, _place_by_place) if allowed else (_one_after_another,):
         trial = _Trial(books, allowed or _anybody)
         if search(trial, workload, candidates()):
             return _spare(books, workload, trial.released)
@@ -56,11 +57,14 @@ class _Trial:
     def __init__(self, books: Books, allowed: Allowed) -> None:
         self.books = books
         self.released: list[Workload] = []
+        self.gone: set[str] = set()
         self._allowed = allowed
         self._mark = books.ledger.mark()
 
     def release(self, candidate: Workload) -> bool:
-        """Count it as gone, if the rules let it go when its turn comes."""
+        """Count it as gone, if the rules let it go when its turn comes; nothing when it is gone with another."""
+        if candidate.id in self.gone:
+            return True
         count, mark = len(self.released), self.books.ledger.mark()
         for unit in (*self._parts_before(candidate), candidate):
             if not self._allowed(unit):
@@ -68,14 +72,11 @@ class _Trial:
                 return False
             self.books.release(unit)
             self.released.append(unit)
+            self.gone.add(unit.id)
         return True
 
     def _parts_before(self, candidate: Workload) -> list[Part]:
-        parts = self.books.units.before(candidate)
-        if not parts:
-            return parts
-        gone = {unit.id for unit in self.released}
-        return [part for part in parts if part.id not in gone]
+        return [part for part in self.books.units.before(candidate) if part.id not in self.gone]
 
     def undo(self) -> None:
         """As if nothing had been tried."""
@@ -86,6 +87,7 @@ class _Trial:
         self.books.ledger.rollback(mark)
         for candidate in self.released[count:]:
             self.books.recharge(candidate)
+            self.gone.discard(candidate.id)
         del self.released[count:]
 
 
@@ -102,8 +104,7 @@ def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Work
     books = trial.books
     for place in _places_by_cost(books, workload, list(candidates)):
         mark, count = books.ledger.mark(), len(trial.released)
-        gone = {candidate.id for candidate in trial.released}
-        if not all(candidate.id in gone or trial.release(candidate) for candidate in place):
+        if not all(trial.release(candidate) for candidate in place):
             trial.undo_to(mark, count)
         elif _may_fit(books, workload) and books.try_promise(workload):
             return True

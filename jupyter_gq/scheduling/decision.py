@@ -1,5 +1,6 @@
 """The core's output: instructions for the controller, and an explanation for whoever still waits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu
@@ -110,4 +111,4 @@ class Decision:
     """What to do now, and why the others wait. Every workload that stays PENDING has exactly one `Pending`."""
 
     instructions: tuple[Instruction, ...]
-    pending: tuple[Pending, ...]
+    pending: Sequence[Pending]

@@ -9,21 +9,22 @@ Rules
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from jupyter_gq.domain.amount import NO_GPU, format_gpus
+from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, PendingReason
-from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
 from .books import Books
-from .clearing import make_room
-from .decision import Pending
-from .disruption import disruption, placed_in_this_cycle, staying_units
 from .idle_rule import expiry
-from .ordering import seniority
+from .in_the_way import InTheWay
+from .ordering import ClassKey
 from .parts import Part, whole_of
 from .quota import Account, Obstacle, Rule, obstacle
+from .waiting import Waiting, WaitingQueue, Why
 from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, who_with_amount
 
 # --- evictions and warnings
@@ -107,6 +108,9 @@ def _comes_back(victim: Workload) -> str:
 
 # --- waiting
 
+#: By name, for programs and tests; sentences take theirs from here.
+Numbers = Mapping[str, int]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scene:
@@ -115,68 +119,62 @@ class _Scene:
     books: Books
     #: Those told to stop, by device.
     leaving: Mapping[str, Sequence[Workload]]
-    #: All who hold devices or were promised some, in the order in which they are named as in the way.
-    holders: Sequence[Workload]
-    #: Explanations made so far; everything that an explanation depends on is in its key.
-    made: dict[tuple[str, Request, int, bool, Kind], Explanation]
+    in_the_way: InTheWay
+    #: By pool: how much is idle, and the most on one device.
+    idle: dict[str, tuple[int, int]]
 
 
-def pending(books: Books) -> tuple[Pending, ...]:
-    """One entry for each workload that still waits: by queue, inside a queue in its order."""
-    by_queue: dict[str, list[Workload]] = {}
-    for workload in books.waiting.values():
-        by_queue.setdefault(workload.queue, []).append(workload)
-    scene = _Scene(books=books, leaving=books.leaving_by_device(), holders=_holders(books), made={})
-    return tuple(
-        Pending(workload=workload.id, position=position, why=_why(scene, workload))
-        for queue in sorted(by_queue)
-        for position, workload in enumerate(sorted(by_queue[queue], key=seniority), start=1)
-    )
+def pending(books: Books) -> Waiting:
+    """One entry for each workload that still waits."""
+    facts = books.facts
+    scene = _Scene(books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={})
+    own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
+    queues = []
+    for queue in sorted(facts.queued):
+        why: dict[ClassKey, Why] = {}
+        for key, ranked in facts.lines[queue].classes.items():
+            one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
+            if one is not None:
+                why[key] = _explain(scene, one)
+        queues.append(WaitingQueue(members=facts.queued[queue].frozen(), admitted=books.admitted, why=why, own=own))
+    return Waiting(queues, len(books.waiting))
 
 
-def _holders(books: Books) -> list[Workload]:
-    """Those first whom the one who waits could best ask: over quota, then what can be paused, then what loses least."""
-    if not books.waiting:
-        return []
-    # An idle notebook that is being warned counts as gone: who comes after the one it is for, waits for that one.
-    awaited = {notebook.id for notebooks in books.awaited.values() for notebook in notebooks}
-    others = [*staying_units(books), *placed_in_this_cycle(books)]
-    return sorted(
-        (w for w in others if w.request.devices and w.id not in awaited),
-        key=lambda w: (books.account(w).over_quota == 0, not w.preemptible, disruption(w)),
-    )
+def _with_their_own(books: Books) -> list[str]:
+    """Those whose explanation is not that of all like them."""
+    names = {*books.awaited, *books.promised, *books.shielded}
+    return sorted(name for name in names if name in books.waiting)
 
 
-def _why(scene: _Scene, workload: Workload) -> Explanation:
+def _own(scene: _Scene, workload: Workload) -> Explanation:
     if workload.id in scene.books.awaited:
-        return _waits_for_idle(scene.books, workload)
+        return _waits_for_idle(scene, workload)
     if workload.id in scene.books.promised:
         return _waits_for_eviction(scene, workload)
-    if workload.id in scene.books.shielded:
-        return _waits_for_min_runtime(scene.books, workload)
-    key = (workload.queue, workload.request, workload.min_members, workload.preemptible, workload.kind)
-    if key not in scene.made:
-        scene.made[key] = _explain(scene, workload)
-    return scene.made[key]
+    return _waits_for_min_runtime(scene, workload)
 
 
-def _explain(scene: _Scene, workload: Workload) -> Explanation:
+def _explain(scene: _Scene, workload: Workload) -> Why:
+    """What is found out now; the sentence is written when somebody reads it."""
     books = scene.books
     account = books.account(workload)
     if not account.known:
-        return Explanation(
-            reason=PendingReason.UNKNOWN_QUEUE,
-            sentence=f"Waiting: the queue {workload.queue} is no longer in the configuration. "
-            "Cancel it and choose another queue, or ask your administrator.",
-        )
-    milli = gang.smallest(workload)
-    forbidden = obstacle(account, milli, fixed=not workload.preemptible, now=False)
+        return partial(_unknown_queue, workload.queue)
+    forbidden = obstacle(account, gang.smallest(workload), fixed=not workload.preemptible, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
     slots = books.facts.empty.slots_exactly(account.queue.pool, workload.request)
     if slots < workload.min_members:
-        return _too_big(books, workload, slots)
-    return _no_room(scene, workload)
+        return _too_big(scene, workload, slots)
+    return partial(_no_room, workload, account.queue, _numbers(scene, workload), tuple(scene.in_the_way.of(workload)))
+
+
+def _unknown_queue(queue: str) -> Explanation:
+    return Explanation(
+        reason=PendingReason.UNKNOWN_QUEUE,
+        sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
+        "Cancel it and choose another queue, or ask your administrator.",
+    )
 
 
 def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
@@ -192,7 +190,7 @@ def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
     return Explanation(
         reason=PendingReason.WAITS_FOR_EVICTION,
         sentence=f"Waiting: its room is kept; it starts as soon as {names} {_has(_wholes(stopping))} stopped.",
-        numbers=_numbers(books, workload),
+        numbers=_numbers(scene, workload),
         blockers=_wholes(stopping),
     )
 
@@ -201,7 +199,8 @@ def _has(workloads: Sequence[object]) -> str:
     return "have" if len(workloads) > 1 else "has"
 
 
-def _waits_for_idle(books: Books, workload: Workload) -> Explanation:
+def _waits_for_idle(scene: _Scene, workload: Workload) -> Explanation:
+    books = scene.books
     notebooks = books.awaited[workload.id]
     left = max(expiry(n, books.policy.idle, books.now) for n in notebooks) - books.now
     names = enumerate_names([who_with_amount(n, gang.held(n)) for n in notebooks])
@@ -209,12 +208,13 @@ def _waits_for_idle(books: Books, workload: Workload) -> Explanation:
     return Explanation(
         reason=PendingReason.WAITS_FOR_IDLE,
         sentence=f"Waiting: {names} {verb} idle and will be stopped in {minutes(max(0.0, left))} unless used again.",
-        numbers={**_numbers(books, workload), "seconds_left": max(0, int(left))},
+        numbers={**_numbers(scene, workload), "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),
     )
 
 
-def _waits_for_min_runtime(books: Books, workload: Workload) -> Explanation:
+def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
+    books = scene.books
     shield = books.shielded[workload.id]
     running = [victim for victim in shield.victims if books.may_still_run(victim, workload)]
     names = enumerate_names([who_with_amount(v, gang.held(v)) for v in running])
@@ -224,56 +224,63 @@ def _waits_for_min_runtime(books: Books, workload: Workload) -> Explanation:
         reason=PendingReason.MIN_RUNTIME,
         sentence=f"Waiting: {names} may run {more_time(shield.left)} before "
         f"{'they' if len(running) > 1 else 'it'} can be paused for {whom}.",
-        numbers={**_numbers(books, workload), "seconds_left": ceil(shield.left)},
+        numbers={**_numbers(scene, workload), "seconds_left": ceil(shield.left)},
         blockers=tuple(victim.id for victim in shield.victims),
     )
 
 
-def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Explanation:
-    queue = forbidden.account.queue
-    needs = format_gpus(gang.smallest(workload))
+def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Why:
+    queue, numbers = forbidden.account.queue, dict(_numbers(scene, workload))
     if forbidden.rule is Rule.QUOTA:
-        reason, bound, used = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA, queue.quota, forbidden.account.fixed_lasting
+        numbers.update(bound=queue.quota, bound_used=forbidden.account.fixed_lasting)
+    else:
+        numbers.update(bound=queue.limit or NO_GPU, bound_used=forbidden.account.lasting)
+    return partial(_at_its_bound, forbidden.rule, queue, numbers, tuple(scene.in_the_way.of(workload)))
+
+
+def _at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
+    bound, used, needs = numbers["bound"], numbers["bound_used"], format_gpus(numbers["requested"])
+    if rule is Rule.QUOTA:
+        reason = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
         text = (
             f"it cannot be paused, so it must fit the quota of {queue.name}, {gpus(bound)}; "
             f"work of that kind uses {format_gpus(used)} of it, and it needs {needs}"
         )
     else:
-        reason, bound, used = PendingReason.QUEUE_LIMIT, queue.limit or NO_GPU, forbidden.account.lasting
+        reason = PendingReason.QUEUE_LIMIT
         name = "your fixed quota" if is_build(queue.name) else f"the limit of {queue.name}"
         text = f"{name} is {gpus(bound)}, {format_gpus(used)} of it is in use, and it needs {needs}"
-    blockers = _in_the_way(scene, workload)
     return Explanation(
         reason=reason,
         sentence=f"Waiting: {text}{_way(blockers)}.",
-        numbers={**_numbers(scene.books, workload), "bound": bound, "bound_used": used},
+        numbers=numbers,
         blockers=_wholes(blockers),
     )
 
 
-def _too_big(books: Books, workload: Workload, slots: int) -> Explanation:
-    pool, request = books.account(workload).queue.pool, workload.request
+def _too_big(scene: _Scene, workload: Workload, slots: int) -> Why:
+    books = scene.books
+    pool = books.account(workload).queue.pool
     largest = books.ledger.largest_node(pool)
+    numbers = {**_numbers(scene, workload), "largest_node": 1000 * largest, "slots": slots}
+    return partial(_never_fits, workload, pool, numbers)
+
+
+def _never_fits(workload: Workload, pool: str, numbers: Numbers) -> Explanation:
+    request, largest = workload.request, numbers["largest_node"] // 1000
     if request.devices <= largest:
         text = (
             f"its {workload.min_members} tasks of {gpus(request.milli)} start together, but the pool {pool} has room "
-            f"for {slots} at present"
+            f"for {numbers['slots']} at present"
         )
     else:
         have = f"the largest node of the pool {pool} has {largest}" if largest else f"the pool {pool} has none"
         text = f"it needs {gpus(request.milli)} on one node, but {have} at present"
-    return Explanation(
-        reason=PendingReason.NO_DEVICE,
-        sentence=f"Waiting: {text}.",
-        numbers={**_numbers(books, workload), "largest_node": 1000 * largest, "slots": slots},
-    )
+    return Explanation(reason=PendingReason.NO_DEVICE, sentence=f"Waiting: {text}.", numbers=numbers)
 
 
-def _no_room(scene: _Scene, workload: Workload) -> Explanation:
-    books = scene.books
-    numbers = _numbers(books, workload)
+def _no_room(workload: Workload, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
     needed, idle, largest = numbers["requested"], numbers["idle"], numbers["largest_idle"]
-    blockers = _in_the_way(scene, workload)
     reason = PendingReason.NO_FREE_DEVICE
     if idle == 0:
         free = "no device is idle"
@@ -284,31 +291,32 @@ def _no_room(scene: _Scene, workload: Workload) -> Explanation:
         free = f"{gpus(idle)} is idle, at most {format_gpus(largest)} of it on one device"
     return Explanation(
         reason=reason,
-        sentence=f"Waiting: {_standing(books.account(workload), workload)} {free}{_way(blockers)}.",
+        sentence=f"Waiting: {_standing(queue, numbers['used'], workload)} {free}{_way(blockers)}.",
         numbers=numbers,
         blockers=_wholes(blockers),
     )
 
 
-def _standing(account: Account, workload: Workload) -> str:
+def _standing(queue: Queue, used: int, workload: Workload) -> str:
     """How the queue stands, up to the conjunction."""
-    if workload.kind is Kind.NOTEBOOK or is_build(account.queue.name):
-        return f"your fixed quota of {gpus(account.queue.quota)} allows it, but"
-    used = format_gpus(account.used)
-    quota = account.queue.quota
-    return f"{account.queue.name} uses {used} of its {format_gpus(quota)} guaranteed {noun(quota)} and"
+    if workload.kind is Kind.NOTEBOOK or is_build(queue.name):
+        return f"your fixed quota of {gpus(queue.quota)} allows it, but"
+    return f"{queue.name} uses {format_gpus(used)} of its {format_gpus(queue.quota)} guaranteed {noun(queue.quota)} and"
 
 
-def _numbers(books: Books, workload: Workload) -> dict[str, int]:
-    account = books.account(workload)
+def _numbers(scene: _Scene, workload: Workload) -> Numbers:
+    account, ledger = scene.books.account(workload), scene.books.ledger
     pool = account.queue.pool
+    if pool not in scene.idle:
+        scene.idle[pool] = (ledger.total(pool), ledger.largest(pool))
+    idle, largest = scene.idle[pool]
     return {
         "requested": gang.smallest(workload),
         "used": account.used,
         "quota": account.queue.quota,
         "fair_share": account.fair_share,
-        "idle": books.ledger.total(pool),
-        "largest_idle": books.ledger.largest(pool),
+        "idle": idle,
+        "largest_idle": largest,
     }
 
 
@@ -331,14 +339,3 @@ def _amounts(units: Sequence[Workload]) -> str:
 def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
     """The ids of their workloads, each once."""
     return tuple(dict.fromkeys(whole_of(unit).id for unit in units))
-
-
-def _in_the_way(scene: _Scene, workload: Workload) -> list[Workload]:
-    """A small set of those who hold, or were promised, what it would need; nothing is changed."""
-    books = scene.books
-    mark = books.ledger.mark()
-    found = make_room(books, workload, lambda: scene.holders)
-    if found is None:
-        return []
-    books.undo_room(workload, found, mark)
-    return found

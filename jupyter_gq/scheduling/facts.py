@@ -16,7 +16,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 from . import gang
 from .disruption import Disruption, disruption
 from .min_runtime import MinRuntimes
-from .ordering import Line
+from .ordering import Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
 from .placement import DeviceLedger, MemoryParts, choice_of, empty_ledger
 from .policy import Policy
@@ -53,12 +53,16 @@ class Facts:
         self.waiting: dict[str, Workload] = {}
         #: The same, by leaf queue.
         self.lines: dict[str, Line] = {}
+        #: The same, by leaf queue, in their order.
+        self.queued: dict[str, Ranked[Seniority]] = {}
         #: Told to stop, and still holding.
         self.leaving: dict[str, Workload] = {}
         #: Those for whom room is kept from cycle to cycle.
         self.reserved: dict[str, Workload] = {}
         #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
         self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
+        #: The same, by node.
+        self.on_node: dict[str, dict[str, Workload]] = {}
         #: Of elastic workloads that hold devices: what they have above their smallest gang, that gang under the id of
         #: the workload, and what they could still have; by workload.
         self.parts: dict[str, dict[str, Part]] = {}
@@ -82,6 +86,7 @@ class Facts:
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload
             self.line_up(workload)
+            self.queued.setdefault(workload.queue, Ranked(seniority)).add(workload)
             self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
         elif workload.holds:
             self._count(workload, 1)
@@ -96,6 +101,9 @@ class Facts:
         if workload.state is State.PENDING:
             del self.waiting[name]
             self.step_out(workload)
+            self.queued[workload.queue].remove(workload)
+            if not self.queued[workload.queue]:
+                del self.queued[workload.queue]
             self.accounts.demand(self.accounts.of(workload.queue), -workload.milli)
         elif workload.holds:
             self._count(workload, -1)
@@ -152,6 +160,8 @@ class Facts:
             for pool in self.pools_of(unit):
                 leaves = self.holders[unit.preemptible].setdefault(pool, {})
                 leaves.setdefault(unit.queue, Ranked(disruption)).add(unit)
+            for task in unit.placement:
+                self.on_node.setdefault(task.node, {})[unit.id] = unit
         if workload.elastic:
             self._list_parts(core, parts, wanted_parts(workload))
 
@@ -169,6 +179,8 @@ class Facts:
                 leaves[unit.queue].remove(unit)
                 if not leaves[unit.queue]:
                     del leaves[unit.queue]
+            for task in unit.placement:
+                self.on_node[task.node].pop(unit.id, None)
         self.cores.pop(workload.id, None)
         self.parts.pop(workload.id, None)
         for part in self.wanted.pop(workload.id, {}).values():

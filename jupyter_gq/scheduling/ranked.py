@@ -13,13 +13,14 @@ Key = TypeVar("Key", bound=tuple[Any, ...])
 class Ranked(Generic[Key]):
     """A sorted list of workloads. Those added before the first question are sorted together, when it is asked."""
 
-    __slots__ = ("_key", "_keys", "_members", "_sorted")
+    __slots__ = ("_frozen", "_key", "_keys", "_members", "_sorted")
 
     def __init__(self, key: Callable[[Workload], Key]) -> None:
         self._key = key
         self._keys: list[Key] = []
         self._members: list[Workload] = []
         self._sorted = False
+        self._frozen: tuple[Workload, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._members)
@@ -40,8 +41,15 @@ class Ranked(Generic[Key]):
         """The sort key of the member there; `members` has been asked for before."""
         return self._keys[index]
 
+    def frozen(self) -> tuple[Workload, ...]:
+        """All of them in their order; the same tuple until somebody comes or goes."""
+        if self._frozen is None:
+            self._frozen = tuple(self.members)
+        return self._frozen
+
     def add(self, workload: Workload) -> None:
         """It comes."""
+        self._frozen = None
         if not self._sorted:
             self._members.append(workload)
             return
@@ -52,6 +60,7 @@ class Ranked(Generic[Key]):
 
     def remove(self, workload: Workload) -> None:
         """It goes; it is the same as when it came."""
+        self._frozen = None
         members = self.members
         index = bisect_left(self._keys, self._key(workload))
         assert members[index].id == workload.id
