@@ -72,6 +72,8 @@ class Context:
     durations: Durations = field(default_factory=Durations)
     #: When each waiting job will probably start.
     expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
+    #: Jobs whose output is being taken away: nobody may see a part of it.
+    forgetting: set[str] = field(default_factory=set)
     #: Last sample of each notebook's share.
     usage: dict[str, ShareUse] = field(default_factory=dict)
 

@@ -55,6 +55,7 @@ from .observe import Observer, Seen
 from .overview import Overview
 from .presenter import Presenter
 from .records import Records
+from .retention import Retention
 from .settings import SettingsSource
 from .tickets import Tickets
 
@@ -101,6 +102,7 @@ class Controller:
     _activity: ActivityLog = field(init=False)
     _observer: Observer = field(init=False)
     _actor: Actor = field(init=False)
+    _retention: Retention = field(init=False)
     _forecasts: Forecasts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class Controller:
         self._overview = Overview(self._context)
         self._observer = Observer(self._context)
         self._actor = Actor(self._context)
+        self._retention = Retention(self._context)
         self._forecasts = Forecasts(self._context, self._presenter.mention)
 
     # --- the loop
@@ -134,6 +137,7 @@ class Controller:
         """Step whenever something happened, and at least once a `TICK`, until cancelled."""
         loop = asyncio.get_running_loop()
         refreshed = loop.time()
+        forgetting = asyncio.create_task(self._retention.run(), name="jupyter-gq retention")
         try:
             while True:
                 if loop.time() >= refreshed + REFRESH:
@@ -142,6 +146,7 @@ class Controller:
                 await self._guarded(self.step())
                 await self._rest()
         finally:
+            forgetting.cancel()
             self._context.broker.close()
 
     async def step(self) -> None:
@@ -170,6 +175,10 @@ class Controller:
         if await self._context.settings_source.refresh():
             self._context.broker.mention(None, "queues", "", {})
             self.wake()
+
+    async def forget_finished(self) -> int:
+        """Forget what ended long ago, as `run` does every hour; return how much that was."""
+        return await self._retention.sweep()
 
     def wake(self) -> None:
         """Make the next step begin at once."""

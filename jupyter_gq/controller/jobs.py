@@ -168,7 +168,7 @@ class Jobs:
     # --- inside
 
     def _own(self, caller: Caller, job: str) -> Record:
-        record = self._context.records.get(job)
+        record = None if job in self._context.forgetting else self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no job {job!r}.")
         return record

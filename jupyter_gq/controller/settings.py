@@ -29,6 +29,8 @@ from .traits import Choice, DictByName, Flag, GpuRequest, GpuRequestsByName, Num
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
+DAY = 86400.0
+DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
 
 
 class FixedQuota(Configurable):
@@ -61,6 +63,12 @@ class TrainingQueues(Configurable):
     cancel_grace = Number(5, help="Seconds that a cancelled job has before it is ended. Default: 5.").tag(config=True)
     max_bundle_mib = Number(
         20, minimum=0.001, unit="MiB", help="Largest bundle of cells that a job may bring, in MiB. Default: 20."
+    ).tag(config=True)
+    keep_finished_days = Number(
+        30,
+        unit="days",
+        help="""Days for which a job that has ended is kept, with its output and files. Then it is gone from the list;
+        what stands under the cells of notebooks stays. 0: for ever. Default: 30.""",
     ).tag(config=True)
 
 
@@ -145,6 +153,8 @@ class Settings:
     cancel_grace: Seconds = DEFAULT_CANCEL_GRACE
     #: Largest bundle of a job.
     max_bundle_bytes: int = 20 * MEBIBYTE
+    #: How long ended work is remembered; 0 = for ever.
+    keep_finished: Seconds = DEFAULT_KEEP_FINISHED
 
     def fixed_quota(self, user: str, groups: frozenset[str]) -> MilliGpu:
         """Users come before groups; of several groups the largest counts."""
@@ -250,6 +260,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         grace=Seconds(training.grace),
         cancel_grace=Seconds(training.cancel_grace),
         max_bundle_bytes=int(training.max_bundle_mib * MEBIBYTE),
+        keep_finished=Seconds(training.keep_finished_days * DAY),
     )
 
 

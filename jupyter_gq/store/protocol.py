@@ -88,6 +88,17 @@ class Store(Protocol):
         """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
         ...
 
+    def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
+        """Final records that were submitted before that time, in the order of their ids, those above `after`."""
+        ...
+
+    def forget(self, workload: str, pieces: int = 20) -> bool:
+        """Remove so many pieces of its output or, when none is left, its record; True when it is gone.
+
+        A record that is not final is left alone: `Conflict`.
+        """
+        ...
+
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
         """The record that this owner submitted with that key."""
         ...

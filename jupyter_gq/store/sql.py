@@ -62,6 +62,25 @@ class SqlStore:
             rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
             return tuple(_record(row) for row in rows)
 
+    def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
+        """Final records that were submitted before that time, in the order of their ids, those above `after`."""
+        with self._read() as connection:
+            rows = statements.finished_workloads(connection, submitted_before, after, limit)
+            return tuple(_record(row) for row in rows)
+
+    def forget(self, workload: str, pieces: int = 20) -> bool:
+        """Remove so many pieces of its output or, when none is left, its record; True when it is gone."""
+        with self._write() as connection:
+            row = statements.workload_by_id(connection, workload)
+            if row is None:
+                return True
+            if not row.final:
+                raise Conflict(f"The workload {workload} has not ended, so it cannot be forgotten.")
+            if statements.delete_first_outputs(connection, workload, pieces):
+                return False
+            statements.delete_workload(connection, workload)
+            return True
+
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
         """The record that this owner submitted with that key."""
         with self._read() as connection:

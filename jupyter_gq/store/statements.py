@@ -48,6 +48,28 @@ def newest_workloads(
     return connection.execute(query).all()
 
 
+def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
+    """Final records of before that time with an id above `after`, by id."""
+    query = sa.select(workloads).where(
+        workloads.c.final.is_(True), workloads.c.submitted_at < submitted_before, workloads.c.id > after
+    )
+    return connection.execute(query.order_by(workloads.c.id).limit(limit)).all()
+
+
+def delete_workload(connection: sa.Connection, workload: str) -> None:
+    """Forget a record."""
+    connection.execute(sa.delete(workloads).where(workloads.c.id == workload))
+
+
+def delete_first_outputs(connection: sa.Connection, workload: str, most: int) -> int:
+    """Forget the oldest pieces of its output; how many there were."""
+    oldest = sa.select(outputs.c.seq).where(outputs.c.workload == workload).order_by(outputs.c.seq).limit(most)
+    found = connection.execute(oldest).scalars().all()
+    if found:
+        connection.execute(sa.delete(outputs).where(outputs.c.workload == workload, outputs.c.seq <= found[-1]))
+    return len(found)
+
+
 def workload_age(connection: sa.Connection, workload: str) -> tuple[float, str] | None:
     """Where a record stands in the order by age: (submitted_at, id)."""
     query = sa.select(workloads.c.submitted_at, workloads.c.id).where(workloads.c.id == workload)

@@ -62,6 +62,36 @@ def text(cell, content):
     return {"op": "append", "cell": cell, "output": {"output_type": "stream", "name": "stdout", "text": content}}
 
 
+def test_finished_work_is_found_by_its_age_page_by_page(store):
+    records = [a_record(id, submitted=at, state=State.SUCCEEDED) for at, id in enumerate("abcd")]
+    store.save([*records, a_record("alive")])
+    first, last = records[0].workload.submitted_at, records[-1].workload.submitted_at
+    assert [each.workload.id for each in store.finished(last)] == ["a", "b", "c"]
+    assert [each.workload.id for each in store.finished(last, limit=2)] == ["a", "b"]
+    assert [each.workload.id for each in store.finished(last, after="b", limit=2)] == ["c"]
+    assert store.finished(first) == ()
+
+
+def test_a_record_is_forgotten_after_its_output_in_small_steps(store):
+    store.save([a_record("old", state=State.FAILED), a_record("other")])
+    for name in ("old", "other"):
+        store.append_outputs(name, pieces(*[text("c", str(number)) for number in range(5)]))
+    assert [store.forget("old", pieces=2) for _ in range(3)] == [False, False, False]
+    assert (store.get("old") is not None, store.last_seq("old")) == (True, 0)
+    assert store.forget("old", pieces=2)
+    assert store.get("old") is None
+    assert store.last_seq("other") == 5
+    assert store.forget("old"), "forgetting twice is no error"
+
+
+def test_what_has_not_ended_is_never_forgotten(store):
+    store.save([a_record("alive")])
+    store.append_outputs("alive", pieces(text("c", "1")))
+    with pytest.raises(Conflict):
+        store.forget("alive")
+    assert store.last_seq("alive") == 1
+
+
 def test_a_record_comes_back_as_it_was(store, reopened):
     full = Record(
         workload=replace(

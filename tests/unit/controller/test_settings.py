@@ -59,6 +59,8 @@ BAD = [
     (queues(vision=1), r"\['vision'\] = 1: it is not a dict"),
     ({"TrainingQueues": {"grace": -1}}, r"c\.TrainingQueues\.grace = -1: .*number of seconds, at least 0"),
     ({"TrainingQueues": {"max_bundle_mib": 0}}, "at least 0.001"),
+    ({"TrainingQueues": {"keep_finished_days": -1}}, "it is below 0 or endless. Use a number of days, at least 0"),
+    ({"TrainingQueues": {"keep_finished_days": None}}, "it is not a number"),
     ({"Pools": {"pools": {"build": {"devices": 3}}}}, r"c\.Pools\.pools\['build'\]\['devices'\] = 3: it wants 3 devices, but there are 2\. Use at most 2"),
     ({"Pools": {"pools": {"build": {"devices": 1}, "train": {"devices": 2}}}}, "there are 2, and 1 of them are in other pools"),
     ({"Pools": {"pools": {"build": {"devices": [0]}, "train": {"devices": [0]}}}}, "0 is already in the pool 'build'"),

@@ -1,0 +1,148 @@
+"""Finished work is forgotten after a while, nothing else, and nothing of it is left."""
+
+import asyncio
+
+import pytest
+
+from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.store.sql import SqlStore
+
+from .world import ADMIN, ANN, World, story_settings
+
+pytestmark = pytest.mark.asyncio
+
+DAY = 86400
+
+
+async def a_finished_job(world: World) -> str:
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    outputs = [{"seq": number, "op": "append", "cell": "c1", "output": {}} for number in range(1, 100)]
+    world.controller.append_outputs(job, outputs)
+    world.controller.cancel(ANN, job)
+    await world.step(10)
+    assert world.job(job).phase == "cancelled"
+    return job
+
+
+async def test_a_job_is_forgotten_with_its_output_and_files_when_its_time_has_passed(world):
+    job = await a_finished_job(world)
+    world.clock.forward(30 * DAY - 60)
+    assert await world.controller.forget_finished() == 0
+    assert world.job(job).last_seq == 99
+    world.clock.forward(120)
+    assert await world.controller.forget_finished() == 1
+    with pytest.raises(NotFound):
+        world.job(job)
+    assert (world.sql.last_seq(job), world.sql.get(job), world.bundles.kept) == (0, None, {})
+    assert world.controller.jobs(ADMIN, limit=10, before=None, owner="*").jobs == []
+
+
+async def test_what_counts_is_the_end_not_the_beginning(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    world.clock.forward(40 * DAY)
+    assert await world.controller.forget_finished() == 0
+    world.controller.cancel(ANN, job)
+    await world.step(10)
+    assert await world.controller.forget_finished() == 0
+    assert world.job(job).phase == "cancelled"
+
+
+async def test_zero_keeps_for_ever_and_a_change_counts_at_once(world):
+    world.settings.change(keep_finished=story_settings(TrainingQueues={"keep_finished_days": 0}).keep_finished)
+    job = await a_finished_job(world)
+    world.clock.forward(4000 * DAY)
+    assert await world.controller.forget_finished() == 0
+    world.settings.change(keep_finished=0.5 * DAY)
+    assert await world.controller.forget_finished() == 1
+    assert world.sql.get(job) is None
+
+
+async def test_servers_that_ended_are_forgotten_too(world):
+    await world.start_server(ANN, "0.25")
+    (pid,) = world.attached
+    world.server_dies(pid)
+    await world.step(2)
+    world.clock.forward(31 * DAY)
+    assert await world.controller.forget_finished() == 1
+    assert world.sql.finished(world.clock.now()) == ()
+
+
+async def test_a_service_that_is_killed_in_the_middle_goes_on_where_it_was(world):
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    world.bundles.delete(job, "ann")
+    assert not world.sql.forget(job), "some of its output is gone, and the service with it"
+    world.restart()
+    assert await world.controller.forget_finished() == 1
+    assert world.sql.get(job) is None
+
+
+async def test_the_running_service_does_it_by_itself(world):
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    running = asyncio.create_task(world.controller.run())
+    async with asyncio.timeout(60):
+        while world.sql.get(job) is not None:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class AsksInBetween(SqlStore):
+    """Somebody opens the notebook after each step."""
+
+    def watch(self, look) -> None:
+        self._look = look
+
+    def forget(self, workload: str, pieces: int = 20) -> bool:
+        self._look(workload)
+        return super().forget(workload, pieces)
+
+
+async def test_nobody_sees_a_part_of_its_output(world):
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    world.store = AsksInBetween(str(world.sql._engine.url))
+    world.restart()
+    asked = []
+
+    def look(workload):
+        with pytest.raises(NotFound):
+            world.controller.outputs(ANN, workload, 0)
+        asked.append(workload)
+
+    world.store.watch(look)
+    assert await world.controller.forget_finished() == 1
+    assert set(asked) == {job}
+    world.store.close()
+
+
+class ForgetsOnlyTheSecondTime(SqlStore):
+    """The database is locked by somebody at the first try."""
+
+    failed = False
+
+    def forget(self, workload: str, pieces: int = 20) -> bool:
+        if not self.failed:
+            self.failed = True
+            raise OSError("database is locked")
+        return super().forget(workload, pieces)
+
+
+async def test_a_failure_does_not_end_it(world, monkeypatch):
+    from jupyter_gq.controller import retention
+
+    monkeypatch.setattr(retention, "EVERY", 0.01)
+    job = await a_finished_job(world)
+    world.clock.forward(31 * DAY)
+    world.store = ForgetsOnlyTheSecondTime(str(world.sql._engine.url))
+    world.restart()
+    running = asyncio.create_task(world.controller.run())
+    async with asyncio.timeout(60):
+        while world.sql.get(job) is not None:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    world.store.close()
