@@ -175,9 +175,11 @@ def stopped(snapshot: Snapshot) -> Snapshot:
     left = []
     for workload in snapshot.workloads:
         if workload.state is not State.STOPPING:
-            left.append(replace(workload, leaving=()))
+            left.append(replace(workload, leaving=()) if workload.leaving else workload)
         elif workload.stop is None or workload.stop.requeue:
-            waiting = replace(workload, state=State.PENDING, placement=(), leaving=(), stop=None, started_at=None)
+            waiting = replace(
+                workload, state=State.PENDING, placement=(), leaving=(), stop=None, started_at=None, stale_since=None
+            )
             left.append(waiting)
     return replace(snapshot, workloads=tuple(left))
 

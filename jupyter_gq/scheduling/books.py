@@ -107,7 +107,9 @@ class Books:
         """Start it now, with its smallest gang, if that fits now."""
         account = self.account(workload)
         milli, fixed = gang.smallest(workload), not workload.preemptible
-        if not account.known or obstacle(account, milli, fixed=fixed, now=True) or _above_share(workload, account):
+        if not account.known or obstacle(account, milli, fixed=fixed, now=True):
+            return False
+        if not workload.elastic and _above_share(workload, account):
             return False
         placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
         if placed is None:
@@ -285,7 +287,7 @@ class Books:
             victim = self.leaving.get(instruction.workload)
             if victim is not None and victim.id in self.moving:
                 self._stay(victim)
-            elif isinstance(instruction, Evict) and victim is not None and self._takes_back(victim):
+            elif victim is not None and _may_be_spared(instruction) and self._takes_back(victim):
                 self._let_stay(victim)
         self.instructions = [i for i in self.instructions if i.workload in self.evicted]
         for given_up in reversed(list(self.units.given_up.values())):
@@ -371,6 +373,20 @@ class Books:
         self._leave(workload, instruction)
         self.units.drop(workload)
 
+    def evict_whole(self, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
+        """Take everything back that it holds or was to get, and write it down."""
+        core, *parts = self.units.of(workload)
+        for part in reversed(parts):
+            self.release(part)
+            if part.id in self.admitted:
+                self.retract(part)
+            elif part.id in self.promised:
+                self._break_promise(part)
+            elif isinstance(part, Part):
+                self.give_up(GivenUp(part=part, reason=reason, by=by, sentence=lambda _: sentence))
+        self.release(core)
+        self.evict(core, reason, by, sentence)
+
     def suspend(self, workload: Workload, by: str | None, sentence: str) -> None:
         """As `evict`, without loss. It keeps its quota."""
         self.recharge(workload)
@@ -446,6 +462,11 @@ class Books:
             for device in {device for task in workload.placement for device in task.devices}:
                 found.setdefault(device, []).append(workload)
         return found
+
+
+def _may_be_spared(instruction: Instruction) -> bool:
+    """It only makes room for another, or for a limit."""
+    return isinstance(instruction, Evict) and instruction.reason is not EvictReason.STALE_GANG
 
 
 def _above_share(workload: Workload, account: Account) -> bool:

@@ -5,6 +5,7 @@
 3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
    Elastic work that runs takes part, for one task more at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. What can grow only at its start does.
+   Gangs that lost tasks too long ago go back to their queues, and 3 to 6 are done once more with their room.
 8. Idle notebooks. 9. Explain every workload that still waits.
 
 A pure function: same input, same output, and nothing of the input is changed.
@@ -26,6 +27,7 @@ from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
 from .shielded import note_shielded
+from .stale import requeue_stale
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
@@ -39,6 +41,8 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     admit_without_devices(books)
     keep_promises(books)
     settle(books)
+    if requeue_stale(books):
+        settle(books)
     books.spare_needless()
     grow(books)
     take_idle(books)

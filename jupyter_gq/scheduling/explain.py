@@ -90,6 +90,19 @@ def suspended(notebook: Workload, by: Workload | None, idle_for: float) -> str:
     )
 
 
+def stale(workload: Workload, now: float) -> str:
+    """For the owner of a gang that lost tasks."""
+    since = now if workload.stale_since is None else workload.stale_since
+    for group in gang.groups_of(workload):
+        left = sum(task.group == group.name for task in workload.placement)
+        if left < group.min_members:
+            tasks = f"its {group.tasks} tasks" + (f" of {group.name}" if group.name else "")
+            text = f"{'has' if left == 1 else 'have'} been left for {minutes(now - since)}"
+            needs = f"it needs at least {group.min_members} to go on"
+            return f"Paused: only {left} of {tasks} {text}, and {needs}. {_comes_back(workload)}"
+    return f"Paused: it had lost tasks. {_comes_back(workload)}"
+
+
 def _runs_on(part: Part) -> str:
     """Such as "Runs on with 3 of its 4 tasks"; the part knows what is left of its workload."""
     wanted = sum(group.tasks for group in gang.groups_of(part.whole))

@@ -68,6 +68,8 @@ class Facts:
         self.parts: dict[str, dict[str, Part]] = {}
         self.cores: dict[str, Workload] = {}
         self.wanted: dict[str, dict[str, Part]] = {}
+        #: Gangs that lost some of their tasks.
+        self.stale: dict[str, Workload] = {}
         #: Running notebooks: the only ones that can be idle.
         self.notebooks: dict[str, Workload] = {}
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
@@ -153,6 +155,8 @@ class Facts:
             self.leaving[part.id] = part
         if workload.state not in EVICTABLE:
             return
+        if workload.stale_since is not None:
+            self.stale[workload.id] = workload
         if workload.kind is Kind.NOTEBOOK:
             self.notebooks[workload.id] = workload
         core, parts = held_parts(workload)
@@ -170,6 +174,7 @@ class Facts:
         for part in leaving_parts(workload):
             self.leaving.pop(part.id, None)
         self.notebooks.pop(workload.id, None)
+        self.stale.pop(workload.id, None)
         if workload.state not in EVICTABLE:
             return
         core, parts = held_parts(workload)

@@ -9,6 +9,7 @@ HALF_AN_HOUR = Seconds(1800)
 TEN_MINUTES = Seconds(600)
 AN_HOUR = Seconds(3600)
 A_MOMENT = Seconds(90)
+A_MINUTE = Seconds(60)
 NO_TIME = Seconds(0)
 
 
@@ -70,5 +71,7 @@ class Policy:
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     #: Running training may be moved, so that one who waits fits into the room that was scattered.
     consolidate: bool = True
+    #: A gang that has lost tasks goes back to its queue when it has been below its smallest size for so long.
+    stale_after: Seconds = A_MINUTE
     #: What has not run so long since its start is not moved.
     moved_after: Seconds = TEN_MINUTES

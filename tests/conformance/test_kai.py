@@ -86,7 +86,7 @@ def test_agreement_by_a_step_that_we_do_not_have_is_counted_apart():
         a_job("here", "vision", 1, "Running a"),
         queues=TWO_QUEUES,
         gpus={"a": 1},
-        action="stalegangeviction",
+        action="defragment",
         here="Running",
     )
     found = verdict(case)

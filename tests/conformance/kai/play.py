@@ -14,6 +14,7 @@ from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.preempt import preempt
 from jupyter_gq.scheduling.reclaim import reclaim
+from jupyter_gq.scheduling.stale import requeue_stale
 
 from .translate import NOW, Task, World, between_rounds, snapshot_of, workload_id, world_of
 from .verdict import Case, Difference
@@ -30,6 +31,10 @@ def _reclaim(books: Books) -> None:
     """The peer's reclaim first looks whether those who would lose have another place; with us that is a step apart."""
     consolidate(books)
     reclaim(books)
+
+
+def _requeue_stale(books: Books) -> None:
+    requeue_stale(books)
 
 
 def _preempt(books: Books) -> None:
@@ -49,6 +54,7 @@ ACTIONS: Mapping[str, Callable[[Books], None]] = {
     "consolidation": _consolidate,
     "reclaim": _reclaim,
     "preempt": _preempt,
+    "stalegangeviction": _requeue_stale,
 }
 
 
@@ -79,7 +85,9 @@ def policy_of(world: World) -> Policy:
     """The placement that the case asks for."""
     spread = "spread" in world.case["placement"].values()
     placement = Placement.SPREAD if spread else Placement.PACK
-    return Policy(placement=placement, moved_after=Seconds(0))
+    procedure = world.case["procedure"]
+    stale_after = Seconds(procedure["delay_s"]) if "delay_s" in procedure else Policy().stale_after
+    return Policy(placement=placement, moved_after=Seconds(0), stale_after=stale_after)
 
 
 def _one_action(world: World, action: str) -> None:

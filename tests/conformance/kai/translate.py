@@ -212,6 +212,9 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         elastic=True,
     )
     if staying:
+        stale = "stale_s" in job or len(staying) < whole.min_members
+        stale_since = Instant(NOW - float(job.get("stale_s", 0))) if stale else None
+        whole = replace(whole, tasks=max(whole.tasks, whole.min_members), stale_since=stale_since)
         yield replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
     elif waiting:
         yield replace(whole, reserved=world.reserved.get(name, ()))
