@@ -34,6 +34,28 @@ class PendingReason(StrEnum):
     STARTS_NOW = "STARTS_NOW"  # only in previews
 
 
+class Grant(StrEnum):
+    """What would let a waiting workload start, were it alone in the line."""
+
+    STOPS = "STOPS"  # these workloads stop
+    LIMIT = "LIMIT"  # the limit of this queue is raised to that
+    QUOTA = "QUOTA"  # the quota of this queue is raised to that
+    DEVICES = "DEVICES"  # there is another node, or a working one, with so many devices
+    TIME = "TIME"  # so many seconds pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remedy:
+    """What would help; only the fields of its kind are set."""
+
+    grant: Grant
+    #: Ids of workloads.
+    workloads: tuple[str, ...] = ()
+    queue: str | None = None
+    #: In milli-GPU, devices or seconds.
+    amount: int = 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
     """A reason, its numbers, who is in the way and what would help; `sentence` is what a person reads."""
@@ -44,3 +66,5 @@ class Explanation:
     numbers: Mapping[str, int] = field(default_factory=dict)
     #: Ids of the workloads in the way.
     blockers: tuple[str, ...] = ()
+    #: What would let it start; None where nothing that can be named would.
+    remedy: Remedy | None = None

@@ -16,6 +16,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 
 from . import explain, gang
+from .beneficiary import name_beneficiaries
 from .books import Books
 from .consolidate import consolidate
 from .converge import obey_limits
@@ -44,6 +45,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     if requeue_stale(books):
         settle(books)
     books.spare_needless()
+    name_beneficiaries(books)
     grow(books)
     take_idle(books)
     if not explained:

@@ -14,7 +14,7 @@ from math import ceil
 
 from jupyter_gq.domain.amount import NO_GPU, format_gpus
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.domain.reasons import Explanation, PendingReason
+from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
@@ -205,6 +205,7 @@ def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
         sentence=f"Waiting: its room is kept; it starts as soon as {names} {_has(_wholes(stopping))} stopped.",
         numbers=_numbers(scene, workload),
         blockers=_wholes(stopping),
+        remedy=_stops(stopping),
     )
 
 
@@ -223,6 +224,7 @@ def _waits_for_idle(scene: _Scene, workload: Workload) -> Explanation:
         sentence=f"Waiting: {names} {verb} idle and will be stopped in {minutes(max(0.0, left))} unless used again.",
         numbers={**_numbers(scene, workload), "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),
+        remedy=_stops(notebooks),
     )
 
 
@@ -239,6 +241,7 @@ def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
         f"{'they' if len(running) > 1 else 'it'} can be paused for {whom}.",
         numbers={**_numbers(scene, workload), "seconds_left": ceil(shield.left)},
         blockers=tuple(victim.id for victim in shield.victims),
+        remedy=Remedy(grant=Grant.TIME, amount=ceil(shield.left)),
     )
 
 
@@ -268,6 +271,11 @@ def _at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence
         sentence=f"Waiting: {text}{_way(blockers)}.",
         numbers=numbers,
         blockers=_wholes(blockers),
+        remedy=Remedy(
+            grant=Grant.QUOTA if rule is Rule.QUOTA else Grant.LIMIT,
+            queue=queue.name,
+            amount=used + numbers["requested"],
+        ),
     )
 
 
@@ -289,7 +297,12 @@ def _never_fits(workload: Workload, pool: str, numbers: Numbers) -> Explanation:
     else:
         have = f"the largest node of the pool {pool} has {largest}" if largest else f"the pool {pool} has none"
         text = f"it needs {gpus(request.milli)} on one node, but {have} at present"
-    return Explanation(reason=PendingReason.NO_DEVICE, sentence=f"Waiting: {text}.", numbers=numbers)
+    return Explanation(
+        reason=PendingReason.NO_DEVICE,
+        sentence=f"Waiting: {text}.",
+        numbers=numbers,
+        remedy=Remedy(grant=Grant.DEVICES, amount=request.devices * (workload.min_members - numbers["slots"])),
+    )
 
 
 def _no_room(workload: Workload, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
@@ -307,7 +320,12 @@ def _no_room(workload: Workload, queue: Queue, numbers: Numbers, blockers: Seque
         sentence=f"Waiting: {_standing(queue, numbers['used'], workload)} {free}{_way(blockers)}.",
         numbers=numbers,
         blockers=_wholes(blockers),
+        remedy=_stops(blockers),
     )
+
+
+def _stops(workloads: Sequence[Workload]) -> Remedy | None:
+    return Remedy(grant=Grant.STOPS, workloads=_wholes(workloads)) if workloads else None
 
 
 def _standing(queue: Queue, used: int, workload: Workload) -> str:

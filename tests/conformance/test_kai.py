@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_gq.domain.errors import InvalidSnapshot
+from jupyter_gq.scheduling.decision import Pending
+from tests.explanations import explained
+
 from .kai.__main__ import main
+from .kai.play import policy_of
 from .kai.report import as_json, lines
 from .kai.run import run_case, run_folder
 from .kai.timing import one_case, time_cycle
 from .kai.tiny import a_case, a_job, a_queue
-from .kai.translate import snapshot_of, world_of
+from .kai.translate import NOW, snapshot_of, world_of
 from .kai.verdict import Case, Untranslatable, Verdict
 
 TABLES = os.environ.get("JUPYTER_GQ_CONFORMANCE")
@@ -245,3 +250,23 @@ def test_a_table_of_least_run_times_goes_through_our_rule(tmp_path, method, vict
     first, second = run_folder(tmp_path)
     assert first.agrees
     assert [(d.expected, d.ours) for d in second.differences] == [("99 s", f"{expected} s")]
+
+
+@pytest.mark.skipif(not TABLES, reason="JUPYTER_GQ_CONFORMANCE does not name a folder with the tables")
+def test_what_is_told_in_every_case_is_true():
+    told = 0
+    for path in sorted(Path(TABLES or "").glob("*.json")):
+        for case in json.loads(path.read_text()).get("cases", []):
+            if "procedure" in case:
+                told += len(_explained(case, path.name))
+    assert told > 0
+
+
+def _explained(case: Case, file: str) -> tuple[Pending, ...]:
+    try:
+        world = world_of(case)
+        return explained(snapshot_of(world), policy_of(world), NOW).pending
+    except (Untranslatable, InvalidSnapshot):
+        return ()
+    except AssertionError as error:
+        raise AssertionError(f"{file}, {case['id']}: {error}") from error

@@ -11,10 +11,10 @@ from typing import Any
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Activity, Kind, Workload
-from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Suspend, Warn
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, apply, stopped, without
+from tests.explanations import explained
 
 
 class Play:
@@ -38,7 +38,7 @@ class Play:
         getattr(self, f"_{act}")(what)
 
     def _cycle(self, _: None) -> None:
-        decision = run_cycle(self.snapshot, self.policy, Instant(self.now))
+        decision = explained(self.snapshot, self.policy, Instant(self.now))
         self.decisions.append(as_data(decision))
         self.snapshot = apply(self.snapshot, decision, self.now)
 

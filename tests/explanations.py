@@ -1,0 +1,214 @@
+"""Hold every explanation of a decision against the decision: do the numbers add up, does what would help help?
+
+    explained(snapshot, policy, now)
+
+runs the cycle, and for each workload that waits follows what it was told, one step after the other, with the others in
+line set aside: after at most `STEPS` of them it starts. For each eviction the one it was for gets the room.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.reasons import EvictReason, Explanation, Grant, PendingReason, Remedy
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling import gang
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.wording import for_whom, gpus
+from tests.builders import NOW, apply, without
+
+#: A limit may hide a quota, and that a lack of devices; never more than that many in a row.
+STEPS = 8
+#: Reasons with which room is kept: it starts when who was told to stop has stopped.
+KEPT = {PendingReason.WAITS_FOR_EVICTION}
+#: Only for sets so small each blamed one is tried for being needed.
+THOROUGH = 4
+
+
+def explained(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
+    """The decision; raise `AssertionError` when a sentence of it is not true."""
+    decision = run_cycle(snapshot, policy, now)
+    for entry in decision.pending:
+        _numbers_add_up(snapshot, decision, entry)
+        _who_is_named_is_there(snapshot, entry.why)
+        _what_would_help_helps(snapshot, policy, now, entry)
+        _each_is_needed(_with_what_starts(snapshot, decision), policy, now, entry)
+    for instruction in decision.instructions:
+        if isinstance(instruction, Evict | Shrink | Suspend):
+            _who_gives_way_is_told_for_whom(snapshot, decision, instruction)
+    return decision
+
+
+# --- who waits
+
+
+def _numbers_add_up(snapshot: Snapshot, decision: Decision, entry: Pending) -> None:
+    why, workload = entry.why, _of(snapshot, entry.workload)
+    assert why.sentence.startswith("Waiting: "), why
+    assert why.sentence.endswith("."), why
+    assert all(amount >= 0 for amount in why.numbers.values()), why
+    if why.reason is PendingReason.UNKNOWN_QUEUE:
+        return
+    queue = next(q for q in snapshot.queues if q.name == workload.queue)
+    assert why.numbers["requested"] == gang.smallest(workload), why
+    assert why.numbers["quota"] == queue.quota, why
+    assert why.numbers["used"] == _used(snapshot, decision, queue.name), why
+    if "bound" in why.numbers:
+        assert why.remedy is not None
+        bounding = next(q for q in snapshot.queues if q.name == why.remedy.queue)
+        assert why.numbers["bound"] == (bounding.limit if why.remedy.grant is Grant.LIMIT else bounding.quota), why
+        assert why.numbers["bound_used"] + why.numbers["requested"] > why.numbers["bound"], why
+        assert gpus(why.numbers["bound"]) in why.sentence, why
+
+
+def _used(snapshot: Snapshot, decision: Decision, queue: str) -> int:
+    """What the queue holds once the decision is carried out, with what is still stopping."""
+    below = {queue}
+    while more := {q.name for q in snapshot.queues if q.parent in below} - below:
+        below |= more
+    held = sum(gang.held(w) for w in snapshot.workloads if w.queue in below and w.holds)
+    started = {i.workload: i.placement for i in decision.instructions if isinstance(i, Admit | Grow)}
+    return held + sum(
+        gang.held(replace(w, placement=started[w.id]))
+        for w in snapshot.workloads
+        if w.queue in below and w.id in started
+    )
+
+
+def _who_is_named_is_there(snapshot: Snapshot, why: Explanation) -> None:
+    known = {workload.id: workload for workload in snapshot.workloads}
+    for name in why.blockers:
+        assert name in known, why
+        assert known[name].request.devices, why
+
+
+def _what_would_help_helps(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pending) -> None:
+    if entry.why.reason is PendingReason.UNKNOWN_QUEUE:
+        assert entry.why.remedy is None
+        return
+    others = {w.id for w in snapshot.workloads if w.state is State.PENDING} - {entry.workload}
+    seen, why = [], entry.why
+    for _ in range(STEPS):
+        assert why.remedy is not None, f"nothing would help {entry.workload}: {seen} {why}"
+        seen.append(why.remedy)
+        snapshot, now = granted(snapshot, now, why.remedy)
+        alone = _content(without(snapshot, *others))
+        decision = run_cycle(alone, policy, now)
+        if _starts(decision, entry.workload):
+            return
+        why = next(each.why for each in decision.pending if each.workload == entry.workload)
+        assert why.remedy != seen[-1] or why.remedy.grant is Grant.TIME, f"it did not help {entry.workload}: {why}"
+    raise AssertionError(f"{entry.workload} was told {seen} and still waits: {why}")
+
+
+def _each_is_needed(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pending) -> None:
+    """If anyone of them stays, it does not start, unless it starts anyway once the others in line are gone.
+
+    Of elastic work perhaps only a part is in the way; then another one that goes as a whole may be enough.
+    """
+    name, remedy = entry.workload, entry.why.remedy
+    waiting = {w.id for w in snapshot.workloads if w.state is State.PENDING} - {name}
+    if remedy is None or remedy.grant is not Grant.STOPS or waiting & set(remedy.workloads):
+        return
+    if len(remedy.workloads) > THOROUGH or any(_of(snapshot, other).elastic for other in remedy.workloads):
+        return
+    alone = _content(without(snapshot, *waiting))
+    if _starts(run_cycle(alone, policy, now), name):
+        return
+    for kept in remedy.workloads:
+        rest = without(alone, *(set(remedy.workloads) - {kept}))
+        assert not _starts_now(run_cycle(rest, policy, now), name), f"{kept} is not in the way of {name}"
+
+
+def _with_what_starts(snapshot: Snapshot, decision: Decision) -> Snapshot:
+    starts = tuple(i for i in decision.instructions if isinstance(i, Admit | Grow))
+    return apply(snapshot, Decision(instructions=starts, pending=()), NOW)
+
+
+def _content(snapshot: Snapshot) -> Snapshot:
+    """What runs wants no more than it has: growth is a place in the line too."""
+    return replace(snapshot, workloads=tuple(_as_large_as_it_is(w) if w.elastic else w for w in snapshot.workloads))
+
+
+def _as_large_as_it_is(workload: Workload) -> Workload:
+    if not workload.placement:
+        return workload
+    count = Counter(task.group for task in workload.placement)
+    groups = tuple(replace(group, tasks=count[group.name]) if group.tasks else group for group in workload.groups)
+    return replace(workload, tasks=len(workload.placement), groups=groups)
+
+
+def _starts(decision: Decision, name: str) -> bool:
+    kept = {entry.workload for entry in decision.pending if entry.why.reason in KEPT}
+    return name in kept or _starts_now(decision, name)
+
+
+def _starts_now(decision: Decision, name: str) -> bool:
+    return any(isinstance(i, Admit) and i.workload == name for i in decision.instructions)
+
+
+def granted(snapshot: Snapshot, now: Instant, remedy: Remedy) -> tuple[Snapshot, Instant]:
+    """The same with what would help."""
+    match remedy.grant:
+        case Grant.STOPS:
+            assert remedy.workloads
+            return without(snapshot, *remedy.workloads), now
+        case Grant.LIMIT:
+            return _with_queue(snapshot, remedy, "limit"), now
+        case Grant.QUOTA:
+            return _with_queue(snapshot, remedy, "quota"), now
+        case Grant.DEVICES:
+            return replace(snapshot, nodes=(*snapshot.nodes, *_nodes_like(snapshot, remedy))), now
+        case Grant.TIME:
+            return snapshot, Instant(now + remedy.amount)
+    raise AssertionError(remedy)
+
+
+def _with_queue(snapshot: Snapshot, remedy: Remedy, field: str) -> Snapshot:
+    raised = MilliGpu(remedy.amount)
+    queues: Iterable = (replace(q, **{field: raised}) if q.name == remedy.queue else q for q in snapshot.queues)
+    return replace(snapshot, queues=tuple(queues))
+
+
+def _nodes_like(snapshot: Snapshot, remedy: Remedy) -> tuple[Node, ...]:
+    """A new node with so many devices of each pool, unlimited in everything else."""
+    models = [device for node in snapshot.nodes for device in node.devices]
+    pools = sorted({device.pool for device in models} | {queue.pool for queue in snapshot.queues})
+    kind = models[0] if models else Device(id="", index=0, model="any", memory=40_000, pool="")  # type: ignore[arg-type]
+    name = f"new-{len(snapshot.nodes)}"
+    made = [
+        replace(kind, id=f"{name}-{pool}-{index}", index=index, pool=pool, healthy=True)
+        for pool in pools
+        for index in range(remedy.amount)
+    ]
+    return (Node(name=name, devices=tuple(made)),)
+
+
+# --- who gives way
+
+
+def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told: Evict | Shrink | Suspend) -> None:
+    assert told.sentence.endswith("."), told
+    if told.by is None:
+        return
+    taker = _of(snapshot, told.by)
+    assert taker.state in {State.PENDING, State.SUSPENDED} or taker.elastic, told
+    reason = told.reason if isinstance(told, Evict | Shrink) else None
+    if reason is EvictReason.RECLAIMED:
+        assert for_whom(taker) in told.sentence, told
+        assert gpus(gang.smallest(taker)) in told.sentence, told
+        assert taker.queue != _of(snapshot, told.workload).queue, told
+    if reason is EvictReason.PREEMPTED:
+        assert taker.priority > _of(snapshot, told.workload).priority, told
+        assert str(taker.priority) in told.sentence, told
+    assert taker.state is not State.PENDING or _starts(decision, taker.id), f"it gave way for nothing: {told}"
+
+
+def _of(snapshot: Snapshot, name: str) -> Workload:
+    return next(workload for workload in snapshot.workloads if workload.id == name)

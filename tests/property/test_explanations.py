@@ -1,0 +1,21 @@
+"""What people are told is true, in random clusters: see `tests.explanations`."""
+
+from dataclasses import replace
+
+from hypothesis import given
+
+from tests.builders import NOW, apply, later, stopped
+from tests.explanations import explained
+from tests.property.clusters import worlds
+from tests.property.test_cycle import random_worlds
+
+
+@random_worlds
+@given(worlds())
+def test_what_is_told_is_true_and_what_would_help_helps(world):
+    snapshot = world.snapshot
+    for act, what in world.history:
+        snapshot = later(snapshot, what if act == "wait" else 1)
+        if act == "submit":
+            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        snapshot = stopped(apply(snapshot, explained(snapshot, world.policy, NOW)))

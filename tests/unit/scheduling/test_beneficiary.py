@@ -1,0 +1,26 @@
+"""Who is named as the one for whom somebody stops is the one who gets the room."""
+
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Evict
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, Cluster, a_job, running
+
+
+def test_room_that_was_cleared_for_one_and_went_to_another_names_the_other():
+    """`right` moves so that `third` fits; then the owners take that room, and need one more to stop."""
+    cluster = Cluster().node("n0", 4).node("n1", 4)
+    cluster.queue("borrowers", 4, over_quota_weight=0).queue("owners", 4, over_quota_weight=0)
+    cluster.add(
+        running(a_job("left", "borrowers", 2), "n0-0", "n0-1"),
+        running(a_job("right", "borrowers", 2, submitted=1), "n1-0", "n1-1"),
+        running(a_job("small", "borrowers", 1, submitted=2), "n1-2"),
+        a_job("third", "borrowers", 3, submitted=3),
+        a_job("whole", "owners", 4, submitted=4),
+    )
+    decision = run_cycle(cluster.snapshot(), Policy(moved_after=Seconds(0)), NOW)
+    stops = {i.workload: (i.reason, i.by) for i in decision.instructions if isinstance(i, Evict)}
+    assert stops == {"right": (EvictReason.CONSOLIDATED, "whole"), "small": (EvictReason.RECLAIMED, "whole")}
+    told = next(i.sentence for i in decision.instructions if isinstance(i, Evict) and i.workload == "right")
+    assert "so that ann's whole (4 GPUs) fits" in told
