@@ -24,6 +24,7 @@ CONFIGURABLE = (
     "jupyter_gq.controller.settings:TrainingQueues",
     "jupyter_gq.controller.settings:Pools",
     "jupyter_gq.controller.settings:IdlePolicy",
+    "jupyter_gq.controller.settings:Fairness",
     "jupyter_gq.controller.settings:Placement",
     "jupyter_gq.hub.mixin:GPUShareMixin",
     "jupyter_gq.devices.simulated:SimulatedDevices",

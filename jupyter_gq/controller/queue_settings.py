@@ -6,14 +6,24 @@ from difflib import get_close_matches
 from math import ceil
 from typing import Any
 
-from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_gpus, parse_quota
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue
 
 from .traits import SettingsError
 
 TRAIT = "TrainingQueues.queues"
-KEYS = ("quota", "limit", "over_quota_weight", "priority", "parent", "users", "groups")
+KEYS = (
+    "quota",
+    "limit",
+    "over_quota_weight",
+    "priority",
+    "preempt_min_runtime",
+    "reclaim_min_runtime",
+    "parent",
+    "users",
+    "groups",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +164,8 @@ def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu) -> T
         limit=limit,
         over_quota_weight=_integer(name, "over_quota_weight", entry.get("over_quota_weight", 1), minimum=0),
         priority=_integer(name, "priority", entry.get("priority", 0), minimum=None),
+        preempt_min_runtime=_seconds(name, "preempt_min_runtime", entry),
+        reclaim_min_runtime=_seconds(name, "reclaim_min_runtime", entry),
     )
     return TrainingQueue(queue=queue, users=_names(name, "users", entry), groups=_names(name, "groups", entry))
 
@@ -170,6 +182,16 @@ def _integer(name: str, key: str, value: Any, *, minimum: int | None) -> int:
         wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
         raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))
     return value
+
+
+def _seconds(name: str, key: str, entry: Mapping[str, Any]) -> Seconds | None:
+    value = entry.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        fix = "use a number of seconds, at least 0, or None to leave it to the queue above"
+        raise SettingsError(TRAIT, value, "it is not a length of time", fix, path=(name, key))
+    return Seconds(float(value))
 
 
 def _names(name: str, key: str, entry: Mapping[str, Any]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from traitlets.config import Config, Configurable
 from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
-from jupyter_gq.scheduling.policy import IdleRule, Policy
+from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy
 from jupyter_gq.scheduling.policy import Placement as PlacementRule
 
 from .pool_settings import device_pools, pool_for
@@ -54,7 +54,9 @@ class TrainingQueues(Configurable):
     queues = DictByName(
         help="""Queues by name. Each is a dict with any of: quota (GPUs guaranteed, default 0), limit (GPUs never
         exceeded, default None: no limit), over_quota_weight (part of the idle GPUs, default 1), priority (idle GPUs go
-        to higher ones first, default 0), parent (name of a queue above), users, groups (lists of names; neither:
+        to higher ones first, default 0), preempt_min_runtime and reclaim_min_runtime (seconds that a job runs before it
+        is paused for a higher priority of its own queue, and for another queue; default: as the queue above says, else
+        as c.Fairness says), parent (name of a queue above), users, groups (lists of names; neither:
         everybody). Default: none, so nothing can be sent to training.""",
     ).tag(config=True)
     grace = Number(30, help="Seconds that a paused job has to save its state before it is ended. Default: 30.").tag(
@@ -110,6 +112,29 @@ class IdlePolicy(Configurable):
     )
 
 
+class Fairness(Configurable):
+    """Who goes first, and who has to give way."""
+
+    preempt_min_runtime = Number(
+        0,
+        help="""Seconds that a job runs before it is paused for one of higher priority in its own queue, where no queue
+        on its path says otherwise. Default: 0.""",
+    ).tag(config=True)
+    reclaim_min_runtime = Number(
+        0,
+        help="""Seconds that a job runs before it is paused for another queue, where no queue on its path says otherwise.
+        Default: 0.""",
+    ).tag(config=True)
+    min_runtime_method = Choice(
+        tuple(MinRuntimeMethod),
+        "lca",
+        help="""Whose reclaim_min_runtime protects a job against another queue. "queue": that of its own queue, else of
+        the nearest one above it. "lca": the search begins below the lowest common ancestor of the two queues, so that
+        what a team sets holds against its sister teams, and what its department sets against other departments.
+        Default: "lca".""",
+    ).tag(config=True)
+
+
 class Placement(Configurable):
     """How a device is chosen among those that fit."""
 
@@ -121,7 +146,7 @@ class Placement(Configurable):
 
 
 #: The sections of the config file that are ours.
-SECTIONS: tuple[type[Configurable], ...] = (FixedQuota, TrainingQueues, Pools, IdlePolicy, Placement)
+SECTIONS: tuple[type[Configurable], ...] = (FixedQuota, TrainingQueues, Pools, IdlePolicy, Fairness, Placement)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,7 +263,11 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
     _check_names(config)
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
     idle, placement = IdlePolicy(config=config), Placement(config=config)
-    policy = Policy(placement=PlacementRule(placement.policy), idle=_idle_rule(idle))
+    policy = Policy(
+        placement=PlacementRule(placement.policy),
+        idle=_idle_rule(idle),
+        min_runtime=_min_runtime(Fairness(config=config)),
+    )
     devices = [device for node in nodes for device in node.devices]
     by_device = device_pools(pools.pools, devices)
     names = tuple(pools.pools) or ("default",)
@@ -279,6 +308,14 @@ def _idle_rule(idle: IdlePolicy) -> IdleRule:
         always=idle.always,
         keep_step=Seconds(idle.keep_step),
         keep_total=Seconds(idle.keep_total),
+    )
+
+
+def _min_runtime(fairness: Fairness) -> MinRuntimeRule:
+    return MinRuntimeRule(
+        method=MinRuntimeMethod(fairness.min_runtime_method),
+        preempt=Seconds(fairness.preempt_min_runtime),
+        reclaim=Seconds(fairness.reclaim_min_runtime),
     )
 
 

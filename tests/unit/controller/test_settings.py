@@ -6,8 +6,9 @@ from traitlets.config import Config
 
 from jupyter_gq.controller.settings import SECTIONS, build_settings
 from jupyter_gq.controller.traits import SettingsError
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement
 from tests.fakes import a_node
 
 from .world import story_settings
@@ -53,6 +54,8 @@ BAD = [
      r"\['top'\]\['quota'\] = 1: the queues below it are promised 1\.5 GPU \(a 1 \+ b 0\.5\)\. Use at least 1\.5"),
     (queues(vision={"over_quota_weight": -1}), "whole number, at least 0"),
     (queues(vision={"priority": "high"}), "use a whole number|Use a whole number"),
+    (queues(vision={"reclaim_min_runtime": "10m"}), r"\['reclaim_min_runtime'\] = '10m': it is not a length of time\. Use a number of seconds"),
+    (queues(vision={"preempt_min_runtime": -1}), r"\['vision'\]\['preempt_min_runtime'\] = -1: .* or None to leave it"),
     (queues(vision={"users": "ann"}), r'not a list of names\. Write \["user"\]'),
     (queues(build={"quota": 1}), "taken by notebooks"),
     (queues(**{"a/b": {"quota": 1}}), "taken by notebooks"),
@@ -76,6 +79,8 @@ BAD = [
     ({"IdlePolicy": {"after": "30m"}}, r"c\.IdlePolicy\.after = '30m': it is not a number\. Use a number of seconds"),
     ({"IdlePolicy": {"after": 300}}, r"c\.IdlePolicy\.warning = 600\.0: the countdown is longer than the 300 s"),
     ({"IdlePolicy": {"always": "yes"}}, "neither True nor False"),
+    ({"Fairness": {"reclaim_min_runtime": -5}}, r"c\.Fairness\.reclaim_min_runtime = -5: .*number of seconds, at least 0"),
+    ({"Fairness": {"min_runtime_method": "all"}}, r'= .all.: it is not known\. Use one of "queue", "lca"'),
     ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread"'),
 ]  # fmt: skip
 
@@ -94,6 +99,19 @@ def test_nothing_set_is_a_good_config():
     assert settings.leaves() == ()
     assert (settings.policy.idle.after, settings.policy.placement) == (1800, Placement.PACK)
     assert (settings.grace, settings.max_bundle_bytes) == (30, 20 * 1024 * 1024)
+
+
+def test_least_run_times_come_from_the_queue_and_from_the_section_for_all():
+    settings = build(
+        **queues(vision={"reclaim_min_runtime": 60}, nlp={"preempt_min_runtime": 0}),
+        Fairness={"reclaim_min_runtime": 600, "preempt_min_runtime": 30, "min_runtime_method": "queue"},
+    )
+    assert settings.policy.min_runtime == MinRuntimeRule(
+        method=MinRuntimeMethod.QUEUE, preempt=Seconds(30), reclaim=Seconds(600)
+    )
+    vision, nlp = (entry.queue for entry in settings.training)
+    assert (vision.reclaim_min_runtime, vision.preempt_min_runtime) == (60, None)
+    assert (nlp.reclaim_min_runtime, nlp.preempt_min_runtime) == (None, 0)
 
 
 def test_a_machine_without_devices_still_starts():
