@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.snapshot import Snapshot
@@ -67,6 +68,7 @@ def read_state(text: str | bytes) -> StateFile:
     except ValidationError as error:
         raise InvalidSnapshot(_sentence(error)) from None
     _refuse_unknown(document, state)
+    validate.check(state.snapshot)
     if not isinstance(decision, dict) or not all(
         isinstance(decision.get(k), list) for k in ("instructions", "pending")
     ):

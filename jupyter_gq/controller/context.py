@@ -115,10 +115,14 @@ class Context:
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The core's input of this moment."""
+        workloads = tuple(self._seen_by_core(record.workload) for record in self.records.live())
+        queues = self.queues(also)
+        named = {workload.queue for workload in workloads}
         return Snapshot(
             nodes=self.nodes(),
-            queues=self.queues(also),
-            workloads=tuple(self._seen_by_core(record.workload) for record in self.records.live()),
+            queues=queues,
+            workloads=workloads,
+            vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
         )
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:

@@ -37,6 +37,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
+from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
@@ -206,6 +207,7 @@ class Controller:
 
     def _check(self, seen: Seen, decision: Decision) -> None:
         workloads = [record.workload for record in self._context.records.live()]
+        validate.check(self._context.snapshot(), live=True)
         check_books(workloads)
         admitted = [each.workload for each in decision.instructions if isinstance(each, Admit)]
         check_limits(workloads, self._context.queues(), admitted)

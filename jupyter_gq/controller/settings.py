@@ -122,8 +122,8 @@ class Fairness(Configurable):
     ).tag(config=True)
     reclaim_min_runtime = Number(
         0,
-        help="""Seconds that a job runs before it is paused for another queue, where no queue on its path says otherwise.
-        Default: 0.""",
+        help="""Seconds that a job runs before it is paused for another queue, where no queue on its path says
+        otherwise. Default: 0.""",
     ).tag(config=True)
     min_runtime_method = Choice(
         tuple(MinRuntimeMethod),

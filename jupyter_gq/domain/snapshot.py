@@ -16,5 +16,7 @@ class Snapshot:
     queues: tuple[Queue, ...]
     workloads: tuple[Workload, ...]
     topologies: tuple[Topology, ...] = ()
+    #: Queues of some of these workloads that the configuration no longer has.
+    vanished: tuple[str, ...] = ()
     #: Past use of each queue in GPU-seconds, decayed; only for time-aware fairness.
     usage: Mapping[str, float] = field(default_factory=dict)

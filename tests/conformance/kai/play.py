@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.workload import TaskPlacement
@@ -67,6 +68,7 @@ def has_step(case: Case) -> bool:
 def play(case: Case) -> tuple[list[Difference], int]:
     """The differences of a case, and how many tasks are on another node. Raises `Untranslatable`."""
     world = world_of(case)
+    validate.check(snapshot_of(world))
     procedure = case["procedure"]
     if procedure["kind"] == "single_action":
         _one_action(world, procedure["actions"][0])

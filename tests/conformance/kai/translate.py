@@ -204,7 +204,7 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         name=name,
         queue=_queue_name(job["queue"], case),
         request=request_of(job, memory),
-        tasks=max(1, len(staying) + len(waiting)),
+        tasks=max(1, len(staying) + len(waiting), int(job["min_available"])),
         min_members=max(1, int(job["min_available"])),
         priority=int(job["priority"]),
         preemptible=bool(job["preemptible"]),

@@ -189,3 +189,12 @@ def test_a_service_that_does_not_answer_is_told(capsys, monkeypatch):
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "t")
     assert main(["snapshot", "--url", "http://127.0.0.1:1"]) == 2
     assert "http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_state_that_contradicts_itself_is_refused(tmp_path, capsys):
+    file = written(tmp_path)
+    document = json.loads(file.read_text())
+    document["snapshot"]["queues"][0]["parent"] = "nobody"
+    file.write_text(json.dumps(document))
+    assert main(["replay", str(file)]) != 0
+    assert "is below 'nobody'; expected one of the queues that there are" in capsys.readouterr().err

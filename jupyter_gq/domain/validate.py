@@ -1,0 +1,244 @@
+"""Whether a snapshot contradicts itself: asked where one comes from outside, not in each cycle.
+
+Rules
+-----
+1. Everything that is named exists: queues, nodes, devices, groups, topologies and their levels.
+2. Names and ids are unique, no amount is negative, and no queue and no group is above itself.
+3. A queue uses the pool of the queue above it.
+4. Who holds devices has a place for each of his tasks, on devices of one node; nobody else has one. No device is given
+   away more than once.
+5. `live`: the machines may have changed under work that goes on, so its node and devices may be gone. A queue that was
+   taken out of the configuration under its work is named in `Snapshot.vanished`. Nothing else is forgiven.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+from .amount import ONE_GPU, format_gpus
+from .cluster import Node, Topology
+from .errors import InvalidSnapshot
+from .queue import Queue
+from .snapshot import Snapshot
+from .states import State
+from .workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+
+#: A message lists at most so many names.
+_LISTED = 8
+
+
+def check(snapshot: Snapshot, *, live: bool = False) -> None:
+    """Raise `InvalidSnapshot` for the first contradiction: the object, what is wrong with it, what was expected."""
+    for fault in _faults(snapshot, live):
+        raise InvalidSnapshot(fault)
+
+
+def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
+    nodes = {node.name: node for node in snapshot.nodes}
+    queues = {queue.name: queue for queue in snapshot.queues}
+    topologies = {topology.name: topology for topology in snapshot.topologies}
+    yield from _of_nodes(snapshot.nodes)
+    yield from _of_topologies(snapshot.topologies)
+    yield from _of_queues(snapshot.queues, queues)
+    yield from _of_usage(snapshot.usage)
+    yield from _twice("workload", [workload.id for workload in snapshot.workloads])
+    known = {*queues, *snapshot.vanished}
+    for workload in snapshot.workloads:
+        if workload.queue not in known:
+            yield f"{_who(workload)} is in the queue {workload.queue!r}; {_expected('queues', queues)}"
+        yield from _of_work(workload, topologies)
+        yield from _of_place(workload, nodes, live)
+    yield from _of_devices(snapshot)
+
+
+def _who(workload: Workload) -> str:
+    return f"the workload {workload.id!r}"
+
+
+def _expected(nouns: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    listed = ", ".join(repr(name) for name in names[:_LISTED])
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"expected one of the {nouns} that there are: {listed}{more}." if names else f"there are no {nouns}."
+
+
+def _twice(noun: str, names: Sequence[Hashable]) -> Iterator[str]:
+    if len(set(names)) == len(names):
+        return
+    seen: set[Hashable] = set()
+    for name in names:
+        if name in seen:
+            yield f"there are two of the {noun} {name!r}; each was expected once."
+        seen.add(name)
+
+
+def _negative(what: str, amounts: Mapping[str, float | None]) -> Iterator[str]:
+    for name, amount in amounts.items():
+        if amount is not None and not 0 <= amount < float("inf"):
+            yield f"{what} has {name} = {amount}; 0 or more was expected."
+
+
+# --- nodes, topologies, queues
+
+
+def _of_nodes(nodes: Sequence[Node]) -> Iterator[str]:
+    yield from _twice("node", [node.name for node in nodes])
+    yield from _twice("device", [device.id for node in nodes for device in node.devices])
+    for node in nodes:
+        amounts = {"cpu_milli": node.cpu_milli, "memory": node.memory, "max_tasks": node.max_tasks}
+        yield from _negative(f"the node {node.name!r}", amounts)
+        for device in node.devices:
+            yield from _negative(f"the device {device.id!r}", {"index": device.index, "memory": device.memory})
+
+
+def _of_topologies(topologies: Sequence[Topology]) -> Iterator[str]:
+    yield from _twice("topology", [topology.name for topology in topologies])
+    for topology in topologies:
+        yield from _twice(f"level of the topology {topology.name!r},", topology.levels)
+
+
+def _of_queues(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterator[str]:
+    yield from _twice("queue", [queue.name for queue in queues])
+    for queue in queues:
+        what = f"the queue {queue.name!r}"
+        amounts = {
+            "quota": queue.quota,
+            "limit": queue.limit,
+            "over_quota_weight": queue.over_quota_weight,
+            "preempt_min_runtime": queue.preempt_min_runtime,
+            "reclaim_min_runtime": queue.reclaim_min_runtime,
+        }
+        yield from _negative(what, amounts)
+        if queue.parent is None:
+            continue
+        parent = by_name.get(queue.parent)
+        if parent is None:
+            yield f"{what} is below {queue.parent!r}; {_expected('queues', by_name)}"
+        elif parent.pool != queue.pool:
+            yield (
+                f"{what} uses the pool {queue.pool!r}, but {queue.parent!r} above it uses {parent.pool!r}; "
+                "one pool was expected in a whole subtree."
+            )
+    yield from _circles("queue", {queue.name: queue.parent for queue in queues})
+
+
+def _circles(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    good: set[str] = set()
+    for start in parents:
+        path: list[str] = []
+        name: str | None = start
+        while name is not None and name not in good and name in parents and name not in path:
+            path.append(name)
+            name = parents[name]
+        if name is not None and name in path:
+            circle = " -> ".join([*path[path.index(name) :], name])
+            yield f"the {noun} {name!r} is above itself ({circle}); a tree was expected."
+            return
+        good.update(path)
+
+
+def _of_usage(usage: Mapping[str, float]) -> Iterator[str]:
+    for name, seconds in usage.items():
+        yield from _negative("the past use", {f"of {name!r}": seconds})
+
+
+# --- workloads
+
+
+def _of_work(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
+    who = _who(workload)
+    if not 1 <= workload.min_members <= workload.tasks:
+        yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
+    yield from _of_request(who, workload.request)
+    yield from _of_constraint(who, workload.topology, topologies)
+    yield from _of_groups(who, workload.groups, topologies)
+
+
+def _of_request(who: str, request: Request) -> Iterator[str]:
+    amounts: dict[str, float | None] = {
+        "devices": request.devices,
+        "device_memory": request.device_memory,
+        "cpu_milli": request.cpu_milli,
+        "memory": request.memory,
+    }
+    yield from _negative(who, amounts)
+    if request.devices and not 0 < request.milli_per_device <= ONE_GPU:
+        yield f"{who} asks for {request.milli_per_device} thousandths of each device; 1 to {ONE_GPU} was expected."
+
+
+def _of_constraint(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
+    if constraint is None:
+        return
+    topology = known.get(constraint.topology)
+    if topology is None:
+        yield f"{who} is placed by the topology {constraint.topology!r}; {_expected('topologies', known)}"
+        return
+    for level in (constraint.required, constraint.preferred):
+        if level is not None and level not in topology.levels:
+            levels = _expected(f"levels of the topology {topology.name!r}", topology.levels)
+            yield f"{who} is placed by the level {level!r}; {levels}"
+
+
+def _of_groups(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
+    yield from _twice(f"group of {who},", [group.name for group in groups])
+    names = {group.name: group.parent for group in groups}
+    for group in groups:
+        what = f"the group {group.name!r} of {who}"
+        if group.parent is not None and group.parent not in names:
+            yield f"{what} is below {group.parent!r}; {_expected('groups', names)}"
+        if group.tasks < 0 or (group.tasks and not 0 <= group.min_members <= group.tasks):
+            yield f"{what} has min_members = {group.min_members}; 0 to its {group.tasks} tasks was expected."
+        yield from _of_request(what, group.request)
+        yield from _of_constraint(what, group.topology, topologies)
+    yield from _circles(f"group of {who},", names)
+
+
+# --- places
+
+
+def _of_place(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iterator[str]:
+    who = _who(workload)
+    if not workload.holds:
+        if workload.placement:
+            yield f"{who} is {workload.state} and has a place on {workload.placement[0].node!r}; none was expected."
+        return
+    if not 1 <= len(workload.placement) <= workload.tasks:
+        yield f"{who} is {workload.state} with {len(workload.placement)} places; 1 to {workload.tasks} were expected."
+    groups = {group.name for group in workload.groups}
+    for task in workload.placement:
+        if workload.groups and task.group not in groups:
+            yield f"{who} has a task of the group {task.group!r}; {_expected('groups', groups)}"
+        wanted = workload.request_of(task.group).devices
+        if len(set(task.devices)) != wanted or len(task.devices) != wanted:
+            held = ", ".join(task.devices) or "none"
+            yield f"{who} holds these devices for a task: {held}; {wanted} different ones were expected."
+        if not live:
+            yield from _of_node(who, task, nodes)
+
+
+def _of_node(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterator[str]:
+    node = nodes.get(task.node)
+    if node is None:
+        yield f"{who} has a task on the node {task.node!r}; {_expected('nodes', nodes)}"
+        return
+    there = {device.id for device in node.devices}
+    for device in task.devices:
+        if device not in there:
+            yield (
+                f"{who} has a task on the node {task.node!r} with the device {device!r}; "
+                f"{_expected('devices of that node', there)}"
+            )
+
+
+def _of_devices(snapshot: Snapshot) -> Iterator[str]:
+    """Rule 4: what is suspended has given up its bytes."""
+    held: dict[str, int] = {}
+    holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]
+    for workload in holders:
+        for task in workload.placement:
+            milli = workload.request_of(task.group).milli_per_device
+            for device in task.devices:
+                held[device] = held.get(device, 0) + milli
+    for name, given in held.items():
+        if given > ONE_GPU:
+            there = [w.id for w in holders if any(name in task.devices for task in w.placement)]
+            names = ", ".join(repr(each) for each in there[:_LISTED])
+            yield f"{format_gpus(given)} of the device {name!r} is given away, to {names}; at most 1 was expected."
