@@ -6,6 +6,7 @@
 A `Cluster` collects; `snapshot()` gives the frozen value. Ids are the names given, times count from `NOW`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant, MiB, MilliGpu, parse_quota, parse_request
@@ -100,6 +101,7 @@ class Cluster:
         self.nodes: list[Node] = []
         self.queues: list[Queue] = []
         self.workloads: list[Workload] = []
+        self.usage: dict[str, float] = {}
 
     def node(self, name: str = "box", devices: int = 1, pool: str = "train") -> "Cluster":
         self.nodes.append(a_node(name, devices, pool))
@@ -128,8 +130,15 @@ class Cluster:
         self.workloads.extend(workloads)
         return self
 
+    def with_usage(self, usage: Mapping[str, float]) -> "Cluster":
+        """Decayed GPU-seconds by queue."""
+        self.usage = dict(usage)
+        return self
+
     def snapshot(self) -> Snapshot:
-        return Snapshot(nodes=tuple(self.nodes), queues=tuple(self.queues), workloads=tuple(self.workloads))
+        return Snapshot(
+            nodes=tuple(self.nodes), queues=tuple(self.queues), workloads=tuple(self.workloads), usage=self.usage
+        )
 
 
 def apply(snapshot: Snapshot, decision: Decision, now: float = NOW) -> Snapshot:

@@ -233,12 +233,17 @@ def _of_devices(snapshot: Snapshot) -> Iterator[str]:
     held: dict[str, int] = {}
     holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]
     for workload in holders:
-        for task in workload.placement:
+        for task in _held(workload):
             milli = workload.request_of(task.group).milli_per_device
             for device in task.devices:
                 held[device] = held.get(device, 0) + milli
     for name, given in held.items():
         if given > ONE_GPU:
-            there = [w.id for w in holders if any(name in task.devices for task in w.placement)]
+            there = [w.id for w in holders if any(name in task.devices for task in _held(w))]
             names = ", ".join(repr(each) for each in there[:_LISTED])
             yield f"{format_gpus(given)} of the device {name!r} is given away, to {names}; at most 1 was expected."
+
+
+def _held(workload: Workload) -> tuple[TaskPlacement, ...]:
+    """With the tasks that were told to stop while it goes on."""
+    return (*workload.placement, *(leaving.task for leaving in workload.leaving))

@@ -22,6 +22,7 @@ from .placement import DeviceLedger, MemoryParts, choice_of, empty_ledger
 from .policy import Policy
 from .quota import Accounts, charge
 from .ranked import Ranked
+from .usage import past_of
 
 #: States whose work can be stopped by an eviction.
 EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
@@ -35,7 +36,7 @@ class Facts:
         self.nodes = snapshot.nodes
         self.topologies = snapshot.topologies
         self.usage = snapshot.usage
-        self.accounts = Accounts(snapshot.queues, snapshot.nodes)
+        self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         choice = choice_of(policy.placement)
         of_fractions = policy.fraction_placement or policy.placement

@@ -7,13 +7,17 @@ Rules
 2. What is left goes to the highest priority first; inside one priority by weight, in whole GPUs; weight 0 gets none.
 3. What a queue does not want goes round again; what rounding left over goes GPU by GPU to the largest remainder,
    ties in the order given.
+4. Past use bends the parts of rule 2, if it is asked for: with w the part by weight among those who want more, u the
+   part of everything that the queue has used, and k how much that counts, the part is w + k (w - u), but not negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
+
+NOTHING = Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +34,8 @@ class Claim:
     weight: int = 1
     #: Surplus goes to higher ones first.
     priority: int = 0
+    #: Past use, as a part of all that could have been used.
+    past: Fraction = NOTHING
 
     @property
     def wanted(self) -> int:
@@ -37,33 +43,33 @@ class Claim:
         return self.demand if self.limit is None else min(self.demand, self.limit)
 
 
-def divide(total: int, claims: Sequence[Claim]) -> list[MilliGpu]:
-    """The fair share of each claim, in the order given."""
+def divide(total: int, claims: Sequence[Claim], past_counts: Fraction = NOTHING) -> list[MilliGpu]:
+    """The fair share of each claim, in the order given; `past_counts` is the k of rule 4."""
     shares = [min(claim.quota, claim.wanted) for claim in claims]
     surplus = total - sum(shares)
     bands = sorted({claim.priority for claim in claims}, reverse=True)
     remainders: dict[int, dict[int, Fraction]] = {}
     for band in bands:
         members = [index for index, claim in enumerate(claims) if claim.priority == band]
-        surplus, remainders[band] = _by_weight(surplus, claims, shares, members)
+        surplus, remainders[band] = _by_weight(surplus, claims, shares, members, past_counts)
     for band in bands:
         surplus = _by_remainder(surplus, claims, shares, remainders[band])
     return [MilliGpu(share) for share in shares]
 
 
 def _by_weight(
-    surplus: int, claims: Sequence[Claim], shares: list[int], members: list[int]
+    surplus: int, claims: Sequence[Claim], shares: list[int], members: list[int], past_counts: Fraction
 ) -> tuple[int, dict[int, Fraction]]:
     """Rule 2 for one priority, in rounds until nobody gives anything back."""
     remainders: dict[int, Fraction] = {}
     again = True
     while again and surplus > 0:
         again = False
-        hungry = [i for i in members if claims[i].weight > 0 and claims[i].wanted > shares[i]]
-        weights = sum(claims[i].weight for i in hungry)
+        parts = _parts({i: claims[i] for i in members if claims[i].wanted > shares[i]}, past_counts)
+        whole = sum(parts.values())
         to_divide = surplus
-        for i in hungry:
-            fair = Fraction(to_divide * claims[i].weight, weights)
+        for i, part in parts.items():
+            fair = Fraction(to_divide * part) / whole
             wanted = claims[i].wanted - shares[i]
             if wanted <= fair:
                 given = wanted
@@ -75,6 +81,20 @@ def _by_weight(
             shares[i] += given
             surplus -= given
     return surplus, remainders
+
+
+def _parts(hungry: Mapping[int, Claim], past_counts: Fraction) -> dict[int, Fraction] | dict[int, int]:
+    """Rules 2 and 4: the parts of those who get any; they need not add up to 1."""
+    weights = {i: claim.weight for i, claim in hungry.items() if claim.weight > 0}
+    if not past_counts:
+        return weights
+    whole = sum(weights.values())
+    bent = {i: _bent(Fraction(weight, whole), hungry[i].past, past_counts) for i, weight in weights.items()}
+    return {i: part for i, part in bent.items() if part > 0}
+
+
+def _bent(part: Fraction, past: Fraction, past_counts: Fraction) -> Fraction:
+    return part + past_counts * (part - past)
 
 
 def _by_remainder(surplus: int, claims: Sequence[Claim], shares: list[int], remainders: dict[int, Fraction]) -> int:

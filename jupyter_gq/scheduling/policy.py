@@ -60,6 +60,18 @@ class MinRuntimeRule:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UsageRule:
+    """How past use bends the parts of the surplus (see `usage`)."""
+
+    #: After so long half of what a queue has used is forgotten. None: past use does not count.
+    half_life: Seconds | None = None
+    #: How much it counts beside the weights of the queues; 0 = not at all.
+    weight: float = 1.0
+    #: What starts for the first time counts at once as if it had run so long.
+    entry_cost: Seconds = NO_TIME
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """Everything adjustable in a cycle."""
 
@@ -69,6 +81,7 @@ class Policy:
     fraction_placement: Placement | None = None
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
+    usage: UsageRule = field(default_factory=UsageRule)
     #: Running training may be moved, so that one who waits fits into the room that was scattered.
     consolidate: bool = True
     #: A gang that has lost tasks goes back to its queue when it has been below its smallest size for so long.

@@ -14,6 +14,7 @@ Rules
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from operator import attrgetter
 
 from jupyter_gq.domain.cluster import Node
@@ -21,6 +22,7 @@ from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.queue import Queue
 
 from .fairshare import Claim, divide
+from .usage import NO_PAST, Past
 
 
 class Rule(StrEnum):
@@ -43,6 +45,7 @@ class Account:
         "known",
         "lasting",
         "parent",
+        "past",
         "pledged",
         "queue",
         "stale",
@@ -67,6 +70,8 @@ class Account:
         #: What its subtree holds and wants, as far as the limits below it allow.
         self.demand = 0
         self.fair_share = 0
+        #: What it has used, as a part of its pool; 0 where past use does not count.
+        self.past = Fraction(0)
         #: Its demand has changed since shares were divided.
         self.stale = True
 
@@ -100,7 +105,12 @@ _sums: Callable[[Account], tuple[int, int, int, int, int]] = attrgetter(
 class Accounts:
     """All queues of a snapshot."""
 
-    def __init__(self, queues: Iterable[Queue], nodes: Iterable[Node] = ()) -> None:
+    def __init__(
+        self,
+        queues: Iterable[Queue],
+        nodes: Iterable[Node] = (),
+        past: Past = NO_PAST,
+    ) -> None:
         self._capacity: dict[str, int] = {}
         for node in nodes:
             for device in node.devices:
@@ -113,6 +123,10 @@ class Accounts:
                 parent.children.append(account)
         for account in self._by_name.values():
             account.chain = _chain(account)
+        self._past_counts = past.counts
+        for name, part in past.parts.items():
+            if name in self._by_name:
+                self._by_name[name].past = part
 
     def __iter__(self) -> Iterator[Account]:
         return iter(self._by_name.values())
@@ -145,7 +159,7 @@ class Accounts:
     def divide(self) -> None:
         """Compute the fair shares that a changed demand may have changed (rule 5)."""
         for pool in self.pools():
-            _divide(self._capacity.get(pool, 0), self.roots(pool), changed=False)
+            _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 
     def copy(self) -> Sums:
         """The sums of every account, for `restore`."""
@@ -206,7 +220,7 @@ def _chain(account: Account) -> tuple[Account, ...]:
     return tuple(chain)
 
 
-def _divide(total: int, siblings: list[Account], *, changed: bool) -> None:
+def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, changed: bool) -> None:
     """Divide among siblings and below them, where demand or (`changed`) the total is not what it was."""
     if not changed and not any(each.stale for each in siblings):
         return
@@ -217,11 +231,13 @@ def _divide(total: int, siblings: list[Account], *, changed: bool) -> None:
             demand=each.demand,
             weight=each.queue.over_quota_weight,
             priority=each.queue.priority,
+            past=each.past,
         )
         for each in siblings
     ]
-    for each, share in zip(siblings, divide(total, claims), strict=True):
+    for each, share in zip(siblings, divide(total, claims, past_counts), strict=True):
         another = each.fair_share != share
         each.fair_share, each.stale = share, False
         if each.children:
-            _divide(share, sorted(each.children, key=lambda account: account.queue.name), changed=another)
+            below = sorted(each.children, key=lambda account: account.queue.name)
+            _divide(share, below, past_counts, changed=another)

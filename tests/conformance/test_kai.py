@@ -148,7 +148,7 @@ def test_queues_that_are_no_tree_are_told():
     queues = [a_queue("vision", 1, parent="nlp"), a_queue("nlp", 1, parent="vision")]
     case = a_case(a_job("new", "vision", 1, "Pending"), queues=queues, gpus={"a": 1}, new="Running")
     (difference,) = verdict(case).differences
-    assert "its own ancestor" in difference.ours
+    assert "is above itself" in difference.ours
 
 
 def _amounts(**given: float) -> dict[str, float]:

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy, UsageRule
 from tests.builders import NOW, a_node
 
 MILLI = (250, 300, 500, 700, 1000)
@@ -94,6 +94,11 @@ min_runtimes = st.builds(
 )
 
 
+usage_rules = st.builds(
+    UsageRule, half_life=st.sampled_from((None, Seconds(1000))), weight=st.sampled_from((0.5, 1.0, 10.0))
+)
+
+
 @st.composite
 def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     """A cluster, its queues, and a history of submissions and ends."""
@@ -102,10 +107,12 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     policy = Policy(
         placement=draw(st.sampled_from(Placement)),
         min_runtime=draw(min_runtimes),
+        usage=draw(usage_rules),
         consolidate=draw(st.integers(0, 3)) > 0,
         moved_after=Seconds(0),
     )
-    world = World(Snapshot(nodes=nodes, queues=queues, workloads=()), policy)
+    usage = {queue.name: draw(st.sampled_from((0.0, 10.0, 1000.0, 5000.0))) for queue in queues}
+    world = World(Snapshot(nodes=nodes, queues=queues, workloads=(), usage=usage), policy)
     for number in range(draw(st.integers(2, steps))):
         act = draw(st.integers(0, 6))
         if act == 0:

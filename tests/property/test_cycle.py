@@ -106,7 +106,7 @@ def test_safety_the_order_of_the_input_does_not_matter(world, random):
     parts = {name: list(getattr(snapshot, name)) for name in ("nodes", "queues", "workloads")}
     for part in parts.values():
         random.shuffle(part)
-    shuffled = Snapshot(**{name: tuple(part) for name, part in parts.items()})
+    shuffled = replace(snapshot, **{name: tuple(part) for name, part in parts.items()})
     assert run_cycle(shuffled, world.policy, NOW) == expected
 
 

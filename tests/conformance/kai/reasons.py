@@ -147,11 +147,6 @@ def _other_devices(case: Case, _: Sequence[Difference]) -> bool:
     return any(job["kind"] not in KINDS for job in _jobs(case))
 
 
-def _usage(case: Case, _: Sequence[Difference]) -> bool:
-    amounts = [amount for row in case.get("queues", []) for amount in row.get("resources", {}).values()]
-    return bool(case.get("k_value")) and any(amount.get("usage") for amount in amounts)
-
-
 def _saturation(case: Case, _: Sequence[Difference]) -> bool:
     return (case.get("saturation_multiplier") or 1.0) != 1.0
 
@@ -169,12 +164,6 @@ REASONS: tuple[Reason, ...] = (
         intended=False,
         sentence="Devices are asked for as whole ones, fractions or memory; not as slices (MIG) or resource claims.",
         feature=_other_devices,
-    ),
-    Reason(
-        name="past-usage",
-        intended=False,
-        sentence="What a queue used in the past does not change its part of the surplus yet.",
-        feature=_usage,
     ),
     Reason(
         name="saturation",

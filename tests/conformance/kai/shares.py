@@ -8,6 +8,7 @@ Rules
 """
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
@@ -15,6 +16,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.scheduling.fairshare import Claim, divide
 from jupyter_gq.scheduling.quota import Account, Accounts, charge, obstacle
 from jupyter_gq.scheduling.reclaim import may_take
+from jupyter_gq.scheduling.usage import NO_PAST, Past
 
 from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
 from .verdict import Case, Difference, Untranslatable
@@ -49,6 +51,7 @@ def _claim(queue: Case, resource: str) -> Claim:
         demand=milli(raw["request"]),
         weight=round(1000 * raw["over_quota_weight"]),
         priority=int(queue["priority"]),
+        past=Fraction(str(raw.get("usage", 0))),
     )
 
 
@@ -58,7 +61,8 @@ def _divided(case: Case) -> list[Difference]:
     queues = sorted(case["queues"], key=lambda queue: (queue["created"], queue["id"]))
     for resource, total in case["total"].items():
         given = sum(milli(queue["resources"][resource]["fair_share"]) for queue in queues)
-        shares = divide(milli(total) + given, [_claim(queue, resource) for queue in queues])
+        claims = [_claim(queue, resource) for queue in queues]
+        shares = divide(milli(total) + given, claims, Fraction(str(case.get("k_value") or 0)))
         for queue, share in zip(queues, shares, strict=True):
             found += _share(case, queue["id"], resource, share)
         if "remaining" in case["expected"]:
@@ -76,10 +80,10 @@ def _share(case: Case, queue: str, resource: str, ours: int) -> list[Difference]
     return [Difference(what=f"{resource} of {queue}", expected=str(milli(wanted)), ours=str(ours))]
 
 
-def _accounts(queues: Iterable[Case], *, limits: bool, nodes: Iterable[Node] = ()) -> Accounts:
+def _accounts(queues: Iterable[Case], *, limits: bool, nodes: Iterable[Node] = (), past: Past = NO_PAST) -> Accounts:
     """The books of a table's queues, with the use and the fair shares that it states."""
     rows = list(queues)
-    accounts = Accounts((_queue(row, limits=limits) for row in rows), nodes)
+    accounts = Accounts((_queue(row, limits=limits) for row in rows), nodes, past)
     for row in rows:
         raw = row["resources"][GPU]
         account = accounts.of(row["id"])
@@ -107,7 +111,11 @@ def _hierarchy(case: Case) -> list[Difference]:
     """Through the books, as a cycle does; the demand is that of the leaves."""
     count = int(case["total"][GPU])
     devices = (Device(id=f"box/{i}", index=i, model="A100", memory=MiB(100), pool=POOL) for i in range(count))
-    accounts = _accounts(case["queues"], limits=True, nodes=[Node(name="box", devices=tuple(devices))])
+    past = Past(
+        counts=Fraction(str(case.get("k_value") or 0)),
+        parts={row["id"]: Fraction(str(row["resources"][GPU].get("usage", 0))) for row in case["queues"]},
+    )
+    accounts = _accounts(case["queues"], limits=True, nodes=[Node(name="box", devices=tuple(devices))], past=past)
     for row in case["queues"]:
         if not row["children"]:
             accounts.demand(accounts.of(row["id"]), milli(row["resources"][GPU]["request"]))
