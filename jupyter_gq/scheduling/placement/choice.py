@@ -40,16 +40,16 @@ class Ground:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._amounts: dict[View, list[int]] = {view: [0] * len(layout.devices) for view in View}
-        self._rooms: dict[View, list[Room]] = {view: list(layout.room) for view in View}
+        self._amounts = ([0] * len(layout.devices), [0] * len(layout.devices))
+        self._rooms = (list(layout.room), list(layout.room))
 
     def amount(self, view: View) -> list[int]:
         """Milli-GPU that are free on each device, never below 0."""
-        return self._amounts[view]
+        return self._amounts[view is not View.NOW]
 
     def room(self, view: View) -> list[Room]:
         """CPU, memory and tasks that are free on each node; may be below 0 where more is held than there is."""
-        return self._rooms[view]
+        return self._rooms[view is not View.NOW]
 
 
 class Choice(Protocol):

@@ -6,6 +6,9 @@ from jupyter_gq.domain.cluster import Device, Node
 
 from .room import ROOMY, Room, room_of
 
+#: Groups of a node all of whose devices are of one pool.
+IT_AND_BARE = 2
+
 
 class Layout:
     """Nodes by name, devices by (index, id), each with its number; a *group* is the devices of a pool on a node.
@@ -14,6 +17,7 @@ class Layout:
     """
 
     __slots__ = (
+        "alone",
         "bare",
         "counts_room",
         "devices",
@@ -48,6 +52,8 @@ class Layout:
             group = self._group(number, "")
             self.bare.append(group)
             self.groups_of_node[number].append(group)
+        #: It is the only group of its node that has devices.
+        self.alone = [len(self.groups_of_node[node]) <= IT_AND_BARE for node in self.group_node]
         self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
         self.pools = sorted({*self.group_pool, *pools} - {""})
 

@@ -15,6 +15,10 @@ from .scope import Domain, Filter, Index, Scope, filter_of
 #: is free, to the future, and to what is promised.
 _Entry = tuple[int, Sequence[int], int, Room, int, int, int]
 
+#: A device, what was free on it, and what is.
+_Change = tuple[int, int, int]
+#: Positions in the pairs that hold something for both views: an index is quicker than the hash of an enumeration.
+NOW, FUTURE = 0, 1
 #: Up to so many scopes are kept from cycle to cycle.
 MOST_SCOPES = 200
 
@@ -37,7 +41,9 @@ class DeviceLedger:
         self.topologies = {topology.name: topology for topology in topologies}
         self._choice = choice or ByFullness()
         self._fractions = fractions or choice or ByFullness()
-        self._choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
+        choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
+        #: Policies that keep something by node; what `ByFullness` goes by lies in the scopes.
+        self._told = [each for each in choices if not isinstance(each, ByFullness)]
         self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
         self._future = list(self._free)
         #: What is promised of the future, for `take_again`; of devices, and tasks on nodes.
@@ -45,12 +51,14 @@ class DeviceLedger:
         self._promised_tasks = [0] * len(layout.nodes)
         self._free_room: list[Room] = list(layout.room)
         self._future_room: list[Room] = list(layout.room)
-        for view in View:
-            self.ground.amount(view)[:] = self._free
+        self._amounts = (self.ground.amount(View.NOW), self.ground.amount(View.FUTURE))
+        self._rooms = (self.ground.room(View.NOW), self.ground.room(View.FUTURE))
+        for amount in self._amounts:
+            amount[:] = self._free
         self._journal: list[_Entry] = []
         self._scopes: dict[Filter, Scope] = {}
         self._scopes_of: list[list[Scope]] = [[] for _ in layout.group_node]
-        for each in self._choices:
+        for each in choices:
             each.settle(self.ground)
 
     # --- changes
@@ -288,37 +296,49 @@ class DeviceLedger:
 
     def _refresh(self, node: int, ranks: Iterable[int]) -> None:
         """Bring the ground, the scopes and the policies up to date."""
-        room = self._future_room[node]
-        now = self._free_room[node]
-        if room is not now:
-            now = (min(room[0], now[0]), min(room[1], now[1]), min(room[2], now[2]))
-        self._refresh_view(View.FUTURE, node, ranks, room)
-        self._refresh_view(View.NOW, node, ranks, now)
-        for choice in self._choices:
+        amount_now, amount_later = self._amounts
+        now: list[_Change] = []
+        later: list[_Change] = []
+        for rank in ranks:
+            future, free = self._future[rank], self._free[rank]
+            future = future if future > 0 else 0  # not max: this is the innermost loop
+            free = future if free >= future else free if free > 0 else 0
+            if amount_later[rank] != future:
+                later.append((rank, amount_later[rank], future))
+                amount_later[rank] = future
+            if amount_now[rank] != free:
+                now.append((rank, amount_now[rank], free))
+                amount_now[rank] = free
+        if self.layout.room[node] is not ROOMY:
+            self._refresh_room(node, now, later)
+        else:
+            if later:
+                self._tell_scopes(_groups(self.layout.group_of, later), later, ROOMY, FUTURE)
+            if now:
+                self._tell_scopes(_groups(self.layout.group_of, now), now, ROOMY, NOW)
+        for choice in self._told:
             choice.changed(node)
 
-    def _refresh_view(self, view: View, node: int, ranks: Iterable[int], room: Room) -> None:
-        amount, rooms, group_of = self.ground.amount(view), self.ground.room(view), self.layout.group_of
-        changes: dict[int, list[tuple[int, int, int]]] = {}
-        for rank in ranks:
-            old, new = amount[rank], self._future[rank]
-            if view is View.NOW and self._free[rank] < new:
-                new = self._free[rank]
-            new = max(0, new)
-            if old != new:
-                amount[rank] = new
-                changes.setdefault(group_of[rank], []).append((rank, old, new))
-        if room != rooms[node]:
-            rooms[node] = room
-            groups: Iterable[int] = self.layout.groups_of_node[node]
-        else:
-            groups = changes
+    def _refresh_room(self, node: int, now: list[_Change], later: list[_Change]) -> None:
+        room, least = self._future_room[node], self._free_room[node]
+        least = (min(room[0], least[0]), min(room[1], least[1]), min(room[2], least[2]))
+        for which, new, changes in ((FUTURE, room, later), (NOW, least, now)):
+            rooms = self._rooms[which]
+            if rooms[node] != new:
+                rooms[node] = new
+                self._tell_scopes(self.layout.groups_of_node[node], changes, new, which)
+            elif changes:
+                self._tell_scopes(_groups(self.layout.group_of, changes), changes, new, which)
+
+    def _tell_scopes(self, groups: Iterable[int], changes: list[_Change], room: Room, which: int) -> None:
         for group in groups:
+            there = self.layout.group_devices[group]
             for scope in self._scopes_of[group]:
-                there = changes.get(group, ())
-                if there and group in scope.partial:
-                    there = [change for change in there if change[0] in scope.ranks[group]]
-                scope.index(view).update(group, room, scope.ranks[group], there)
+                allowed = scope.ranks[group]
+                mine = changes
+                if allowed is not there or not self.layout.alone[group]:
+                    mine = [change for change in changes if change[0] in allowed]
+                scope.views[which].update(group, room, allowed, mine)
 
 
 def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
@@ -326,6 +346,12 @@ def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, 
     if not healthy:
         nodes = [replace(n, devices=tuple(replace(d, healthy=True) for d in n.devices)) for n in nodes]
     return DeviceLedger(nodes, (), topologies=topologies)
+
+
+def _groups(group_of: Sequence[int], changes: list[_Change]) -> Iterable[int]:
+    if len(changes) == 1:
+        return (group_of[changes[0][0]],)
+    return sorted({group_of[change[0]] for change in changes})
 
 
 def _added(room: Room, need: Room, times: int) -> Room:

@@ -134,15 +134,14 @@ class Index:
 class Scope:
     """The groups and devices that a filter lets through, in their order."""
 
-    __slots__ = ("_future", "_now", "filter", "groups", "partial", "ranks")
+    __slots__ = ("filter", "groups", "ranks", "views")
 
     def __init__(self, layout: Layout, selected: Filter) -> None:
         self.filter = selected
         #: The devices of each group that may be used.
         self.ranks: dict[int, Sequence[int]] = {}
-        #: Groups of which only some devices may be used.
-        self.partial: set[int] = set()
-        self._now, self._future = Index(), Index()
+        #: What is free now, and in future.
+        self.views = (Index(), Index())
         if selected.bare:
             self._take_nodes(layout)
         else:
@@ -152,7 +151,7 @@ class Scope:
 
     def index(self, view: View) -> Index:
         """What is free in that view."""
-        return self._now if view is View.NOW else self._future
+        return self.views[view is not View.NOW]
 
     def base(self, layout: Layout, group: int) -> int:
         """Tasks that need no device go first where there is none."""
@@ -167,8 +166,6 @@ class Scope:
             allowed = [rank for rank in there if selected.takes_device(layout.devices[rank])]
             if allowed:
                 self.ranks[group] = there if len(allowed) == len(there) else allowed
-                if len(allowed) < len(there):
-                    self.partial.add(group)
 
     def _take_nodes(self, layout: Layout) -> None:
         """Nodes of the pool and nodes without devices; all if there is none of either."""
