@@ -17,7 +17,7 @@ from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
-from . import gang, min_runtime
+from . import assemble, gang, min_runtime
 from .decision import Admit, Evict, Grow, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
 from .ordering import Turn, seniority
@@ -111,7 +111,7 @@ class Books:
             return False
         if not workload.elastic and _above_share(workload, account):
             return False
-        placed = gang.place(self.ledger, account.queue.pool, workload, View.NOW)
+        placed = assemble.place(self.ledger, account.queue.pool, workload, View.NOW)
         if placed is None:
             return False
         self._start(workload, placed, milli)
@@ -199,7 +199,7 @@ class Books:
         fixed = not workload.preemptible
         if not account.known or obstacle(account, milli, fixed=fixed, now=False) or _above_share(workload, account):
             return False
-        placed = gang.place(self.ledger, account.queue.pool, workload, View.FUTURE)
+        placed = assemble.place(self.ledger, account.queue.pool, workload, View.FUTURE)
         if placed is None:
             return False
         pledge(account, milli, fixed=fixed)

@@ -8,6 +8,8 @@ Rules
 -----
 1. Candidates are added in the order given until the workload fits; then those that turn out not to be needed stay.
    Where that finds nothing (the rules may let only a few go, who must then lie together), place by place.
+   A workload that has to stand in one domain of a topology gets one cleared for it, in the same way: the one whose
+   clearing costs least.
 2. The result is minimal: without any one of them the workload does not fit where it was placed, nor, for small sets,
    anywhere.
 3. Parts of elastic work go before the rest of it, and none of them stays when that goes.
@@ -16,12 +18,12 @@ Rules
 
 from collections.abc import Callable, Iterable, Sequence
 
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Request, Workload
 
-from . import gang
+from . import assemble, gang
 from .books import Books
 from .parts import Part
-from .placement import View
+from .placement import Domain, View
 from .quota import obstacle
 
 #: May this one go, as things stand now?
@@ -29,6 +31,8 @@ Allowed = Callable[[Workload], bool]
 
 #: The candidates in their order; may be lazy, and may leave out who is not allowed any more.
 Candidates = Callable[[], Iterable[Workload]]
+
+_Search = Callable[["_Trial", Workload, Iterable[Workload]], bool]
 
 #: Up to so many victims, each is tried for being left alone by placing anew without it.
 THOROUGH = 16
@@ -38,13 +42,22 @@ def make_room(
     books: Books, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
 ) -> list[Workload] | None:
     """The victims; None when there is no way (rule 3). `candidates` is asked anew for each search."""
-    # Where anybody may go, all of them together have been tried by the first.
-    for search in (_one_after_another, _place_by_place) if allowed else (_one_after_another,):
+    for search in _searches(books, workload, limited=allowed is not None):
         trial = _Trial(books, allowed or _anybody)
         if search(trial, workload, candidates()):
             return _spare(books, workload, trial.released)
         trial.undo()
     return None
+
+
+def _searches(books: Books, workload: Workload, *, limited: bool) -> Sequence[_Search]:
+    """`limited`: not anybody may go. Where anybody may, all of them together have been tried by the first."""
+    if assemble.required_domains(books.ledger, workload) is None:
+        return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
+    account, milli = books.account(workload), gang.smallest(workload)
+    if obstacle(account, milli, fixed=not workload.preemptible, now=False) is None:
+        return (_domain_by_domain,)
+    return (_domain_by_domain, _one_after_another)  # it is not only room that it needs: who goes may stand anywhere
 
 
 def _anybody(_: Workload) -> bool:
@@ -111,39 +124,84 @@ def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Work
     return False
 
 
+def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
+    """Clear one domain: the one whose last victim in the order given comes first, then the one with the fewest."""
+    books = trial.books
+    there = _by_domain(books, workload, candidates)
+    mark = books.ledger.mark()
+    found: list[tuple[int, int, Domain]] = []
+    for domain, members in there.items():
+        for rank, candidate in members:
+            if trial.release(candidate) and _may_fit_within(books, workload, domain):
+                found.append((rank, len(trial.released), domain))
+                break
+        trial.undo_to(mark, 0)
+    for *_, domain in sorted(found):
+        for _, candidate in there[domain]:
+            if trial.release(candidate) and _may_fit_within(books, workload, domain) and books.try_promise(workload):
+                return True
+        trial.undo_to(mark, 0)
+    return False
+
+
+def _by_domain(
+    books: Books, workload: Workload, candidates: Iterable[Workload]
+) -> dict[Domain, list[tuple[int, Workload]]]:
+    """Who holds something in each domain that could take the workload, with his place in the order."""
+    domains = books.ledger.domains
+    allowed = assemble.required_domains(books.ledger, workload) or []
+    found: dict[Domain, list[tuple[int, Workload]]] = {domain: [] for domain in allowed}
+    for rank, candidate in enumerate(candidates):
+        if allowed:
+            around = {domains.around(node, allowed[0].topology, allowed[0].levels[-1]) for node in _nodes(candidate)}
+            for domain in sorted(each for each in around if each in found):
+                found[domain].append((rank, candidate))
+    return {domain: members for domain, members in found.items() if members}
+
+
+def _nodes(workload: Workload) -> set[str]:
+    return {task.node for task in workload.placement}
+
+
+def _may_fit_within(books: Books, workload: Workload, domain: Domain) -> bool:
+    pool = books.account(workload).queue.pool
+    return assemble.may_fit_within(books.ledger, pool, workload, View.FUTURE, domain)
+
+
 def _places_by_cost(books: Books, workload: Workload, candidates: Sequence[Workload]) -> list[list[Workload]]:
     """For each device (node, if a task needs several) the candidates that would have to go for one task of it."""
-    by_device = workload.request.devices == 1
+    request = assemble.leading_request(workload)
+    by_device = request.devices == 1 and not books.ledger.layout.counts_room
     places: dict[str, list[Workload]] = {}
     for candidate in candidates:
-        held = {d if by_device else task.node for task in candidate.placement for d in task.devices}
+        held = {d for task in candidate.placement for d in task.devices} if by_device else _nodes(candidate)
         for name in held:
             places.setdefault(name, []).append(candidate)
     order = {candidate.id: rank for rank, candidate in enumerate(candidates)}
     found: list[tuple[int, int, str, list[Workload]]] = []
     for name, there in places.items():
-        needed = _needed_there(books, workload, there)
+        needed = _needed_there(books, workload, request, there)
         if needed:
             found.append((len(needed), max(order[c.id] for c in needed), name, needed))
     return [needed for *_, needed in sorted(found, key=lambda entry: entry[:3])]
 
 
-def _needed_there(books: Books, workload: Workload, there: Sequence[Workload]) -> list[Workload]:
+def _needed_there(books: Books, workload: Workload, request: Request, there: Sequence[Workload]) -> list[Workload]:
     """A minimal set of them whose going gives room for one more task; empty when not even all do."""
     ledger, pool = books.ledger, books.account(workload).queue.pool
     mark = ledger.mark()
-    before = ledger.slots(pool, workload.request, View.FUTURE)
+    before = ledger.slots(pool, request, View.FUTURE)
     needed: list[Workload] = []
     enough = False
     for candidate in there:
         books.release(candidate)
         needed.append(candidate)
-        enough = ledger.slots(pool, workload.request, View.FUTURE) > before
+        enough = ledger.slots(pool, request, View.FUTURE) > before
         if enough:
             break
     for candidate in list(reversed(needed)):
         if enough and books.unrelease(candidate):
-            if ledger.slots(pool, workload.request, View.FUTURE) > before:
+            if ledger.slots(pool, request, View.FUTURE) > before:
                 needed.remove(candidate)
             else:
                 books.release(candidate)
@@ -155,7 +213,7 @@ def _needed_there(books: Books, workload: Workload, there: Sequence[Workload]) -
 
 def _may_fit(books: Books, workload: Workload) -> bool:
     """A cheap bound before anything is placed."""
-    return gang.may_fit(books.ledger, books.account(workload).queue.pool, workload, View.FUTURE)
+    return assemble.may_fit(books.ledger, books.account(workload).queue.pool, workload, View.FUTURE)
 
 
 def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[Workload]:

@@ -16,11 +16,10 @@ Rules
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
-from . import explain, gang
+from . import assemble, explain, gang
 from .books import Books
 from .disruption import disruption
 from .placement import View
@@ -230,7 +229,7 @@ class _Search:
         mark = ledger.mark()
         for each in chosen:
             ledger.release(each)
-        enough = ledger.slots(self._pool(workload), workload.request, View.FUTURE) >= workload.min_members
+        enough = assemble.may_fit(ledger, self._pool(workload), workload, View.FUTURE)
         if not enough or not books.try_promise(workload):
             ledger.rollback(mark)
             return None
@@ -247,8 +246,8 @@ class _Search:
         places: dict[str, tuple[TaskPlacement, ...]] = {}
         largest_first = sorted(leaving, key=lambda w: (-w.request.milli, -gang.held(w), w.id))
         for each in largest_first:
-            whole = replace(each, min_members=len(each.placement))
-            place = gang.place(books.ledger, self._pool(each), whole, View.FUTURE)
+            whole = gang.as_it_stands(each)
+            place = assemble.place(books.ledger, self._pool(each), whole, View.FUTURE)
             if place is None or len(place) < len(each.placement):
                 return None
             places[each.id] = place

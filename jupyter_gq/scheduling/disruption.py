@@ -83,7 +83,7 @@ class Stock:
         self._insert(books.admitted.get(workload.id) or replace(workload, placement=books.promised[workload.id]))
 
     def _insert(self, victim: Workload) -> None:
-        if not victim.preemptible or not victim.request.devices:
+        if not victim.preemptible:
             return
         for pool in self._books.pools_of(victim):
             leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock())

@@ -124,9 +124,12 @@ class Facts:
             del self.lines[workload.queue]
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
-        """The pools of the devices that it holds."""
+        """The pools of the devices that it holds; that of its queue, if it holds only room that nodes count."""
         pool_of = self._pool_of
-        return frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+        found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+        if not found and workload.placement and self.ledger.layout.counts_room:
+            return frozenset((self.accounts.of(workload.queue).queue.pool,))
+        return found
 
     @property
     def empty(self) -> DeviceLedger:

@@ -1,43 +1,11 @@
-"""Gangs: a workload starts with at least the smallest number of tasks of each of its groups, or not at all."""
+"""Gangs: a workload starts with at least the smallest number of tasks of each of its groups, or not at all.
 
-from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
+Amounts only; where its tasks go, see `assemble`.
+"""
 
-from .placement import DeviceLedger, View
+from dataclasses import replace
 
-
-def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
-    """Take places for its smallest gang, all or nothing; None changes nothing. Large requests go first.
-
-    Who needs no device gets as many tasks as there is room for at once.
-    """
-    groups = groups_of(workload)
-    if not may_fit(ledger, pool, workload, view):
-        return None
-    mark = ledger.mark()
-    tasks: list[TaskPlacement] = []
-    for group in sorted(groups, key=_largest_first) if len(groups) > 1 else groups:
-        wanted = group.min_members if group.request.devices or workload.elastic else group.tasks
-        for number in range(wanted):
-            task = ledger.place(pool, group.request, view, group=group.name)
-            if task is None and number < group.min_members:
-                ledger.rollback(mark)
-                return None
-            if task is None:
-                break
-            tasks.append(task)
-    return tuple(tasks)
-
-
-def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
-    """A cheap bound before anything is placed: False is certain."""
-    if not workload.groups:
-        return ledger.slots(pool, workload.request, view) >= workload.min_members
-    return all(ledger.slots(pool, each.request, view) >= each.min_members for each in groups_of(workload))
-
-
-def _largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
-    request = group.request
-    return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
+from jupyter_gq.domain.workload import TaskGroup, Workload
 
 
 def needs_devices(workload: Workload) -> bool:
@@ -69,3 +37,14 @@ def held(workload: Workload) -> int:
     if workload.groups:
         return sum(workload.request_of(task.group).milli for task in workload.placement)
     return workload.request.milli * len(workload.placement)
+
+
+def as_it_stands(workload: Workload) -> Workload:
+    """The same, with the tasks that it has as all that it wants and needs."""
+    groups = tuple(
+        replace(group, tasks=count, min_members=count)
+        for group in workload.groups
+        for count in [sum(task.group == group.name for task in workload.placement)]
+    )
+    count = len(workload.placement)
+    return replace(workload, tasks=count, min_members=count, groups=groups)

@@ -50,7 +50,7 @@ def _candidates(books: Books, taker: Workload) -> _Candidates:
     there = [
         (books.may_still_run(victim, taker), disruption(victim), victim)
         for victim in [*staying_units(books), *placed_in_this_cycle(books)]
-        if victim.preemptible and victim.request.devices and pool in books.pools_of(victim)
+        if victim.preemptible and pool in books.pools_of(victim)
     ]
     there.sort(key=lambda entry: entry[:2])
     return _Candidates(

@@ -19,12 +19,13 @@ from .choice import Choice, Ground, Spot, choice_of
 from .ledger import DeviceLedger, empty_ledger
 from .memory import MemoryParts, resolved
 from .room import View
-from .scope import Domain, Scope
+from .scope import Domain, Filter, Scope, filter_of
 
 __all__ = [
     "Choice",
     "DeviceLedger",
     "Domain",
+    "Filter",
     "Ground",
     "MemoryParts",
     "Scope",
@@ -32,5 +33,6 @@ __all__ = [
     "View",
     "choice_of",
     "empty_ledger",
+    "filter_of",
     "resolved",
 ]

@@ -69,7 +69,7 @@ class ByFullness:
     """Pack: the fullest that fits. Spread: the emptiest."""
 
     def __init__(self, *, spread: bool = False) -> None:
-        self._spread = spread
+        self.spread = spread
         self._ground: Ground | None = None
 
     def settle(self, ground: Ground) -> None:
@@ -93,13 +93,13 @@ class ByFullness:
 
     def _bare(self, index: Index, need: Room) -> Spot | None:
         for amount in index.nodes.amounts:
-            found = index.nodes.tightest(amount, need, roomiest=self._spread)
+            found = index.nodes.tightest(amount, need, roomiest=self.spread)
             if found is not None:
                 return Spot(found)
         return None
 
     def _group(self, index: Index, devices: int, need: Room) -> int | None:
-        for count in index.nodes.at_least(devices, descending=self._spread):
+        for count in index.nodes.at_least(devices, descending=self.spread):
             found = index.nodes.lowest(count, need)
             if found is not None:
                 return found
@@ -110,7 +110,7 @@ class ByFullness:
         return [rank for rank in scope.ranks[group] if amount[rank] == WHOLE][:count]
 
     def _fraction(self, scope: Scope, milli: int, need: Room, view: View) -> Spot | None:
-        if self._spread:
+        if self.spread:
             return self._untouched(scope, need, view) or self._partly_used(scope, milli, need, view)
         return self._partly_used(scope, milli, need, view) or self._untouched(scope, need, view)
 
@@ -120,7 +120,7 @@ class ByFullness:
 
     def _partly_used(self, scope: Scope, milli: int, need: Room, view: View) -> Spot | None:
         devices = scope.index(view).devices
-        for amount in devices.at_least(milli, descending=self._spread):
+        for amount in devices.at_least(milli, descending=self.spread):
             rank = devices.lowest(amount, need)
             if rank is not None:
                 return Spot(self._layout().group_of[rank], (rank,))
@@ -129,7 +129,7 @@ class ByFullness:
     def _fractions(self, scope: Scope, request: Request, need: Room, view: View) -> Spot | None:
         """Several devices of one node with the same fraction each; rare, so every node is looked at."""
         amount, milli = self._amount(view), request.milli_per_device
-        sign = -1 if self._spread else 1
+        sign = -1 if self.spread else 1
         best: tuple[int, int, list[int]] | None = None
         for group in scope.groups:
             fitting = [rank for rank in scope.ranks[group] if amount[rank] >= milli]

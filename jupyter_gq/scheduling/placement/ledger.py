@@ -10,6 +10,7 @@ from .choice import ByFullness, Choice, Ground, Spot
 from .layout import Layout
 from .room import ROOMY, UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
 from .scope import Domain, Filter, Index, Scope, filter_of
+from .topology import Domains
 
 #: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
 #: is free, to the future, and to what is promised.
@@ -20,7 +21,7 @@ _Change = tuple[int, int, int]
 #: Positions in the pairs that hold something for both views: an index is quicker than the hash of an enumeration.
 NOW, FUTURE = 0, 1
 #: Up to so many scopes are kept from cycle to cycle.
-MOST_SCOPES = 200
+MOST_SCOPES = 5000
 
 
 class DeviceLedger:
@@ -38,9 +39,11 @@ class DeviceLedger:
         """`choice`: for whole devices and tasks without any; `fractions`: for the rest. Both pack unless given."""
         self.layout = layout = Layout(nodes, pools)
         self.ground = Ground(layout)
-        self.topologies = {topology.name: topology for topology in topologies}
+        self.domains = Domains(layout, topologies)
         self._choice = choice or ByFullness()
         self._fractions = fractions or choice or ByFullness()
+        #: Of domains, too, the emptiest is taken.
+        self.spreads = isinstance(self._choice, ByFullness) and self._choice.spread
         choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
         #: Policies that keep something by node; what `ByFullness` goes by lies in the scopes.
         self._told = [each for each in choices if not isinstance(each, ByFullness)]
@@ -209,7 +212,8 @@ class DeviceLedger:
         """The scope of that filter, with what is free there; kept up to date from its first use on."""
         scope = self._scopes.get(selected)
         if scope is None:
-            scope = self._scopes[selected] = Scope(self.layout, selected)
+            nodes = self.domains.nodes(selected.domains[-1]) if selected.domains else range(len(self.layout.nodes))
+            scope = self._scopes[selected] = Scope(self.layout, selected, nodes)
             for group in scope.groups:
                 self._scopes_of[group].append(scope)
                 for view in View:

@@ -136,16 +136,17 @@ class Scope:
 
     __slots__ = ("filter", "groups", "ranks", "views")
 
-    def __init__(self, layout: Layout, selected: Filter) -> None:
+    def __init__(self, layout: Layout, selected: Filter, nodes: Sequence[int]) -> None:
+        """`nodes`: those that may pass, at least."""
         self.filter = selected
         #: The devices of each group that may be used.
         self.ranks: dict[int, Sequence[int]] = {}
         #: What is free now, and in future.
         self.views = (Index(), Index())
         if selected.bare:
-            self._take_nodes(layout)
+            self._take_nodes(layout, nodes)
         else:
-            self._take_devices(layout)
+            self._take_devices(layout, nodes)
         #: The same groups, ascending.
         self.groups = sorted(self.ranks)
 
@@ -157,24 +158,29 @@ class Scope:
         """Tasks that need no device go first where there is none."""
         return int(self.filter.bare and bool(layout.nodes[layout.group_node[group]].devices))
 
-    def _take_devices(self, layout: Layout) -> None:
+    def _take_devices(self, layout: Layout, nodes: Sequence[int]) -> None:
         selected = self.filter
-        for group, pool in enumerate(layout.group_pool):
-            if pool != selected.pool or not selected.takes_node(layout.nodes[layout.group_node[group]].labels):
+        for node in nodes:
+            if not selected.takes_node(layout.nodes[node].labels):
                 continue
-            there = layout.group_devices[group]
-            allowed = [rank for rank in there if selected.takes_device(layout.devices[rank])]
-            if allowed:
-                self.ranks[group] = there if len(allowed) == len(there) else allowed
+            for group in layout.groups_of_node[node]:
+                if layout.group_pool[group] != selected.pool:
+                    continue
+                there = layout.group_devices[group]
+                allowed = [rank for rank in there if selected.takes_device(layout.devices[rank])]
+                if allowed:
+                    self.ranks[group] = there if len(allowed) == len(there) else allowed
 
-    def _take_nodes(self, layout: Layout) -> None:
-        """Nodes of the pool and nodes without devices; all if there is none of either."""
-        pool, names = self.filter.pool, range(len(layout.nodes))
-        near = [n for n in names if not layout.nodes[n].devices or _has(layout, n, pool)]
-        for number in near or names:
-            if self.filter.takes_node(layout.nodes[number].labels):
+    def _take_nodes(self, layout: Layout, nodes: Sequence[int]) -> None:
+        """Nodes of the pool and nodes without devices; all if the cluster has none of either."""
+        pool, everywhere = self.filter.pool, range(len(layout.nodes))
+        any_node = not any(_is_near(layout, number, pool) for number in everywhere)
+        for number in nodes:
+            if (any_node or _is_near(layout, number, pool)) and self.filter.takes_node(layout.nodes[number].labels):
                 self.ranks[layout.bare[number]] = ()
 
 
-def _has(layout: Layout, node: int, pool: str) -> bool:
+def _is_near(layout: Layout, node: int, pool: str) -> bool:
+    if not layout.nodes[node].devices:
+        return True
     return any(layout.group_pool[group] == pool for group in layout.groups_of_node[node])

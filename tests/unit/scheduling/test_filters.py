@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MiB, MilliGpu
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.workload import Request
+from jupyter_gq.scheduling.assemble import place
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.gang import place
 from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, choice_of, resolved
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_device, a_job, a_node, admitted, running, stopping
@@ -158,7 +158,8 @@ def test_only_nodes_with_the_labels_are_taken():
 
 
 def test_a_place_may_be_asked_for_within_a_domain():
-    made = ledger(*(replace(a_node(name, 1), labels={"rack": name[0]}) for name in ("a1", "b1", "b2")))
+    racks = [replace(a_node(name, 1), labels={"rack": name[0]}) for name in ("a1", "b1", "b2")]
+    made = DeviceLedger(racks, ["train"], topologies=[Topology(name="t", levels=("rack",))])
     rack = Domain("t", ("rack",), ("b",))
     found = [made.place("train", Request(devices=1), View.NOW, within=(rack,)) for _ in range(3)]
     assert [task.node if task else None for task in found] == ["b1", "b2", None]
