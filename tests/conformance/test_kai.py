@@ -252,6 +252,32 @@ def test_a_table_of_least_run_times_goes_through_our_rule(tmp_path, method, vict
     assert [(d.expected, d.ours) for d in second.differences] == [("99 s", f"{expected} s")]
 
 
+def a_tree(**least: int) -> dict:
+    podsets = [{"name": name, "min_available": count, "topology": None} for name, count in least.items()]
+    return {"name": "", "topology": None, "podsets": podsets, "subgroups": []}
+
+
+def in_group(job: dict, *groups: str) -> dict:
+    tasks = [{**task, "subgroup": group} for task, group in zip(job["tasks"], groups, strict=True)]
+    return {**job, "tasks": tasks, "min_available": 2, "subgroup_tree": a_tree(lead=1, work=1)}
+
+
+def test_each_group_of_a_job_starts_with_its_own_least_size():
+    job = in_group(a_job("g", "vision", 1, "Pending", "Pending", "Pending"), "work", "work", "lead")
+    case = a_case(job, queues=TWO_QUEUES, gpus={"a": 2}, action="allocate")
+    case["expected"]["tasks"] = {f"g-{i}": {"status": s} for i, s in enumerate(("Binding", "Pending", "Binding"))}
+    assert verdict(case).differences == ()
+
+
+def test_a_task_may_ask_for_another_amount_than_its_job():
+    job = in_group(a_job("g", "vision", 0, "Pending", "Pending"), "work", "lead")
+    job["tasks"] = [{**task, "gpus": gpus} for task, gpus in zip(job["tasks"], (1, 2), strict=True)]
+    fits = a_case(job, queues=TWO_QUEUES, gpus={"a": 3}, action="allocate", g="Binding")
+    assert verdict(fits).differences == ()
+    does_not = a_case(job, queues=TWO_QUEUES, gpus={"a": 2}, action="allocate", g="Pending")
+    assert verdict(does_not).differences == ()
+
+
 @pytest.mark.skipif(not TABLES, reason="JUPYTER_GQ_CONFORMANCE does not name a folder with the tables")
 def test_what_is_told_in_every_case_is_true():
     told = 0

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.consolidate import consolidate
@@ -17,7 +17,7 @@ from jupyter_gq.scheduling.preempt import preempt
 from jupyter_gq.scheduling.reclaim import reclaim
 from jupyter_gq.scheduling.stale import requeue_stale
 
-from .translate import NOW, Task, World, between_rounds, snapshot_of, workload_id, world_of
+from .translate import NOW, Task, World, between_rounds, place_of, snapshot_of, workload_id, world_of
 from .verdict import Case, Difference
 
 
@@ -45,6 +45,9 @@ def _preempt(books: Books) -> None:
 def _consolidate(books: Books) -> None:
     consolidate(books)
 
+
+#: Where workloads (and parts of them) go, by id.
+Places = Mapping[str, tuple[TaskPlacement, ...]]
 
 #: In the id of a part that a workload could still have.
 GROWTH = "+"
@@ -104,19 +107,18 @@ def _one_action(world: World, action: str) -> None:
 
 def _one_cycle(world: World) -> None:
     decision = run_cycle(snapshot_of(world), policy_of(world), NOW)
-    promised = [entry.workload for entry in decision.pending if entry.why.reason is PendingReason.WAITS_FOR_EVICTION]
-    _write_down(world, decision.instructions, promised)
+    # What is promised is pending again before anything is compared.
+    _write_down(world, decision.instructions, {})
 
 
-def _write_down(world: World, instructions: Iterable[Instruction], promised: Iterable[str]) -> None:
+def _write_down(world: World, instructions: Iterable[Instruction], promised: Places) -> None:
     names = {workload_id(world.case, job["name"]): job for job in world.case["jobs"]}
     for instruction in instructions:
         _carry_out(world, names[instruction.workload]["name"], instruction)
-    for workload in promised:
-        job_case = names[workload.split(GROWTH)[0]]
-        count = 1 if GROWTH in workload else int(job_case["min_available"])
-        for task in world.of_job(job_case["name"], "Pending")[:count]:
-            world.put(replace(task, status="Pipelined"))
+    for workload, places in promised.items():
+        job = names[workload.split(GROWTH)[0]]["name"]
+        for place in places:
+            world.put(replace(world.of_group(job, place.group, "Pending")[0], status="Pipelined"))
 
 
 def _carry_out(world: World, job: str, instruction: Instruction) -> None:
@@ -140,12 +142,13 @@ def _held_at(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> li
     found: list[Task] = []
     for place in placement:
         running = [task for task in world.of_job(job, "Running") if task not in found]
-        found.append(next(t for t in reversed(running) if (t.node, t.devices) == (place.node, place.devices)))
+        found.append(next(task for task in reversed(running) if place_of(task) == place))
     return found
 
 
 def _place(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> None:
-    for task, place in zip(world.of_job(job, "Pending"), placement, strict=False):
+    for place in placement:
+        task = world.of_group(job, place.group, "Pending")[0]
         world.put(replace(task, status="Binding", node=place.node, devices=place.devices))
 
 

@@ -6,7 +6,7 @@ Rules
 2. A reason explains only a disagreement, and only if its feature is in the case; all that fit are listed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .translate import KINDS
@@ -35,23 +35,8 @@ def _jobs(case: Case) -> list[Case]:
     return case.get("jobs", [])
 
 
-def _podsets(tree: Case | None) -> Iterator[Case]:
-    if tree:
-        yield from tree.get("podsets", [])
-        for below in tree.get("subgroups", []):
-            yield from _podsets(below)
-
-
 def _topology(case: Case, _: Sequence[Difference]) -> bool:
     return bool(case.get("topologies"))
-
-
-def _subgroups(case: Case, _: Sequence[Difference]) -> bool:
-    return any(len(list(_podsets(job.get("subgroup_tree")))) > 1 for job in _jobs(case))
-
-
-def _unlike_tasks(case: Case, _: Sequence[Difference]) -> bool:
-    return any("gpus" in task for job in _jobs(case) for task in job["tasks"])
 
 
 def _node_cpu_or_memory(case: Case, _: Sequence[Difference]) -> bool:
@@ -72,19 +57,16 @@ def _affinity(case: Case, _: Sequence[Difference]) -> bool:
     return any("node_affinity" in task for job in _jobs(case) for task in job["tasks"])
 
 
-def _stale(case: Case, _: Sequence[Difference]) -> bool:
-    """Fewer tasks of a gang run than it needs at least."""
-    for job in _jobs(case):
-        running = sum(task["state"] == "Running" for task in job["tasks"])
-        if "stale_s" in job or 0 < running < int(job["min_available"]):
-            return True
-    return False
+def _elastic_moves(case: Case, differences: Sequence[Difference]) -> bool:
+    """A part of a job whose smallest gang is less than all of it is expected to go on at another place."""
+    tasks = {task["name"]: task for job in _jobs(case) if _is_elastic(job) for task in job["tasks"]}
+    return any(
+        d.what in tasks and tasks[d.what]["state"] == "Running" and d.expected == "Pipelined" for d in differences
+    )
 
 
-def _elastic(case: Case, differences: Sequence[Difference]) -> bool:
-    """A job whose smallest gang is less than all of it fares otherwise."""
-    names = {job["name"] for job in _jobs(case) if int(job["min_available"]) < len(job["tasks"])}
-    return any(difference.what.rsplit("-", 1)[0] in names for difference in differences)
+def _is_elastic(job: Case) -> bool:
+    return int(job["min_available"]) < len(job["tasks"])
 
 
 def _expected(case: Case, job: Case, task: Case) -> Case:
@@ -105,7 +87,7 @@ def _room_left_over(case: Case, differences: Sequence[Difference]) -> bool:
     """Within one step that evicts, another one is promised what is left of the room that was made."""
     procedure = case.get("procedure", {})
     evicting = procedure.get("kind") == "single_action" and procedure["actions"][0] in {"reclaim", "preempt"}
-    return evicting and not _subgroups(case, differences) and _only(differences, {"Pending"}, {"Pipelined"})
+    return evicting and _only(differences, {"Pending"}, {"Pipelined"})
 
 
 def _above_share(case: Case, _: Sequence[Difference]) -> bool:
@@ -178,18 +160,6 @@ REASONS: tuple[Reason, ...] = (
         feature=_topology,
     ),
     Reason(
-        name="subgroups",
-        intended=False,
-        sentence="A workload of ours has one gang; gangs inside a gang, each with its own least size, do not exist.",
-        feature=_subgroups,
-    ),
-    Reason(
-        name="unlike-tasks",
-        intended=False,
-        sentence="All tasks of a workload of ours ask for the same; tasks that ask for different amounts do not exist.",
-        feature=_unlike_tasks,
-    ),
-    Reason(
         name="node-cpu-memory",
         intended=False,
         sentence="Our nodes have GPUs only; their CPU and memory are not counted yet.",
@@ -214,16 +184,10 @@ REASONS: tuple[Reason, ...] = (
         feature=_affinity,
     ),
     Reason(
-        name="stale-gang",
+        name="elastic-moves",
         intended=False,
-        sentence="A gang that lost tasks after its start is not requeued yet.",
-        feature=_stale,
-    ),
-    Reason(
-        name="elastic",
-        intended=False,
-        sentence="Running work does not grow or shrink yet: it grows at its start, and an eviction takes all of it.",
-        feature=_elastic,
+        sentence="What elastic work holds above its smallest gang is not moved yet.",
+        feature=_elastic_moves,
     ),
     Reason(
         name="share-first",

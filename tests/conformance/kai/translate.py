@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.cluster import Device, Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.scheduling.parts import is_short
 
+from .groups import Grouped, grouped, of_leaving
 from .verdict import Case, Untranslatable
 
 NOW = Instant(1_000_000.0)
@@ -47,6 +49,8 @@ class Task:
     devices: tuple[str, ...] = ()
     #: Higher starts first and stops last.
     order: int = 0
+    #: Name of its group; "" in a job without groups.
+    group: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,6 +67,10 @@ class World:
         """The tasks of a job with one of these statuses, those first that start first."""
         found = [task for task in self.tasks.values() if task.job == job and task.status in statuses]
         return sorted(found, key=lambda task: -task.order)
+
+    def of_group(self, job: str, group: str, *statuses: str) -> list[Task]:
+        """Those of them in that group."""
+        return [task for task in self.of_job(job, *statuses) if task.group == group]
 
     def put(self, task: Task) -> None:
         """What has become of it."""
@@ -90,12 +98,14 @@ def world_of(case: Case) -> World:
     for job, raw in holders:
         if raw["state"] in {"Running", "Releasing"}:
             held[raw["name"]] = _devices_for(job, raw, free, groups)
+    of_task = {name: group for job in case["jobs"] for name, group in grouping_of(job, case).of_task.items()}
     for job, raw in _raw_tasks(case):
         status = "Pending" if raw["state"] == "Pipelined" else raw["state"]
         node = raw["node"] if raw["name"] in held else ""
         order = int(raw.get("order_priority", 0))
         devices = held.get(raw["name"], ())
-        world.put(Task(name=raw["name"], job=job["name"], status=status, node=node, devices=devices, order=order))
+        task = Task(name=raw["name"], job=job["name"], status=status, node=node, devices=devices, order=order)
+        world.put(replace(task, group=of_task[task.name]))
     return world
 
 
@@ -122,7 +132,7 @@ def _devices_for(
     """Devices of its node: those of its groups, or as many as it needs for itself."""
     node = raw.get("node", "")
     labels = raw.get("gpu_groups", [])
-    count = request_of(job, memory=100).devices
+    count = int(raw["gpus"]) if "gpus" in raw else request_of(job, memory=100).devices
     if node not in free:
         raise Untranslatable(f"the task {raw['name']} is on a node that does not exist")
     try:
@@ -134,6 +144,12 @@ def _devices_for(
     except IndexError:
         raise Untranslatable(f"the node {node} has fewer GPUs than its tasks hold") from None
     return tuple(groups[node, label] for label in labels)
+
+
+def grouping_of(job: Case, case: Case) -> Grouped:
+    """The groups of a job, and what its tasks ask for."""
+    memory = min((float(node["gpu_memory"]) for node in case["nodes"]), default=100.0)
+    return grouped(job, request_of(job, memory))
 
 
 def request_of(job: Case, memory: float) -> Request:
@@ -153,6 +169,9 @@ def snapshot_of(world: World) -> Snapshot:
         nodes=tuple(_node(node) for node in case["nodes"]),
         queues=tuple(_queue(queue, case) for queue in case["queues"]),
         workloads=tuple(workload for job in case["jobs"] for workload in _workloads(world, job)),
+        topologies=tuple(
+            Topology(name=each["name"], levels=tuple(each["levels"])) for each in case.get("topologies", [])
+        ),
     )
 
 
@@ -163,6 +182,7 @@ def _node(raw: Case) -> Node:
         devices=tuple(
             Device(id=f"{name}/{i}", index=i, model="A100", memory=memory, pool=POOL) for i in range(int(raw["gpus"]))
         ),
+        labels=raw.get("labels", {}),
     )
 
 
@@ -196,14 +216,16 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
     staying = world.of_job(name, "Running")
     leaving = world.of_job(name, "Releasing")
     waiting = world.of_job(name, "Pending")
-    memory = min((float(node["gpu_memory"]) for node in case["nodes"]), default=100.0)
+    grouping = grouping_of(job, case)
     whole = Workload(
         id=workload_id(case, name),
         kind=Kind.TRAINING,
         owner="ann",
         name=name,
         queue=_queue_name(job["queue"], case),
-        request=request_of(job, memory),
+        request=grouping.request,
+        groups=grouping.groups,
+        topology=grouping.topology,
         tasks=max(1, len(staying) + len(waiting), int(job["min_available"])),
         min_members=max(1, int(job["min_available"])),
         priority=int(job["priority"]),
@@ -212,10 +234,9 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         elastic=True,
     )
     if staying:
-        stale = "stale_s" in job or len(staying) < whole.min_members
-        stale_since = Instant(NOW - float(job.get("stale_s", 0))) if stale else None
-        whole = replace(whole, tasks=max(whole.tasks, whole.min_members), stale_since=stale_since)
-        yield replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
+        runs = replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
+        stale = "stale_s" in job or is_short(runs)
+        yield replace(runs, stale_since=Instant(NOW - float(job.get("stale_s", 0))) if stale else None)
     elif waiting:
         yield replace(whole, reserved=world.reserved.get(name, ()))
     if leaving:
@@ -226,12 +247,18 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
             at=NOW,
             requeue=not job.get("delete_in_test", False),
         )
-        gone = replace(whole, id=whole.id + LEAVING, tasks=len(leaving), min_members=1, run=1)
+        groups = of_leaving(whole.groups, [task.group for task in leaving])
+        gone = replace(whole, id=whole.id + LEAVING, tasks=len(leaving), min_members=1, groups=groups, run=1)
         yield replace(gone, state=State.STOPPING, stop=stop, started_at=submitted, placement=_placement(leaving))
 
 
+def place_of(task: Task) -> TaskPlacement:
+    """Where it runs."""
+    return TaskPlacement(node=task.node, devices=task.devices, group=task.group)
+
+
 def _placement(tasks: list[Task]) -> tuple[TaskPlacement, ...]:
-    return tuple(TaskPlacement(node=task.node, devices=task.devices) for task in tasks)
+    return tuple(place_of(task) for task in tasks)
 
 
 def between_rounds(world: World) -> None:
