@@ -8,6 +8,7 @@ import pytest
 
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.placement import resolved
 from tests.explanations import explained
 
 from .kai.__main__ import main
@@ -128,7 +129,8 @@ def test_fractions_of_one_group_share_a_device_and_others_do_not():
 
 def test_device_memory_is_the_fraction_that_it_makes_rounded_up():
     job = a_job("new", "vision", 0, "Pending", kind="memory", gpu_memory_per_task=33.4)
-    (workload,) = snapshot_of(world_of(a_case(job, queues=TWO_QUEUES, gpus={"a": 1}))).workloads
+    snapshot = snapshot_of(world_of(a_case(job, queues=TWO_QUEUES, gpus={"a": 1})))
+    (workload,) = resolved(snapshot).workloads
     assert (workload.request.devices, workload.request.milli_per_device) == (1, 340)
 
 
@@ -255,6 +257,27 @@ def test_a_table_of_least_run_times_goes_through_our_rule(tmp_path, method, vict
 def a_tree(**least: int) -> dict:
     podsets = [{"name": name, "min_available": count, "topology": None} for name, count in least.items()]
     return {"name": "", "topology": None, "podsets": podsets, "subgroups": []}
+
+
+def test_a_node_has_room_for_so_many_tasks_as_its_memory_allows():
+    jobs = [a_job(name, "vision", 0, "Pending", memory_bytes_per_task=8e9) for name in "xyz"]
+    case = a_case(*jobs, queues=TWO_QUEUES, gpus={"a": 1}, action="allocate", x="Binding", y="Binding", z="Pending")
+    assert verdict(case).differences == ()
+
+
+def test_a_task_goes_to_the_nodes_that_it_asks_for():
+    job = a_job("x", "vision", 1, "Pending")
+    job["tasks"] = [{**job["tasks"][0], "node_affinity": ["fast"]}]
+    case = a_case(job, queues=TWO_QUEUES, gpus={"a": 1, "b": 1}, action="allocate", x="Binding")
+    case["nodes"][1]["labels"] = {"kai.scheduler/type": "fast"}
+    case["expected"]["jobs"]["x"]["node"] = "b"
+    assert (verdict(case).differences, verdict(case).elsewhere) == ((), 0)
+    job["tasks"][0]["node_affinity"] = ["slow"]
+    case["expected"]["jobs"]["x"] = {"status": "Pending"}
+    assert verdict(case).differences == ()
+    job["tasks"][0]["node_affinity"] = ["fast", "slow"]
+    with pytest.raises(Untranslatable):
+        world_of(case)
 
 
 def in_group(job: dict, *groups: str) -> dict:

@@ -15,6 +15,8 @@ from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint
 
 from .verdict import Case
 
+#: The label of a node whose value a task's affinity names.
+AFFINITY = "kai.scheduler/type"
 ENDED = frozenset({"Failed", "Succeeded"})
 
 
@@ -107,4 +109,6 @@ def _like(
 
 
 def _request_of(task: Case, request: Request) -> Request:
-    return replace(request, devices=int(task["gpus"])) if "gpus" in task else request
+    labels = tuple((AFFINITY, value) for value in task.get("node_affinity", ()))
+    devices = int(task["gpus"]) if "gpus" in task else request.devices
+    return replace(request, devices=devices, node_labels=labels)

@@ -35,26 +35,9 @@ def _jobs(case: Case) -> list[Case]:
     return case.get("jobs", [])
 
 
-def _topology(case: Case, _: Sequence[Difference]) -> bool:
-    return bool(case.get("topologies"))
-
-
-def _node_cpu_or_memory(case: Case, _: Sequence[Difference]) -> bool:
-    """All tasks together ask for more CPU or memory than the smallest node has."""
-    for asked, there in (("cpu_cores_per_task", "cpu_cores"), ("memory_bytes_per_task", "memory_bytes")):
-        least = min((float(node[there]) for node in case.get("nodes", [])), default=0.0)
-        if sum(float(job[asked]) * len(job["tasks"]) for job in _jobs(case)) > least:
-            return True
-    return False
-
-
 def _queue_cpu_or_memory(case: Case, _: Sequence[Difference]) -> bool:
     names = ("deserved_cpu_milli", "limit_cpu_milli", "deserved_memory_mb", "limit_memory_mb")
     return any(queue.get(name, -1) != -1 for queue in case.get("queues", []) for name in names)
-
-
-def _affinity(case: Case, _: Sequence[Difference]) -> bool:
-    return any("node_affinity" in task for job in _jobs(case) for task in job["tasks"])
 
 
 def _elastic_moves(case: Case, differences: Sequence[Difference]) -> bool:
@@ -154,18 +137,6 @@ REASONS: tuple[Reason, ...] = (
         feature=_saturation,
     ),
     Reason(
-        name="topology",
-        intended=False,
-        sentence="Our placement does not look at topology levels (rack, block) yet.",
-        feature=_topology,
-    ),
-    Reason(
-        name="node-cpu-memory",
-        intended=False,
-        sentence="Our nodes have GPUs only; their CPU and memory are not counted yet.",
-        feature=_node_cpu_or_memory,
-    ),
-    Reason(
         name="queue-cpu-memory",
         intended=True,
         sentence="Quotas, limits and shares of our queues are about GPUs only, not about CPU and memory.",
@@ -176,12 +147,6 @@ REASONS: tuple[Reason, ...] = (
         intended=True,
         sentence="A queue is over its share when it is so in GPUs; what it uses of CPU and memory takes nothing back.",
         feature=_other_resources,
-    ),
-    Reason(
-        name="node-affinity",
-        intended=False,
-        sentence="A workload of ours cannot ask for particular nodes.",
-        feature=_affinity,
     ),
     Reason(
         name="elastic-moves",

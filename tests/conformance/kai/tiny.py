@@ -67,4 +67,4 @@ def a_case(*jobs: Case, queues: list[Case], gpus: dict[str, int], action: str = 
 
 
 def _node(name: str, gpus: int) -> Case:
-    return {"name": name, "gpus": gpus, "gpu_memory": 100, "cpu_cores": 20000.0, "memory_bytes": 20e9}
+    return {"name": name, "gpus": gpus, "gpu_memory": 100, "cpu_cores": 20000.0, "memory_bytes": 20e9, "max_pods": 110}

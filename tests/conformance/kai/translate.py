@@ -5,7 +5,7 @@ Rules
 1. A job is a workload. Tasks that are told to stop while others of the job go on are a workload beside it.
 2. A deserved quota without bound is the whole cluster; no limit is no limit.
 3. Ties: the peer's go by creation, ours by name. So queues and workloads get names in the order of their creation.
-4. An amount of device memory is the fraction of a device that it makes, rounded up to a hundredth, as the peer does.
+4. Memory of nodes is counted in millions of bytes.
 5. Between rounds nobody is stopping any more; what was placed runs.
 """
 
@@ -22,7 +22,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Stop, TaskPlacement, Workload
 from jupyter_gq.scheduling.parts import is_short
 
-from .groups import Grouped, grouped, of_leaving
+from .groups import grouped, of_leaving
 from .verdict import Case, Untranslatable
 
 NOW = Instant(1_000_000.0)
@@ -98,7 +98,7 @@ def world_of(case: Case) -> World:
     for job, raw in holders:
         if raw["state"] in {"Running", "Releasing"}:
             held[raw["name"]] = _devices_for(job, raw, free, groups)
-    of_task = {name: group for job in case["jobs"] for name, group in grouping_of(job, case).of_task.items()}
+    of_task = {name: group for job in case["jobs"] for name, group in grouped(job, request_of(job)).of_task.items()}
     for job, raw in _raw_tasks(case):
         status = "Pending" if raw["state"] == "Pipelined" else raw["state"]
         node = raw["node"] if raw["name"] in held else ""
@@ -118,6 +118,8 @@ def _check(case: Case) -> None:
             raise Untranslatable(f"the job {job['name']} asks for {job['gpus_per_task']} whole GPUs")
         if raw["state"] not in STATES:
             raise Untranslatable(f"the task {raw['name']} is in a state that is not known: {raw['state']}")
+        if len(raw.get("node_affinity", ())) > 1:
+            raise Untranslatable(f"the task {raw['name']} may go to one of several kinds of nodes")
 
 
 def _raw_tasks(case: Case) -> Iterator[tuple[Case, Case]]:
@@ -132,7 +134,7 @@ def _devices_for(
     """Devices of its node: those of its groups, or as many as it needs for itself."""
     node = raw.get("node", "")
     labels = raw.get("gpu_groups", [])
-    count = int(raw["gpus"]) if "gpus" in raw else request_of(job, memory=100).devices
+    count = int(raw["gpus"]) if "gpus" in raw else request_of(job).devices
     if node not in free:
         raise Untranslatable(f"the task {raw['name']} is on a node that does not exist")
     try:
@@ -146,20 +148,22 @@ def _devices_for(
     return tuple(groups[node, label] for label in labels)
 
 
-def grouping_of(job: Case, case: Case) -> Grouped:
-    """The groups of a job, and what its tasks ask for."""
-    memory = min((float(node["gpu_memory"]) for node in case["nodes"]), default=100.0)
-    return grouped(job, request_of(job, memory))
-
-
-def request_of(job: Case, memory: float) -> Request:
-    """What each task of the job needs, on devices with that much memory."""
+def request_of(job: Case) -> Request:
+    """What each task of the job needs, unless it says otherwise itself."""
+    request = Request(
+        devices=int(job["devices_per_task"]),
+        cpu_milli=round(1000 * float(job["cpu_cores_per_task"])),
+        memory=_megabytes(job["memory_bytes_per_task"]),
+    )
     if job["kind"] == "memory":
-        portion = math.ceil(100 * job["gpu_memory_per_task"] / memory) * 10
-        return Request(devices=int(job["devices_per_task"]), milli_per_device=MilliGpu(portion))
+        return replace(request, device_memory=MiB(math.ceil(job["gpu_memory_per_task"])))
     if job["kind"] == "fraction":
-        return Request(devices=int(job["devices_per_task"]), milli_per_device=milli(job["gpus_per_task"]))
-    return Request(devices=int(job["gpus_per_task"]))
+        return replace(request, milli_per_device=milli(job["gpus_per_task"]))
+    return replace(request, devices=int(job["gpus_per_task"]))
+
+
+def _megabytes(count: float) -> MiB:
+    return MiB(round(float(count) / 1e6))
 
 
 def snapshot_of(world: World) -> Snapshot:
@@ -182,6 +186,9 @@ def _node(raw: Case) -> Node:
         devices=tuple(
             Device(id=f"{name}/{i}", index=i, model="A100", memory=memory, pool=POOL) for i in range(int(raw["gpus"]))
         ),
+        cpu_milli=round(1000 * float(raw["cpu_cores"])),
+        memory=_megabytes(raw["memory_bytes"]),
+        max_tasks=int(raw["max_pods"]),
         labels=raw.get("labels", {}),
     )
 
@@ -216,7 +223,7 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
     staying = world.of_job(name, "Running")
     leaving = world.of_job(name, "Releasing")
     waiting = world.of_job(name, "Pending")
-    grouping = grouping_of(job, case)
+    grouping = grouped(job, request_of(job))
     whole = Workload(
         id=workload_id(case, name),
         kind=Kind.TRAINING,
