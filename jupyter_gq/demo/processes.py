@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -27,6 +28,8 @@ _READY_SECONDS = 180.0
 #: The example that a new server opens.
 FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0
+#: Below the ports that Linux gives to outgoing connections (32768 and up), above those of well-known services.
+_PORTS = range(20_000, 32_000)
 
 
 class DemoError(Exception):
@@ -43,10 +46,15 @@ def packaged(name: str) -> Path:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port of the loopback interface that nothing listens on now.
+
+    Not one of those that the system gives to outgoing connections: one could be gone before our program listens there.
+    """
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise DemoError(f"No TCP port between {_PORTS.start} and {_PORTS.stop - 1} is free.")
 
 
 def check_port(port: int) -> None:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 import psutil
+
+from jupyter_gq.demo.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("JUPYTER_GQ_TEST_PYTHON", sys.executable)
@@ -49,12 +50,6 @@ c.Spawner.poll_interval = 1
 c.Spawner.consecutive_failure_limit = 5
 {more}
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def eventually(wanted, seconds=PATIENCE, every=0.05):
