@@ -112,6 +112,10 @@ screenshots: setup chromium ## Write the pictures of the README and the docs, fr
 docs: setup ## Write the generated reference pages
 	$(BIN)/python -m docs.generate
 
+.PHONY: team
+team: setup ## Write the example jobs of "How many GPUs do we need?" and their picture
+	$(BIN)/python -m docs.team
+
 .PHONY: peer
 peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for the benchmarks
 

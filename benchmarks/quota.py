@@ -1,0 +1,170 @@
+"""The waiting experiments: guaranteed quotas on fewer GPUs, beside static quotas with all GPUs of the quota file.
+
+`peer` is static quotas, first come first served, whole devices, all GPUs of the quota file (first case), and one line
+for everybody on the same pool (second case); both are run in the same call on the same jobs. Rows of queues that the
+quota file does not name are left out; the quotas are scaled to the pool. A wait is all the time that a job was there
+and did not run, also while paused. The processor time of the replay is printed with the table.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.table import Row, parser, show
+from jupyter_gq.domain.amount import MilliGpu, Seconds
+from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.planning.progress import Progress
+from jupyter_gq.planning.traces import Workload, read_workload
+from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.figures import Outcome
+from jupyter_gq.simulation.replay import Costs
+from jupyter_gq.simulation.trace import scaled
+
+FIGURES: dict[str, tuple[str, Callable[[Outcome], float]]] = {
+    "mean wait s": ("s", lambda o: o.total.mean_wait),
+    "p95 wait s": ("s", lambda o: o.total.p95_wait),
+    "mean completion s": ("s", lambda o: o.total.mean_completion),
+    "used %": ("%", lambda o: o.used_percent),
+    "guarantee p99 s": ("s", lambda o: o.total.guarantee_p99),
+    "lost %": ("%", lambda o: o.total.lost_percent),
+}
+#: What every trace should reach; where no goal was set for a case, also the mean wait of static quotas.
+GOALS = {"guarantee p99 s": 60.0, "lost %": 1.0}
+#: The goals that were set for cases, by quota file and pool.
+SET_GOALS = {
+    ("helios_earth_2020_05_quota.csv", 642): {"mean wait s": 1250.0},
+    ("helios_team5_quota.csv", 48): {"used %": 70.0},
+    ("openb2023_35d_quota.csv", 46): {"mean wait s": 17.0},
+}
+SMALLEST = {"helios_team5_quota.csv": 54.0, "openb2023_35d_quota.csv": 46.0}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run it; print the table."""
+    options = parser(__doc__ or "")
+    options.add_argument("--trace", type=Path, required=True, help="trace file, see `jupyter-gq simulate --help`")
+    options.add_argument("--quota", type=Path, required=True, help="quota file of its queues")
+    options.add_argument("--gpus", type=int, help="size of the pool (default: three quarters of the quotas)")
+    options.add_argument("--nodes-of", type=int, default=8, help="GPUs of each node (default: %(default)s)")
+    options.add_argument("--policy", type=Placement, default=Policy().placement, help="placement")
+    options.add_argument("--lost-per-pause", type=float, default=60.0, help="seconds (default: %(default)g)")
+    options.add_argument(
+        "--smallest",
+        type=float,
+        nargs="?",
+        const=-1.0,
+        metavar="SECONDS",
+        help="also look for the smallest pool with a mean wait of at most that (default: that of static quotas)",
+    )
+    arguments = options.parse_args(argv)
+    try:
+        workload = read_workload(arguments.trace, arguments.quota, strict=False)
+    except AdminError as error:
+        print(error, file=sys.stderr)
+        return 2
+    gpus = arguments.gpus if arguments.gpus is not None else sum(workload.quotas.values()) * 3 // 4000
+    if gpus < 1 or arguments.nodes_of < 1:
+        print("--gpus and --nodes-of: expected 1 or more", file=sys.stderr)
+        return 2
+    settings = Settings(
+        policy=Policy(placement=arguments.policy), costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause))
+    )
+    experiment = Experiment(workload, Pool(gpus=gpus, per_node=arguments.nodes_of), settings, arguments.quota.name)
+    rows = experiment.rows(arguments.trace.name)
+    if arguments.smallest is not None:
+        rows.append(experiment.smallest(None if arguments.smallest < 0 else arguments.smallest))
+    show(f"Waiting: {arguments.trace.name}, {arguments.quota.name}", rows, arguments.json)
+    print(f"\n  {experiment.told()}")
+    return 0
+
+
+class Experiment:
+    """One trace on one pool."""
+
+    def __init__(self, workload: Workload, pool: Pool, settings: Settings, quota_file: str) -> None:
+        self._workload, self._pool, self._settings, self._quota_file = workload, pool, settings, quota_file
+        self._runnable = runnable(workload.jobs, workload.quotas, pool)
+        self._seconds = 0.0
+        self._static_wait = 0.0
+
+    @property
+    def _quotas(self) -> dict[str, MilliGpu]:
+        return self._workload.quotas
+
+    def rows(self, trace: str) -> list[Row]:
+        """Ours beside each of the two others."""
+        began = time.process_time()
+        ours = self._ours(self._pool)
+        self._seconds = time.process_time() - began
+        before = self._static(self._quotas)
+        line = pooled(self._runnable.jobs, self._quotas, self._pool)
+        self._static_wait = before.total.mean_wait
+        equal = {"mean wait s": self._static_wait}
+        goals = GOALS | SET_GOALS.get((self._quota_file, self._pool.gpus), equal)
+        case = f"{trace.split('.')[0][:20]}, {self._pool.gpus} GPUs"
+        return [
+            Row(case=f"{case}; {name}", figure=figure, unit=unit, ours=value(ours), peer=value(peer), goal=goal)
+            for name, peer in ((f"static, {before.milli / 1000:g}", before), ("one line", line))
+            for figure, (unit, value) in FIGURES.items()
+            for goal in (goals.get(figure),)
+        ]
+
+    def smallest(self, wait: float | None) -> Row:
+        """The smallest pool on which the mean wait is at most `wait`, under guaranteed and under static quotas."""
+        most = self._static_wait if wait is None else wait
+        jobs, total = self._runnable.jobs, sum(self._quotas.values()) // 1000
+        span = max(job.submitted + job.duration for job in jobs) - min(job.submitted for job in jobs)
+        busy = max(1, math.ceil(math.fsum(job.milli * job.duration for job in jobs) / 1000 / max(1.0, span)))
+        ours = _least(busy, total, lambda gpus: self._holds(Pool(gpus=gpus, per_node=self._pool.per_node), most))
+        theirs = _least(
+            busy, 4 * total, lambda gpus: self._static_holds(scaled(self._quotas, MilliGpu(gpus * 1000)), most)
+        )
+        case = f"smallest pool with a mean wait of {most:.4g} s"
+        goal = SMALLEST.get(self._quota_file)
+        return Row(case=case, figure="GPUs", unit="GPUs", ours=ours, peer=theirs, goal=goal)
+
+    def told(self) -> str:
+        """What was left out, and how long ours took."""
+        found = self._runnable
+        return (
+            f"{len(found.jobs)} jobs in {self._seconds:.0f} s of processor time; left out: "
+            f"{sum(self._workload.without_quota.values())} of queues without a quota, "
+            f"{found.above_pool} above the pool, {found.above_quota} above the whole quota of their queue"
+        )
+
+    def _ours(self, pool: Pool) -> Outcome:
+        progress = Progress(f"{pool.gpus} GPUs")
+        try:
+            return guaranteed(self._runnable.jobs, self._quotas, pool, self._settings, progress)
+        finally:
+            progress.clear()
+
+    def _static(self, quotas: dict[str, MilliGpu]) -> Outcome:
+        return static(self._runnable.jobs, quotas)
+
+    def _holds(self, pool: Pool, most: float) -> bool:
+        if any(not pool.holds(job.request, job.tasks) for job in self._runnable.jobs):
+            return False
+        return self._ours(pool).total.mean_wait <= most
+
+    def _static_holds(self, quotas: dict[str, MilliGpu], most: float) -> bool:
+        found = runnable(self._runnable.jobs, quotas, self._pool)
+        return not found.above_quota and self._static(quotas).total.mean_wait <= most
+
+
+def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The smallest number between the two that holds, as if all above it did; searched from above."""
+    while low < high:
+        middle = high - max(1, (high - low) // 4)  # a pool that is too small takes long: it has so much to wait for
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+if __name__ == "__main__":
+    sys.exit(main())
