@@ -9,6 +9,7 @@ Rules
 """
 
 import os
+import random
 import shutil
 import socket
 import sys
@@ -40,6 +41,8 @@ _PYTHON_PROXY = "jupyter_gq.hub.proxy"
 _STATE_DIR = "jupyter-gq-state"
 #: The pure-Python proxy ends every request after 20 s unless told otherwise; this is an hour, in milliseconds.
 _PROXY_TIMEOUT = "3600000"
+#: Below the ports that Linux gives to outgoing connections (32768 and up).
+_PORTS = range(20_000, 32_000)
 #: A service that was told to end gets this many moments, each of this many seconds.
 _MOMENTS, _MOMENT = 30, 0.1
 
@@ -186,8 +189,8 @@ def _service_port(folder: Path) -> int:
     except (OSError, ValueError):
         port = 0
     if "jupyterhub.app" not in sys.modules:
-        return port or _free_port(0)  # somebody else looks at the file: nothing is decided for the Hub, nor written
-    port = _free_again(port) or _free_port(0)
+        return port or _new_port()  # somebody else looks at the file: nothing is decided for the Hub, nor written
+    port = _free_again(port) or _new_port()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     remembered.write_text(f"{port}\n")
     return port
@@ -201,6 +204,12 @@ def _free_again(port: int) -> int:
             return free
         time.sleep(_MOMENT)
     return 0
+
+
+def _new_port() -> int:
+    """A free port, none of those for outgoing connections: one could be gone before the service listens there."""
+    tried = random.SystemRandom().sample(_PORTS, 100)
+    return next((port for port in tried if _free_port(port)), 0) or _free_port(0)
 
 
 def _free_port(wanted: int) -> int:
