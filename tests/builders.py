@@ -29,6 +29,7 @@ from jupyter_gq.scheduling.decision import (
     Unwarn,
     Warn,
 )
+from jupyter_gq.scheduling.parts import is_short
 from jupyter_gq.scheduling.parts import without as without_tasks
 
 NOW = Instant(1_000_000.0)
@@ -161,7 +162,8 @@ def _apply(workload: Workload, instruction: object, now: Instant) -> Workload:
         case Reserve(placement=placement):
             return replace(workload, reserved=placement)
         case Grow(placement=placement):
-            return replace(workload, placement=(*workload.placement, *placement))
+            grown = replace(workload, placement=(*workload.placement, *placement))
+            return replace(grown, stale_since=workload.stale_since if is_short(grown) else None)
         case Shrink(placement=placement, reason=reason, by=by, sentence=sentence):
             stop = Stop(reason=reason, sentence=sentence, by=by, at=now, requeue=True)
             leaving = tuple(Leaving(task=task, stop=stop) for task in placement)
@@ -195,11 +197,27 @@ def stopped(snapshot: Snapshot) -> Snapshot:
 
 def later(snapshot: Snapshot, seconds: float) -> Snapshot:
     """So much time has passed: whatever runs has run so much longer."""
-    aged = [
-        w if w.started_at is None else replace(w, started_at=Instant(w.started_at - seconds))
-        for w in snapshot.workloads
-    ]
-    return replace(snapshot, workloads=tuple(aged))
+    return replace(snapshot, workloads=tuple(_aged(workload, seconds) for workload in snapshot.workloads))
+
+
+def _aged(workload: Workload, seconds: float) -> Workload:
+    started, stale = workload.started_at, workload.stale_since
+    return replace(
+        workload,
+        started_at=None if started is None else Instant(started - seconds),
+        stale_since=None if stale is None else Instant(stale - seconds),
+    )
+
+
+def lost(snapshot: Snapshot, number: int) -> Snapshot:
+    """The last task of the so-manyth of those that run several is lost, and its backend says so."""
+    gangs = [w for w in snapshot.workloads if w.state is State.RUNNING and len(w.placement) > 1]
+    for workload in gangs[number : number + 1]:
+        left = replace(workload, placement=workload.placement[:-1])
+        left = replace(left, stale_since=NOW if is_short(left) else None)
+        workloads = tuple(left if other.id == left.id else other for other in snapshot.workloads)
+        return replace(snapshot, workloads=workloads)
+    return snapshot
 
 
 def without(snapshot: Snapshot, *ids: str) -> Snapshot:

@@ -74,6 +74,8 @@ class Backend(Protocol):
     kinds: frozenset[Kind]
     #: It can suspend GPU state without loss.
     can_suspend: bool
+    #: It can add tasks to a run and take some away.
+    can_resize: bool
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes and devices that it can use now."""

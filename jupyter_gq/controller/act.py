@@ -76,7 +76,8 @@ class Actor:
             case Unwarn():
                 return _activity_change(record, None, {"warning": ""})
             case _:
-                log.error("%s is to be suspended or resumed, but no backend can do that", instruction.workload)
+                # Never decided of work whose backend cannot do it (`invariants.check_possible`).
+                log.error("%s: no backend can carry out %s", instruction.workload, type(instruction).__name__)
                 return []
 
     def _admission(self, record: Record, admit: Admit) -> Change:

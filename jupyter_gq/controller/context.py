@@ -143,9 +143,11 @@ class Context:
     def _seen_by_core(self, workload: Workload) -> Workload:
         if workload.kind is Kind.TRAINING and workload.estimate is None:
             workload = replace(workload, estimate=self.durations.known(workload))
-        if not self.backend_of(workload.kind).can_suspend:
+        backend = self.backend_of(workload.kind)
+        elastic = backend.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
+        if not (backend.can_suspend or elastic):
             return workload
-        return replace(workload, suspendable=True)
+        return replace(workload, suspendable=backend.can_suspend, elastic=elastic)
 
 
 def token_hash(token: str) -> str:

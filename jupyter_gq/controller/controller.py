@@ -50,7 +50,7 @@ from .clock import Clock
 from .context import Context
 from .events import Broker, Subscription
 from .forecasts import Forecasts
-from .invariants import check_books, check_limits, check_runs
+from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
 from .overview import Overview
@@ -211,6 +211,7 @@ class Controller:
         check_books(workloads)
         admitted = [each.workload for each in decision.instructions if isinstance(each, Admit)]
         check_limits(workloads, self._context.queues(), admitted)
+        check_possible(decision, {workload.id: self._context.backend_of(workload.kind) for workload in workloads})
         check_runs(workloads, [observation for _, observation in seen.runs.values()])
 
     # --- jobs

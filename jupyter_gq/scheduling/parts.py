@@ -43,8 +43,8 @@ def is_growth(workload: Workload) -> bool:
 
 def held_parts(workload: Workload) -> tuple[Workload, list[Part]]:
     """Its smallest gang, under its own id, and what it holds above it; the part that goes first is the last one."""
-    spare = set(_above_smallest(workload))
-    if not workload.elastic or not spare:
+    spare = set(_above_smallest(workload)) if workload.elastic else None
+    if not spare:
         return workload, []
     kept = tuple(task for index, task in enumerate(workload.placement) if index not in spare)
     parts = [

@@ -72,7 +72,7 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
         request = Request(devices=draw(st.integers(1, 2)))
     else:
         request = Request(devices=1, milli_per_device=MilliGpu(1000 if whole else draw(st.sampled_from(MILLI))))
-    tasks = draw(st.sampled_from((1, 1, 1, 2, 3)))
+    tasks = draw(st.sampled_from((1, 1, 2, 3)))
     job = a_job(
         f"w{number:02d}",
         leaf,
@@ -114,11 +114,13 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     usage = {queue.name: draw(st.sampled_from((0.0, 10.0, 1000.0, 5000.0))) for queue in queues}
     world = World(Snapshot(nodes=nodes, queues=queues, workloads=(), usage=usage), policy)
     for number in range(draw(st.integers(2, steps))):
-        act = draw(st.integers(0, 6))
+        act = draw(st.integers(0, 8))
         if act == 0:
             world.history.append(("finish", draw(st.integers(0, 5))))
         elif act == 1:
             world.history.append(("wait", A_WHILE))
+        elif act == 2:
+            world.history.append(("lose", draw(st.integers(0, 2))))
         else:
             world.history.append(("submit", draw(workloads(queues, number, whole))))
     return world

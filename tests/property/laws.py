@@ -13,6 +13,7 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.disruption import disruption
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
+from jupyter_gq.scheduling.parts import is_short
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import charge, entitled, obstacle
 from jupyter_gq.scheduling.reclaim import may_take
@@ -43,9 +44,30 @@ def tasks_lie_on_distinct_devices_of_one_node(snapshot: Snapshot) -> None:
 def gangs_are_whole_or_absent(snapshot: Snapshot) -> None:
     for workload in snapshot.workloads:
         if workload.holds:
-            assert workload.min_members <= len(workload.placement) <= workload.tasks, workload.id
+            least = workload.min_members if workload.stale_since is None else 1
+            assert least <= len(workload.placement) <= workload.tasks, workload.id
         else:
             assert not workload.placement
+
+
+def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
+    """It has got what it lacked, or has been told to stop, or waits for what it was promised."""
+    for workload in snapshot.workloads:
+        if workload.state is State.RUNNING and workload.stale_since is not None and is_short(workload):
+            waits = workload.elastic and any(w.state is State.STOPPING or w.leaving for w in snapshot.workloads)
+            assert NOW - workload.stale_since < policy.stale_after or waits, workload.id
+
+
+def growth_takes_nothing_above_its_fair_share(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
+    """For a task more than it needs, elastic work takes from others only within the fair share of its queues."""
+    books = Books(Facts(snapshot, policy), NOW)
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    for instruction in decision.instructions:
+        taker = by_id.get(getattr(instruction, "by", None) or "")
+        if taker is None or not taker.holds or is_short(taker):
+            continue
+        for account in books.account(taker).chain:
+            assert account.lasting <= max(account.fair_share, account.queue.quota), account.queue.name
 
 
 def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:

@@ -14,7 +14,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision, Evict
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, admitted, apply, evicted, later, stopped, without
+from tests.builders import NOW, admitted, apply, evicted, later, lost, stopped, without
 from tests.property import laws
 from tests.property.clusters import World, worlds
 
@@ -40,6 +40,8 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     laws.devices_hold_at_most_one_gpu(after)
     laws.tasks_lie_on_distinct_devices_of_one_node(after)
     laws.gangs_are_whole_or_absent(after)
+    laws.no_gang_is_stale_for_too_long(after, policy)
+    laws.growth_takes_nothing_above_its_fair_share(snapshot, decision, policy)
     laws.queues_obey_limit_and_quota(after, policy)
     laws.accounts_are_the_sum_of_allocations(after, policy)
     return decision, after
@@ -63,6 +65,8 @@ def play(world: World) -> Snapshot:
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
             snapshot = later(snapshot, what)
+        elif act == "lose":
+            snapshot = lost(snapshot, what)
         else:
             running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
             snapshot = without(snapshot, *running[what : what + 1])
@@ -91,6 +95,8 @@ def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
             snapshot = later(snapshot, what)
+        elif act == "lose":
+            snapshot = lost(snapshot, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         snapshot = apply(snapshot, decision)
         assert run_cycle(snapshot, world.policy, NOW).instructions == ()
@@ -172,6 +178,8 @@ def test_safety_no_victim_is_needless(world):
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
             snapshot = later(snapshot, what)
+        elif act == "lose":
+            snapshot = lost(snapshot, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         after = apply(snapshot, decision)
         promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
@@ -208,6 +216,8 @@ def test_liveness_who_moves_runs_again_at_once_as_does_the_one_he_moves_for(worl
             snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
         elif act == "wait":
             snapshot = later(snapshot, what)
+        elif act == "lose":
+            snapshot = lost(snapshot, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         snapshot = stopped(apply(snapshot, decision))
         evictions = [i for i in decision.instructions if isinstance(i, Evict)]

@@ -10,7 +10,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.engine import Scheduler
-from tests.builders import NOW, apply, later, stopped, without
+from tests.builders import NOW, apply, later, lost, stopped, without
 from tests.property.clusters import worlds
 from tests.property.test_cycle import random_worlds
 
@@ -30,6 +30,8 @@ def step(act, what, snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, workloads=(*snapshot.workloads, what))
     if act == "wait":
         return later(snapshot, what)
+    if act == "lose":
+        return lost(snapshot, what)
     running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
     return without(snapshot, *running[what : what + 1])
 

@@ -43,6 +43,7 @@ class LocalRuns:
 
     kinds = frozenset({Kind.TRAINING})
     can_suspend = False
+    can_resize = False
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
