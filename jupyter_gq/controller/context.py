@@ -76,6 +76,8 @@ class Context:
     forgetting: set[str] = field(default_factory=set)
     #: Last sample of each notebook's share.
     usage: dict[str, ShareUse] = field(default_factory=dict)
+    #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
+    past_use: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -122,6 +124,7 @@ class Context:
             nodes=self.nodes(),
             queues=queues,
             workloads=workloads,
+            usage=self.past_use,
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
         )
 

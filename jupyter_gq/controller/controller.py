@@ -54,6 +54,7 @@ from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
 from .overview import Overview
+from .past_use import PastUse
 from .presenter import Presenter
 from .records import Records
 from .retention import Retention
@@ -103,6 +104,7 @@ class Controller:
     _activity: ActivityLog = field(init=False)
     _observer: Observer = field(init=False)
     _actor: Actor = field(init=False)
+    _past_use: PastUse = field(init=False)
     _retention: Retention = field(init=False)
     _forecasts: Forecasts = field(init=False)
 
@@ -129,6 +131,7 @@ class Controller:
         self._overview = Overview(self._context)
         self._observer = Observer(self._context)
         self._actor = Actor(self._context)
+        self._past_use = PastUse(self._context)
         self._retention = Retention(self._context)
         self._forecasts = Forecasts(self._context, self._presenter.mention)
 
@@ -160,7 +163,9 @@ class Controller:
         await self._observer.record(seen)
         self._tickets.expire()
         self._activity.sample()
+        self._past_use.look()
         decision = self._decide()
+        self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
         self._presenter.weigh()

@@ -19,7 +19,7 @@ from traitlets.config import Config, Configurable
 from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
-from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy
+from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy, UsageRule
 from jupyter_gq.scheduling.policy import Placement as PlacementRule
 
 from .pool_settings import device_pools, pool_for
@@ -132,6 +132,31 @@ class Fairness(Configurable):
         the nearest one above it. "lca": the search begins below the lowest common ancestor of the two queues, so that
         what a team sets holds against its sister teams, and what its department sets against other departments.
         Default: "lca".""",
+    ).tag(config=True)
+
+    half_life = Number(
+        0,
+        unit="seconds (0: off)",
+        help="""Seconds after which half of what a queue has used is forgotten. With it, of two queues that want the
+        same idle GPUs the one gets more that has used less lately, such as 604800 for a week; the guaranteed quotas
+        stay as they are. Default: 0, past use does not count.""",
+    ).tag(config=True)
+    usage_weight = Number(
+        1.0,
+        unit="times",
+        help="""How much past use counts beside over_quota_weight, where c.Fairness.half_life is set. Default: 1.0.""",
+    ).tag(config=True)
+    entry_cost = Number(
+        0,
+        help="""Seconds that a job counts as having run as soon as it starts for the first time, so that a burst of
+        short jobs counts at once, where c.Fairness.half_life is set. Default: 0.""",
+    ).tag(config=True)
+    reclaim_margin = Number(
+        1.0,
+        minimum=1,
+        unit="times",
+        help="""A team within its share may take GPUs back for a department that is above its own from another that
+        then still is so many times as far above its own. Default: 1.0.""",
     ).tag(config=True)
 
 
@@ -262,11 +287,13 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
     """Check our sections of a config against the devices of these nodes; raise `SettingsError` at the first fault."""
     _check_names(config)
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
-    idle, placement = IdlePolicy(config=config), Placement(config=config)
+    idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
     policy = Policy(
         placement=PlacementRule(placement.policy),
         idle=_idle_rule(idle),
-        min_runtime=_min_runtime(Fairness(config=config)),
+        min_runtime=_min_runtime(fairness),
+        usage=_usage_rule(fairness),
+        reclaim_margin=fairness.reclaim_margin,
     )
     devices = [device for node in nodes for device in node.devices]
     by_device = device_pools(pools.pools, devices)
@@ -316,6 +343,14 @@ def _min_runtime(fairness: Fairness) -> MinRuntimeRule:
         method=MinRuntimeMethod(fairness.min_runtime_method),
         preempt=Seconds(fairness.preempt_min_runtime),
         reclaim=Seconds(fairness.reclaim_min_runtime),
+    )
+
+
+def _usage_rule(fairness: Fairness) -> UsageRule:
+    return UsageRule(
+        half_life=Seconds(fairness.half_life) if fairness.half_life else None,
+        weight=fairness.usage_weight,
+        entry_cost=Seconds(fairness.entry_cost),
     )
 
 

@@ -266,7 +266,8 @@ class Books:
         """Search, but take nothing if that leaves a queue above its fair share in a way that cannot last.
 
         Others would take it back, and what gave way would start again in its place, for ever. Above its fair share a
-        queue may only exchange: not use more than before, nor put one larger workload in place of small ones.
+        queue may only exchange: not use more than before, nor put one larger workload in place of small ones. That is
+        asked of the leaf and of those that are above all victims, too; for the others the rules of reclaim have it.
         """
         chain = self.account(workload).chain
         before = [each.lasting for each in chain]
@@ -275,7 +276,10 @@ class Books:
         if released is None:
             return None
         larger = gang.smallest(workload) > max((gang.held(victim) for victim in released), default=0)
+        above = [set(self.account(victim).chain) for victim in released]
         for each, most in zip(chain, before, strict=True):
+            if each is not chain[0] and not all(each in accounts for accounts in above):
+                continue
             if each.lasting > each.fair_share and (larger or each.lasting > most):
                 self.undo_room(workload, released, mark)
                 return None

@@ -55,11 +55,17 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
 
 
 def settle(books: Books) -> None:
-    """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more."""
+    """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more.
+
+    So does what those leave over who were told to stop: that is promised in the order of admission, at the end.
+    """
     for _ in books.rounds():
         admit(books)
         consolidate(books)
+        told = len(books.leaving)
         if not (reclaim(books) | preempt(books)):
+            if len(books.leaving) > told:
+                admit(books)
             break
 
 

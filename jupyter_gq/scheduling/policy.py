@@ -82,6 +82,8 @@ class Policy:
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     usage: UsageRule = field(default_factory=UsageRule)
+    #: A department above its fair share takes from one that then still is so many times as far above its own.
+    reclaim_margin: float = 1.0
     #: Running training may be moved, so that one who waits fits into the room that was scattered.
     consolidate: bool = True
     #: A gang that has lost tasks goes back to its queue when it has been below its smallest size for so long.

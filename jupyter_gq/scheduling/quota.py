@@ -82,6 +82,12 @@ class Account:
         return self.demand if limit is None else min(self.demand, limit)
 
     @property
+    def deserved(self) -> int:
+        """Its quota as far as its limit allows."""
+        limit = self.queue.limit
+        return self.queue.quota if limit is None else min(self.queue.quota, limit)
+
+    @property
     def over_quota(self) -> int:
         """The part of `lasting` above the deserved quota."""
         return max(0, self.lasting - self.queue.quota)

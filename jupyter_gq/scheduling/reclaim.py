@@ -4,17 +4,24 @@ Rules
 -----
 1. Two queues are compared where their paths to the root part: the one that takes and the one that gives are siblings.
 2. Taking for the *guarantee*: the taker stays within its deserved quota; the giver is above its own.
-   Taking for *fairness*: the taker stays within its fair share; the giver is above its own.
+   Taking for *fairness*: the taker stays within its fair share; the giver is above its own. Where the taker is not the
+   leaf that wants it, it may also be above its fair share, if the giver, after it, is further above its own, in
+   proportion (`Policy.reclaim_margin` times as far): so a team does not wait for its department's other teams only,
+   while another department holds more.
 3. Below that level the taker stays within its fair share in each of its queues, and the giver is above its deserved
    quota in each of its own: a queue within its quota never loses anything to another.
 4. The giver is asked again before each victim, so it ends no lower than its share less one workload.
 5. Victims are preemptible and past their least run time (see `min_runtime`); those that lose least go first (see
    `disruption`). What this cycle admitted or promised is not started after all, which disturbs nobody.
 6. No queue above the two is left above its fair share by it, but for an exchange of like for like.
-7. What was taken is not taken back (see `ordering`, rule 3).
+7. What was taken is not taken back (see `ordering`, rule 3): who gave is nearer to its share after it than who took
+   was before it, or the one who took is within its own.
+8. Room that somebody's going leaves over is not given here to those who are above their share: who comes next is a
+   matter of the order of admission.
 """
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
@@ -27,6 +34,8 @@ from .disruption import Stock
 from .quota import Account
 from .serving import serve_in_rounds
 
+ONCE = Fraction(1)
+
 
 def reclaim(books: Books) -> bool:
     """Serve all who may take something back from other queues; the result is that of `serve_in_rounds`."""
@@ -35,7 +44,7 @@ def reclaim(books: Books) -> bool:
 
 def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:
     account = books.account(workload)
-    if not account.known:
+    if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
         return None
     if books.try_start(workload):
         return []
@@ -50,28 +59,44 @@ def search(
     if not account.known or account.lasting + milli > account.fair_share:
         return None
 
+    margin = Fraction(books.policy.reclaim_margin)
+
     def allowed(victim: Workload) -> bool:
-        return may_take(account, books.account(victim), milli, started=victim.state is not State.PENDING)
+        started, gives = victim.state is not State.PENDING, gang.held(victim)
+        return may_take(account, books.account(victim), milli, gives=gives, started=started, margin=margin)
 
     return books.make_room_within_share(
         workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
     )
 
 
-def may_take(taker: Account, giver: Account, milli: int, *, started: bool = True) -> bool:
-    """Rules 1 to 4 for one more victim of the leaf `giver`, for `milli` more in the leaf `taker`.
+def may_take(
+    taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
+) -> bool:
+    """Rules 1 to 4 for one more victim of `gives` in the leaf `giver`, for `milli` more in the leaf `taker`.
 
     What has started is not taken because of what its queue is only promised.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
         return False
-    if any(each.lasting + milli > each.fair_share for each in takers):
+    *below, top = takers
+    if any(each.lasting + milli > each.fair_share for each in below or takers):
         return False
-    if any(_using(each, started) <= each.queue.quota for each in givers):
+    left = _using(givers[-1], started) - gives
+    if top.lasting + milli > top.fair_share and not (below and _is_further(givers[-1], left, top, milli, margin)):
         return False
-    within_quota = takers[-1].lasting + milli <= takers[-1].queue.quota
+    if any(_using(each, started) <= each.deserved for each in givers):
+        return False
+    within_quota = takers[-1].lasting + milli <= takers[-1].deserved
     return within_quota or _using(givers[-1], started) > givers[-1].fair_share
+
+
+def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:
+    """The giver, with what is left to it, is still further above its fair share than the taker then is (rule 2)."""
+    if not giver.fair_share:
+        return True
+    return margin * (taker.lasting + milli) * giver.fair_share < left * taker.fair_share
 
 
 def _using(giver: Account, started: bool) -> int:

@@ -205,7 +205,7 @@ def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]
     taker, milli = books.account(workload), gang.smallest(workload)
     taken = []
     for victim in chosen:
-        if not may_take(taker, books.account(victim), milli):
+        if not may_take(taker, books.account(victim), milli, gives=gang.held(victim)):
             break
         charge(books.account(victim), -gang.held(victim), fixed=False, now=False)
         taken.append(victim)

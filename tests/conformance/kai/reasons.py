@@ -66,54 +66,8 @@ def _starts_now(_: Case, differences: Sequence[Difference]) -> bool:
     return _only(differences, {"Pipelined"}, {"Binding"})
 
 
-def _room_left_over(case: Case, differences: Sequence[Difference]) -> bool:
-    """Within one step that evicts, another one is promised what is left of the room that was made."""
-    procedure = case.get("procedure", {})
-    evicting = procedure.get("kind") == "single_action" and procedure["actions"][0] in {"reclaim", "preempt"}
-    return evicting and _only(differences, {"Pending"}, {"Pipelined"})
-
-
-def _above_share(case: Case, _: Sequence[Difference]) -> bool:
-    """The one that takes would lift a queue above its leaf over what that queue deserves, and several stand there."""
-    if "reclaimer" in case:
-        return _lifts_above(case)
-    departments = {q["name"]: q for q in case.get("queues", []) if q.get("is_department")}
-    if len(departments) < 2:
-        return False
-    parent = {queue["name"]: queue["parent"] for queue in case["queues"]}
-    used = dict.fromkeys(departments, 0.0)
-    for job in _jobs(case):
-        running = sum(task["state"] == "Running" for task in job["tasks"])
-        used[parent[job["queue"]]] = used.get(parent[job["queue"]], 0.0) + running * float(job["gpus_per_task"])
-    for job in _jobs(case):
-        above = departments.get(parent[job["queue"]])
-        starts = any(_expected(case, job, task).get("status") in {"Pipelined", "Running"} for task in job["tasks"])
-        waits = all(task["state"] == "Pending" for task in job["tasks"])
-        if above is not None and waits and starts:
-            needs = float(job["gpus_per_task"]) * int(job["min_available"])
-            if 0 <= above["deserved_gpus"] < used[above["name"]] + needs:
-                return True
-    return False
-
-
-def _lifts_above(case: Case) -> bool:
-    """As `_above_share`, for the tables that state fair shares."""
-    rows = {row["id"]: row for row in case["queues"]}
-    name = rows[case["reclaimer"]["queue"]]["parent"]
-    while name is not None:
-        gpu = rows[name]["resources"]["GPU"]
-        if gpu["allocated"] + case["reclaimer"]["gpus"] > gpu["fair_share"]:
-            return True
-        name = rows[name]["parent"]
-    return False
-
-
 def _other_devices(case: Case, _: Sequence[Difference]) -> bool:
     return any(job["kind"] not in KINDS for job in _jobs(case))
-
-
-def _saturation(case: Case, _: Sequence[Difference]) -> bool:
-    return (case.get("saturation_multiplier") or 1.0) != 1.0
 
 
 def _other_resources(case: Case, _: Sequence[Difference]) -> bool:
@@ -129,12 +83,6 @@ REASONS: tuple[Reason, ...] = (
         intended=False,
         sentence="Devices are asked for as whole ones, fractions or memory; not as slices (MIG) or resource claims.",
         feature=_other_devices,
-    ),
-    Reason(
-        name="saturation",
-        intended=True,
-        sentence="How far a queue may come towards its fair share by taking is not adjustable: up to all of it.",
-        feature=_saturation,
     ),
     Reason(
         name="queue-cpu-memory",
@@ -155,23 +103,10 @@ REASONS: tuple[Reason, ...] = (
         feature=_elastic_moves,
     ),
     Reason(
-        name="share-first",
-        intended=True,
-        sentence="Nobody takes anything back if that lifts a queue above his own over its fair share, even where the "
-        "other queue is further above its own.",
-        feature=_above_share,
-    ),
-    Reason(
         name="starts-now",
         intended=True,
         sentence="What fits on free devices starts at once; it does not wait for a part of a shared one to be freed.",
         feature=_starts_now,
-    ),
-    Reason(
-        name="room-left-over",
-        intended=True,
-        sentence="Room that an eviction leaves over is promised in the same cycle to the next one who fits into it.",
-        feature=_room_left_over,
     ),
 )
 

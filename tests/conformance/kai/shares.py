@@ -5,6 +5,8 @@ Rules
 1. The division is the same arithmetic for every resource, so tables of other resources go through it too.
 2. The reclaim decision is asked of `may_take` and of the limits and quotas on the way up (`obstacle`), GPUs only: our
    queues share nothing else.
+3. A table of one way to take has columns for every resource. Our rule is asked of each, as the division is: the taker
+   has to be within its quota in all of them, the giver above its share in any.
 """
 
 from collections.abc import Iterable
@@ -22,6 +24,8 @@ from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
 from .verdict import Case, Difference, Untranslatable
 
 GPU = "GPU"
+#: What a request calls its amount of each resource.
+COLUMN = {GPU: "gpus", "CPU": "cpu_milli", "Memory": "memory"}
 
 
 def decide(case: Case) -> list[Difference]:
@@ -93,8 +97,8 @@ def _accounts(queues: Iterable[Case], *, limits: bool, nodes: Iterable[Node] = (
     return accounts
 
 
-def _queue(row: Case, *, limits: bool) -> Queue:
-    raw = row["resources"][GPU]
+def _queue(row: Case, *, limits: bool, resource: str = GPU) -> Queue:
+    raw = row["resources"][resource]
     bounded = limits and raw["limit"] != WITHOUT_BOUND
     return Queue(
         name=row["id"],
@@ -132,10 +136,11 @@ def _may_reclaim(case: Case) -> bool:
         return False
     if taker.lasting + amount > taker.fair_share:
         return False
+    margin = Fraction(str(case.get("saturation_multiplier") or 1))
     for queue, victims in (case.get("victims") or {}).items():
         giver = accounts.of(queue)
         for victim in victims:
-            if not may_take(taker, giver, amount):
+            if not may_take(taker, giver, amount, gives=milli(victim["gpus"]), margin=margin):
                 return False
             charge(giver, -milli(victim["gpus"]), fixed=False)
     return True
@@ -143,21 +148,31 @@ def _may_reclaim(case: Case) -> bool:
 
 def _strategy(case: Case) -> bool:
     """One of the two ways to take, between two siblings. Keeping fair shares asks nothing of the one that takes."""
-    giver = _side(case["reclaimee_queue"])
-    giver.lasting = milli(case["reclaimee_remaining"][GPU])
+    remaining = case["reclaimee_remaining"]
     if case["strategy"] == "MaintainFairShareStrategy":
         taker = Account(Queue(name="taker", pool=POOL))
         taker.fair_share = VERY_MUCH
-        return may_take(taker, giver, MilliGpu(1))
-    taker = _side(case["reclaimer_queue"])
-    amount = milli(case["reclaimer_resources"]["gpus"])
-    within = taker.lasting + amount <= taker.queue.quota
-    taker.fair_share = max(taker.fair_share, taker.queue.quota)
-    return within and may_take(taker, giver, amount)
+        return any(may_take(taker, _giver(case, name), MilliGpu(1), gives=0) for name in remaining)
+    takers = {name: _side(case["reclaimer_queue"], name) for name in remaining}
+    wanted = {name: milli(case["reclaimer_resources"].get(COLUMN[name], 0)) for name in remaining}
+    for name, taker in takers.items():
+        if taker.lasting + wanted[name] > taker.queue.quota:
+            return False
+        taker.fair_share = max(taker.fair_share, taker.queue.quota)
+    return any(may_take(takers[name], _giver(case, name), wanted[name], gives=0) for name in remaining)
 
 
-def _side(row: Case) -> Account:
-    account = Account(_queue({**row, "id": row["name"], "parent": None}, limits=False))
-    account.lasting = milli(row["resources"][GPU]["allocated"])
-    account.fair_share = milli(row["resources"][GPU]["fair_share"])
+def _giver(case: Case, resource: str) -> Account:
+    giver = _side(case["reclaimee_queue"], resource)
+    giver.lasting = milli(case["reclaimee_remaining"][resource])
+    return giver
+
+
+def _side(row: Case, resource: str) -> Account:
+    raw = row["resources"][resource]
+    account = Account(_queue({**row, "id": row["name"], "parent": None}, limits=True, resource=resource))
+    account.lasting = milli(raw["allocated"])
+    account.fair_share = milli(raw["fair_share"])
+    if account.queue.limit is not None:  # as our division sees to it
+        account.fair_share = min(account.fair_share, account.queue.limit)
     return account

@@ -8,7 +8,7 @@ from jupyter_gq.controller.settings import SECTIONS, build_settings
 from jupyter_gq.controller.traits import SettingsError
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
-from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, UsageRule
 from tests.fakes import a_node
 
 from .world import story_settings
@@ -80,6 +80,8 @@ BAD = [
     ({"IdlePolicy": {"after": 300}}, r"c\.IdlePolicy\.warning = 600\.0: the countdown is longer than the 300 s"),
     ({"IdlePolicy": {"always": "yes"}}, "neither True nor False"),
     ({"Fairness": {"reclaim_min_runtime": -5}}, r"c\.Fairness\.reclaim_min_runtime = -5: .*number of seconds, at least 0"),
+    ({"Fairness": {"half_life": "1w"}}, r"c\.Fairness\.half_life = '1w': it is not a number\. Use a number of seconds \(0: off\), at least 0"),
+    ({"Fairness": {"reclaim_margin": 0.5}}, "at least 1"),
     ({"Fairness": {"min_runtime_method": "all"}}, r'= .all.: it is not known\. Use one of "queue", "lca"'),
     ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread"'),
 ]  # fmt: skip
@@ -112,6 +114,13 @@ def test_least_run_times_come_from_the_queue_and_from_the_section_for_all():
     vision, nlp = (entry.queue for entry in settings.training)
     assert (vision.reclaim_min_runtime, vision.preempt_min_runtime) == (60, None)
     assert (nlp.reclaim_min_runtime, nlp.preempt_min_runtime) == (None, 0)
+
+
+def test_past_use_counts_only_with_a_half_life():
+    assert build().policy.usage == UsageRule()
+    settings = build(Fairness={"half_life": 3600, "usage_weight": 2, "entry_cost": 60, "reclaim_margin": 1.5})
+    assert settings.policy.usage == UsageRule(half_life=Seconds(3600), weight=2.0, entry_cost=Seconds(60))
+    assert settings.policy.reclaim_margin == 1.5
 
 
 def test_a_machine_without_devices_still_starts():

@@ -1,11 +1,17 @@
 """Reclaim: who may take what from whom, and how little."""
 
+from fractions import Fraction
+
+import pytest
+
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, admitted, apply, evicted, running, stopped, stopping, why
+from jupyter_gq.scheduling.quota import Accounts
+from jupyter_gq.scheduling.reclaim import may_take
+from tests.builders import NOW, Cluster, a_job, a_queue, admitted, apply, evicted, running, stopped, stopping, why
 
 
 def cycle(cluster):
@@ -206,3 +212,51 @@ def test_an_entitled_latecomer_is_preferred_to_a_borrower_admitted_in_the_same_c
     decision = cycle(cluster)
     assert admitted(decision) == ["small"]
     assert evicted(decision) == []
+
+
+def departments(**fields):
+    """d1 and d2 have 2 GPUs each; d1's team a wants one, its sister b holds 2, and d2's only team holds 4."""
+    cluster = Cluster().node("n", 6).queue("d1", 2).queue("d2", 2)
+    cluster.queue("d1/a", 1, parent="d1").queue("d1/b", 1, parent="d1", **fields).queue("d2/c", 2, parent="d2")
+    cluster.add(*(running(a_job(f"b{i}", "d1/b"), f"n-{i}", since=i) for i in range(2)))
+    return cluster.add(*(running(a_job(f"c{i}", "d2/c"), f"n-{2 + i}", since=10 + i) for i in range(4)))
+
+
+def test_a_team_takes_from_the_department_that_is_further_above_its_share():
+    """d1 would have 3 of 2 or 3; d2 then has 3 of its own."""
+    cluster = departments().queue("d3", 1).queue("d3/x", 1, parent="d3")
+    cluster.add(a_job("wants", "d1/a", owner="bob"), a_job("x0", "d3/x"))
+    decision = cycle(cluster)
+    assert sorted(evicted(decision)) == ["c2", "c3"]
+
+
+def taken(lasting, fair, gives, margin=1):
+    """May a leaf below `top` take 1 GPU from a leaf below `other`; (top, other) have those amounts."""
+    queues = [
+        a_queue("top", 1),
+        a_queue("leaf", 1, parent="top"),
+        a_queue("other", 1),
+        a_queue("giver", 1, parent="other"),
+    ]
+    accounts = Accounts(queues)
+    accounts.of("leaf").fair_share = 1000
+    for name, amount, share in (("top", lasting[0], fair[0]), ("other", lasting[1], fair[1]), ("giver", lasting[1], 0)):
+        accounts.of(name).lasting, accounts.of(name).fair_share = amount, share
+    return may_take(accounts.of("leaf"), accounts.of("giver"), 1000, gives=gives, margin=Fraction(margin))
+
+
+@pytest.mark.parametrize(
+    ("lasting", "fair", "gives", "margin", "expected"),
+    [
+        ((4000, 7000), (4000, 4000), 1000, 1, True),  # 5/4 beside 6/4
+        ((4000, 6000), (4000, 4000), 1000, 1, False),  # 5/4 beside 5/4: they would take turns
+        ((4000, 9000), (4000, 4000), 4000, 1, False),  # 5/4 beside 5/4: what goes is large
+        ((4000, 7000), (4000, 4000), 1000, 1.3, False),
+        ((4000, 7000), (4000, 0), 7000, 1, True),  # nothing of it is its own
+        ((3000, 5000), (4000, 4000), 1000, 9, True),  # within its share nobody asks
+    ],
+)
+def test_above_its_share_a_department_takes_only_from_one_that_stays_further_above(
+    lasting, fair, gives, margin, expected
+):
+    assert taken(lasting, fair, gives, margin) is expected
