@@ -38,7 +38,8 @@ def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tu
 def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
     """A cheap bound before anything is placed: False is certain."""
     if not workload.groups and workload.topology is None:
-        return ledger.slots(pool, workload.request, view) >= workload.min_members
+        least = workload.min_members
+        return ledger.slots(pool, workload.request, view, enough=least) >= least
     assembly = _Assembly(ledger, pool, workload, view)
     return assembly.possible(assembly.root, ())
 
@@ -230,7 +231,8 @@ class _Assembly:
         """For each request on its own, and in sum, is there enough?"""
         if len(groups) == 1:
             (group,) = groups
-            return self.ledger.slots(self.pool, group.request, self.view, within=within) >= group.min_members
+            least = group.min_members
+            return self.ledger.slots(self.pool, group.request, self.view, within=within, enough=least) >= least
         tasks: dict[Request, int] = {}
         for group in groups:
             tasks[group.request] = tasks.get(group.request, 0) + group.min_members

@@ -18,8 +18,8 @@ from .disruption import Disruption, disruption
 from .min_runtime import MinRuntimes
 from .ordering import Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
-from .placement import DeviceLedger, MemoryParts, choice_of, empty_ledger
-from .policy import Policy
+from .placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
+from .policy import Placement, Policy
 from .quota import Accounts, charge
 from .ranked import Ranked
 from .usage import past_of
@@ -38,13 +38,16 @@ class Facts:
         self.usage = snapshot.usage
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
-        choice = choice_of(policy.placement)
+        #: What is asked for, for policies that go by it.
+        self.mix = Mix()
+        self._mixes = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
+        choice = choice_of(policy.placement, self.mix)
         of_fractions = policy.fraction_placement or policy.placement
         self.ledger = DeviceLedger(
             snapshot.nodes,
             self.accounts.pools(),
             choice=choice,
-            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions),
+            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions, self.mix),
             topologies=snapshot.topologies,
         )
         self._parts = MemoryParts(snapshot.nodes)
@@ -86,6 +89,8 @@ class Facts:
         self.workloads[workload.id] = workload
         if workload.reserved:
             self.reserved[workload.id] = workload
+        if self._mixes:
+            self._ask(workload, 1)
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload
             self.line_up(workload)
@@ -101,6 +106,8 @@ class Facts:
         if workload is None:
             return
         self.reserved.pop(name, None)
+        if self._mixes:
+            self._ask(workload, -1)
         if workload.state is State.PENDING:
             del self.waiting[name]
             self.step_out(workload)
@@ -137,6 +144,11 @@ class Facts:
         if self._empty is None:
             self._empty = empty_ledger(self.nodes, self.topologies)
         return self._empty
+
+    def _ask(self, workload: Workload, sign: int) -> None:
+        pool = self.accounts.of(workload.queue).queue.pool
+        for group in gang.groups_of(workload):
+            self.mix.add(pool, group.request, sign * group.tasks)
 
     def _count(self, workload: Workload, sign: int) -> None:
         account = self.accounts.of(workload.queue)

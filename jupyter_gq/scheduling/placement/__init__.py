@@ -15,9 +15,11 @@ Cost: the members of a scope lie in buckets by what is free on them, so a choice
 different amounts, not as many as there are devices. Nodes whose CPU and memory are not counted have no room to look at.
 """
 
-from .choice import Choice, Ground, Spot, choice_of
+from .choice import Choice, Ground, Spot
 from .ledger import DeviceLedger, empty_ledger
 from .memory import MemoryParts, resolved
+from .mix import Mix
+from .policies import choice_of
 from .room import View
 from .scope import Domain, Filter, Scope, filter_of
 
@@ -28,6 +30,7 @@ __all__ = [
     "Filter",
     "Ground",
     "MemoryParts",
+    "Mix",
     "Scope",
     "Spot",
     "View",

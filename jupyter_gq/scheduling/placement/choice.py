@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.policy import Placement
 
 from .layout import Layout
 from .room import WHOLE, Room, View, need_of, tasks_in
@@ -148,8 +147,3 @@ class ByFullness:
     def _layout(self) -> Layout:
         assert self._ground is not None, "settle comes first"
         return self._ground.layout
-
-
-def choice_of(placement: Placement) -> Choice:
-    """A new object for the policy of that name."""
-    return ByFullness(spread=placement is Placement.SPREAD)

@@ -163,11 +163,19 @@ class DeviceLedger:
         rank = self.layout.rank_of.get(device)
         return 0 if rank is None else self.ground.amount(view)[rank]
 
-    def slots(self, pool: str, request: Request, view: View, *, within: tuple[Domain, ...] = ()) -> int:
-        """An upper bound of the tasks of that request that fit."""
+    def slots(
+        self,
+        pool: str,
+        request: Request,
+        view: View,
+        *,
+        within: tuple[Domain, ...] = (),
+        enough: int = UNCOUNTED,
+    ) -> int:
+        """An upper bound of the tasks of that request that fit; counting ends when there are `enough`."""
         if not request.devices and not self.layout.nodes:
             return UNCOUNTED
-        return self.index(pool, request, view, within).slots(request)
+        return self.index(pool, request, view, within).slots(request, enough)
 
     def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
         """So many tasks of that request fit, and not one more; takes a step for each node."""

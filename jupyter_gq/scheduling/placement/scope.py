@@ -111,20 +111,31 @@ class Index:
             return WHOLE
         return self.devices.amounts[-1] if self.devices.amounts else 0
 
-    def slots(self, request: Request) -> int:
-        """At most so many tasks of this request fit; exact for whole devices, and for one fraction in ample room."""
+    def slots(self, request: Request, enough: int = UNCOUNTED) -> int:
+        """At most so many tasks of this request fit; exact for whole devices, and for one fraction in ample room.
+
+        Counting ends when there are `enough`.
+        """
         devices, milli, need = request.devices, request.milli_per_device, need_of(request)
         if not devices:
-            return min(UNCOUNTED, sum(n * tasks_in(room, need) for _, room, n in self.nodes.counts()))
+            return _sum((n * tasks_in(room, need) for _, room, n in self.nodes.counts()), enough)
         if milli == WHOLE:
-            return sum(n * min(count // devices, tasks_in(room, need)) for count, room, n in self.nodes.counts())
+            counts = self.nodes.counts()
+            return _sum((n * min(count // devices, tasks_in(room, need)) for count, room, n in counts), enough)
         each = WHOLE // milli
-        on_devices = sum(n * min(count * each, tasks_in(room, need) * devices) for count, room, n in self._whole())
-        on_devices += sum(
-            n * min(amount // milli, tasks_in(room, need))
-            for amount, room, n in self.devices.counts()
-            if amount >= milli
+        enough = min(UNCOUNTED, enough * devices)
+        on_devices = _sum(
+            (n * min(count * each, tasks_in(room, need) * devices) for count, room, n in self._whole()), enough
         )
+        if on_devices < enough:
+            on_devices += _sum(
+                (
+                    n * min(amount // milli, tasks_in(room, need))
+                    for amount, room, n in self.devices.counts()
+                    if amount >= milli
+                ),
+                enough - on_devices,
+            )
         return on_devices // devices
 
     def _whole(self) -> Iterable[tuple[int, Room, int]]:
@@ -184,3 +195,13 @@ def _is_near(layout: Layout, node: int, pool: str) -> bool:
     if not layout.nodes[node].devices:
         return True
     return any(layout.group_pool[group] == pool for group in layout.groups_of_node[node])
+
+
+def _sum(numbers: Iterable[int], enough: int) -> int:
+    """Their sum, or of the first of them that make `enough`; never more than a number of what is not counted."""
+    total = 0
+    for number in numbers:
+        total += number
+        if total >= enough:
+            break
+    return min(total, UNCOUNTED)

@@ -1,0 +1,207 @@
+"""The policy `fragmentation`: a task goes where it costs the others least of what they could still use.
+
+After "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC '23).
+
+Rules
+-----
+1. The *mix* is what is asked for at present: each kind of request with its number of tasks.
+2. What a kind could use is counted on each node (`states`) and summed over all nodes.
+3. What the cluster is good for is the sum over the kinds of number x log(what the kind could use): to take the last
+   nodes from a kind costs much, to take a few of very many costs little. Kinds whose nodes are scarce are spared.
+4. A task goes where that sum falls least: each node's loss of a kind counts by number / what the kind could use.
+5. Ties: the fullest devices, then the fullest node, then the lowest names.
+
+All depends on what is free now and on the mix alone, not on the way there: nothing to roll back, and scores that were
+kept are the scores that would be computed. Sums are sums of whole numbers, exact in any order.
+
+Cost: what is known of a state of a node is kept, and a choice looks at the states that nodes are in, not at the nodes.
+"""
+
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jupyter_gq.domain.workload import Request
+
+from .choice import Ground, Spot
+from .mix import MOST, Mix
+from .room import View
+from .scope import Filter, Scope
+from .states import DeviceKind, Integers, NodeState, Numbers, Slot, States
+from .ways import Ways
+
+#: All weights together make that, so that a weighted sum of what is usable stays below 2**53: exact.
+_WEIGHT = 1 << 36
+#: When more states than that are known, those that no node is in are forgotten.
+_MOST_STATES = 20_000
+#: When there are more scopes, they are all made anew.
+_MOST_BOARDS = 200
+#: Of so many kinds of request it is kept where they can go, in each scope.
+_MOST_REQUESTS = 256
+
+
+class ByFragmentation:
+    """Fragmentation: where the mix loses least."""
+
+    def __init__(self, mix: Mix) -> None:
+        self._mix = mix
+        self._sheets: dict[View, _Sheet] = {}
+        self._dirty: set[int] = set()
+
+    def settle(self, ground: Ground) -> None:
+        """Everything is looked at when it is first needed."""
+        self._ground = ground
+
+    def changed(self, node: int) -> None:
+        """It is looked at again when a place is next chosen."""
+        self._dirty.add(node)
+
+    def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
+        """The place where the mix loses least."""
+        for each in self._sheets.values():
+            each.dirty |= self._dirty
+        self._dirty.clear()
+        sheet = self._sheets.get(view)
+        if sheet is None or len(sheet.states) > _MOST_STATES or len(sheet.states.columns.asked) > 2 * MOST:
+            sheet = self._sheets[view] = _Sheet(self._ground, view, self._mix)
+        sheet.catch_up()
+        return sheet.board(scope).choose(scope, request, sheet.weights())
+
+
+class _Sheet:
+    """The nodes in one view: which state each is in, and what each kind could use of them all."""
+
+    def __init__(self, ground: Ground, view: View, mix: Mix) -> None:
+        layout = ground.layout
+        self.layout = layout
+        self._amount, self._room = ground.amount(view), ground.room(view)
+        self._mix = mix
+        self._version = -1
+        kinds = sorted({DeviceKind.of(device) for device in layout.devices})
+        number = {kind: index for index, kind in enumerate(kinds)}
+        self._kind_of = [number[DeviceKind.of(device)] for device in layout.devices]
+        self._devices_of = [
+            [rank for group in groups for rank in layout.group_devices[group]] for groups in layout.groups_of_node
+        ]
+        self.states = States(kinds, max((len(ranks) for ranks in self._devices_of), default=0))
+        self.state_of: list[int] = self.states.numbers([self._look(node) for node in range(len(layout.nodes))])
+        self.dirty: set[int] = set()
+        #: By number of a kind of the mix: its column in `states`.
+        self._column: dict[int, int] = {}
+        self._counts: Numbers = np.zeros(0)
+        self._total: Numbers = np.zeros(0)
+        self._boards: dict[Filter, _Board] = {}
+
+    def catch_up(self) -> None:
+        """Take notice of what has changed since."""
+        if self._mix.version != self._version:
+            self._learn()
+        nodes = sorted(self.dirty)
+        self.dirty.clear()
+        for node, new in zip(nodes, self.states.numbers([self._look(node) for node in nodes]), strict=True):
+            old = self.state_of[node]
+            if new != old:
+                self.state_of[node] = new
+                self._total += self.states.usable[new] - self.states.usable[old]
+                for board in self._boards.values():
+                    board.move(node, old, new)
+
+    def weights(self) -> Numbers:
+        """What a milli-GPU is worth that a kind could use: whole numbers."""
+        raw = self._counts / (self._total + self.states.columns.size)
+        whole = raw.sum()
+        return np.rint(raw * (_WEIGHT / whole)) if whole else raw
+
+    def board(self, scope: Scope) -> "_Board":
+        """The nodes of that scope."""
+        board = self._boards.get(scope.filter)
+        if board is None or len(board.seen) > _MOST_STATES:
+            if len(self._boards) >= _MOST_BOARDS:
+                self._boards.clear()
+            board = self._boards[scope.filter] = _Board(self, scope)
+        return board
+
+    def pick(self, ranks: Iterable[int], slots: Sequence[Slot]) -> list[int]:
+        """The first of these devices that are as described."""
+        wanted, found = list(slots), []
+        for rank in ranks if wanted else ():
+            slot = (self._kind_of[rank], self._amount[rank])
+            if slot in wanted:
+                wanted.remove(slot)
+                found.append(rank)
+        return found
+
+    def _learn(self) -> None:
+        """The mix has changed."""
+        mix = self._mix
+        self._version = mix.version
+        frequent = mix.frequent()
+        new = [number for number in frequent if number not in self._column]
+        if new:
+            self._column.update(zip(new, itertools.count(len(self._column)), strict=False))
+            self.states.ask([mix.kinds[number] for number in new])
+            self._total = self.states.usable[self.state_of].sum(axis=0)
+        self._counts = np.zeros(len(self._column))
+        self._counts[[self._column[number] for number in frequent]] = [mix.counts[number] for number in frequent]
+
+    def _look(self, node: int) -> NodeState:
+        amount, kind_of = self._amount, self._kind_of
+        slots = sorted((kind_of[rank], amount[rank]) for rank in self._devices_of[node])
+        return NodeState(self._room[node], tuple(slots))
+
+
+class _Board:
+    """The nodes of one scope by their states."""
+
+    def __init__(self, sheet: _Sheet, scope: Scope) -> None:
+        self._sheet, self._filter = sheet, scope.filter
+        self._group_of = {sheet.layout.group_node[group]: group for group in scope.groups}
+        self._suitable = tuple(
+            number
+            for number, kind in enumerate(sheet.states.kinds)
+            if kind.selected(scope.filter.pool, scope.filter.models, scope.filter.memory)
+        )
+        #: The nodes in each state, ascending.
+        self._members: dict[int, list[int]] = {}
+        #: How many they are, by state.
+        self._count: Integers = np.zeros(len(sheet.states), np.int64)
+        #: States in the order in which nodes came to be in them.
+        self.seen: list[int] = []
+        self._ways: dict[Request, Ways] = {}
+        for node in self._group_of:
+            self._enter(node, sheet.state_of[node])
+
+    def move(self, node: int, old: int, new: int) -> None:
+        """That node has changed."""
+        if node in self._group_of:
+            members = self._members[old]
+            del members[bisect_left(members, node)]
+            self._count[old] -= 1
+            self._enter(node, new)
+
+    def choose(self, scope: Scope, request: Request, weights: Numbers) -> Spot | None:
+        """The best place for a task of it."""
+        ways = self._ways.pop(request, None)
+        if ways is None:
+            ways = Ways(self._sheet.states, request, self._suitable)
+            if len(self._ways) >= _MOST_REQUESTS:
+                del self._ways[next(iter(self._ways))]  # the one that was not asked for for the longest time
+        self._ways[request] = ways
+        ways.learn(self.seen)
+        best = ways.best(self._count, weights)
+        if not best:
+            return None
+        way = min(best, key=lambda way: self._members[way.state][0])
+        node = self._members[way.state][0]
+        group = self._group_of[node]
+        return Spot(group, self._sheet.pick(scope.ranks[group], way.slots))
+
+    def _enter(self, node: int, state: int) -> None:
+        if state >= len(self._count):
+            self._count = np.concatenate([self._count, np.zeros(state + 64, np.int64)])
+        if not self._count[state]:
+            self.seen.append(state)
+        self._count[state] += 1
+        insort(self._members.setdefault(state, []), node)
