@@ -20,7 +20,7 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from . import assemble, gang, min_runtime
 from .decision import Admit, Evict, Grow, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
-from .ordering import Turn, seniority
+from .ordering import Test, Turn, always, seniority
 from .parts import Part, is_growth, whole_of
 from .placement import View
 from .quota import Account, charge, obstacle, pledge
@@ -403,11 +403,22 @@ class Books:
 
     # --- questions
 
-    def turn(self, *, growth: bool = False) -> Turn:
-        """Those who wait without a promise, each in his turn; `growth`: also what elastic work could still have."""
+    def turn(self, promising: Test = always, *, growth: bool = False) -> Turn:
+        """Those who wait without a promise, each in his turn, without the classes that are not promising now.
+
+        `growth`: also what elastic work could still have.
+        """
         if growth:
             self.units.fresh_lines()
-        return Turn(self.accounts, self.facts.lines, self.is_seeking if growth else self.is_unsettled)
+        return Turn(self.accounts, self.facts.lines, self.is_seeking if growth else self.is_unsettled, promising)
+
+    def may_fit_now(self, workload: Workload) -> bool:
+        """A cheap bound: False is certain."""
+        return assemble.may_fit(self.ledger, self.account(workload).queue.pool, workload, View.NOW)
+
+    def may_fit_soon(self, workload: Workload) -> bool:
+        """A cheap bound, with what is being freed: False is certain."""
+        return assemble.may_fit(self.ledger, self.account(workload).queue.pool, workload, View.FUTURE)
 
     def rounds(self) -> range:
         """More often than that nobody new can be served."""

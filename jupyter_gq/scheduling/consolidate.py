@@ -38,7 +38,7 @@ def consolidate(books: Books) -> None:
     if not books.policy.consolidate:
         return
     search = _Search(books)
-    turn = books.turn()
+    turn = books.turn(lambda w: books.ledger.total(books.account(w).queue.pool, View.FUTURE) >= gang.smallest(w))
     while (workload := turn.next()) is not None:
         if search.help(workload):
             turn.done()

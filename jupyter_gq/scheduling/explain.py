@@ -176,7 +176,7 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     forbidden = obstacle(account, gang.smallest(workload), fixed=not workload.preemptible, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
-    slots = books.facts.empty.slots_exactly(account.queue.pool, workload.request)
+    slots = books.facts.slots_when_empty(account.queue.pool, workload.request)
     if slots < workload.min_members:
         return _too_big(scene, workload, slots)
     return partial(_no_room, workload, account.queue, _numbers(scene, workload), tuple(scene.in_the_way.of(workload)))

@@ -9,9 +9,12 @@ Rules
 3. Nothing here depends on the time: a cycle asks what does.
 """
 
+from collections import Counter
+from collections.abc import Iterable
+
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Request, Workload
 
 from . import gang
 from .disruption import Disruption, disruption
@@ -74,6 +77,10 @@ class Facts:
         self.wanted: dict[str, dict[str, Part]] = {}
         #: Gangs that lost some of their tasks.
         self.stale: dict[str, Workload] = {}
+        #: How many workloads have each priority.
+        self.priorities: Counter[int] = Counter()
+        self._priorities_in: dict[str, Counter[int]] = {}
+        self._slots: dict[tuple[str, Request], int] = {}
         #: Running notebooks: the only ones that can be idle.
         self.notebooks: dict[str, Workload] = {}
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
@@ -87,6 +94,7 @@ class Facts:
             return
         workload = self._parts.of_workload(workload, self.accounts.of(workload.queue).queue.pool)
         self.workloads[workload.id] = workload
+        self._count_priority(workload, 1)
         if workload.reserved:
             self.reserved[workload.id] = workload
         if self._mixes:
@@ -105,6 +113,7 @@ class Facts:
         workload = self.workloads.pop(name, None)
         if workload is None:
             return
+        self._count_priority(workload, -1)
         self.reserved.pop(name, None)
         if self._mixes:
             self._ask(workload, -1)
@@ -149,6 +158,23 @@ class Facts:
         pool = self.accounts.of(workload.queue).queue.pool
         for group in gang.groups_of(workload):
             self.mix.add(pool, group.request, sign * group.tasks)
+
+    def slots_when_empty(self, pool: str, request: Request) -> int:
+        """So many tasks of that request fit when nobody holds anything, and not one more."""
+        key = (pool, request)
+        if key not in self._slots:
+            self._slots[key] = self.empty.slots_exactly(pool, request)
+        return self._slots[key]
+
+    def priorities_in(self, queue: str) -> Iterable[int]:
+        """The priorities of all who wait or hold something in a leaf queue."""
+        return self._priorities_in.get(queue, ())
+
+    def _count_priority(self, workload: Workload, sign: int) -> None:
+        for counter in (self.priorities, self._priorities_in.setdefault(workload.queue, Counter())):
+            counter[workload.priority] += sign
+            if not counter[workload.priority]:
+                del counter[workload.priority]
 
     def _count(self, workload: Workload, sign: int) -> None:
         account = self.accounts.of(workload.queue)

@@ -51,6 +51,14 @@ def request_class(workload: Workload) -> ClassKey:
     )
 
 
+#: A question about a workload.
+Test = Callable[[Workload], bool]
+
+
+def always(_: Workload) -> bool:
+    return True
+
+
 class Line:
     """Those who wait in one leaf queue, by class. It lasts from cycle to cycle."""
 
@@ -77,22 +85,23 @@ class _Leaf:
 
     __slots__ = ("at", "heads", "line", "takes_part")
 
-    def __init__(self, line: Line, takes_part: Callable[[Workload], bool]) -> None:
+    def __init__(self, line: Line, takes_part: Test, promising: Test) -> None:
         self.line = line
         self.takes_part = takes_part
         self.at: dict[ClassKey, int] = {}
         self.heads: list[tuple[Seniority, ClassKey]] = []
         for key in line.classes:
-            self._push(key, 0)
+            self._push(key, 0, promising)
 
-    def _push(self, key: ClassKey, start: int) -> None:
-        """The first of that class from `start` on who takes part follows."""
+    def _push(self, key: ClassKey, start: int, promising: Test) -> None:
+        """The first of that class from `start` on who takes part follows, if the class is promising."""
         ranked, takes_part = self.line.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
             if takes_part(members[index]):
-                self.at[key] = index
-                heapq.heappush(self.heads, (ranked.key_of(index), key))
+                if promising(members[index]):
+                    self.at[key] = index
+                    heapq.heappush(self.heads, (ranked.key_of(index), key))
                 return
 
     def head(self) -> Workload | None:
@@ -104,7 +113,7 @@ class _Leaf:
     def advance(self) -> None:
         """The first one is done; the next of its class follows."""
         _, key = heapq.heappop(self.heads)
-        self._push(key, self.at[key] + 1)
+        self._push(key, self.at[key] + 1, always)
 
     def pass_over(self) -> None:
         """The first one cannot be helped, nor any of its class."""
@@ -114,13 +123,17 @@ class _Leaf:
 class Turn:
     """An iterator over waiting workloads in their order, which changes with what is decided on the way.
 
-    Of those in `lines` those are left out who do not take part. Call `done` or `pass_over` for the workload that
+    Of those in `lines` those are left out who do not take part, and the classes that are not promising: for which it is
+    certain from the beginning that they would be passed over. Call `done` or `pass_over` for the workload that
     `next` returned before asking for another; call `touch` for a queue whose accounts were changed by something else.
     """
 
-    def __init__(self, accounts: Accounts, lines: Mapping[str, Line], takes_part: Callable[[Workload], bool]) -> None:
+    def __init__(
+        self, accounts: Accounts, lines: Mapping[str, Line], takes_part: Test, promising: Test = always
+    ) -> None:
         self._accounts = accounts
-        self._leaves = {name: _Leaf(line, takes_part) for name, line in lines.items()}
+        found = {name: _Leaf(line, takes_part, promising) for name, line in lines.items()}
+        self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
         #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).
         self._heaps: dict[str, list[tuple[_Key, int, str]]] = {}

@@ -22,7 +22,22 @@ from .serving import serve_in_rounds
 
 def preempt(books: Books) -> bool:
     """Serve all who may take the place of lower priorities in their queue; the result is that of `serve_in_rounds`."""
-    return serve_in_rounds(books, _preempt_for, EvictReason.PREEMPTED, explain.preempted)
+    if len(books.facts.priorities) < 2:
+        return False
+    lowest: dict[str, int] = {}
+
+    def promising(workload: Workload) -> bool:
+        queue = workload.queue
+        if queue not in lowest:
+            lowest[queue] = _lowest_priority(books, queue)
+        return lowest[queue] < workload.priority or books.may_fit_soon(workload)
+
+    return serve_in_rounds(books, _preempt_for, promising, EvictReason.PREEMPTED, explain.preempted)
+
+
+def _lowest_priority(books: Books, queue: str) -> int:
+    """Of those who hold something in that queue, or were admitted or promised something."""
+    return min(books.facts.priorities_in(queue), default=0)
 
 
 def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:
@@ -32,8 +47,9 @@ def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     if books.try_start(workload):
         return []
     members = stock.of_queue(account.queue.pool, workload.queue)
-    ordered = sorted(members, key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
-    return search(books, workload, ordered)
+    lower = [victim for victim in members if victim.priority < workload.priority]
+    lower.sort(key=lambda victim: (disruption(victim)[0], victim.priority, disruption(victim)))
+    return search(books, workload, lower)
 
 
 def search(books: Books, workload: Workload, candidates: Iterable[Workload]) -> list[Workload] | None:

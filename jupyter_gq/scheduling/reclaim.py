@@ -39,7 +39,12 @@ ONCE = Fraction(1)
 
 def reclaim(books: Books) -> bool:
     """Serve all who may take something back from other queues; the result is that of `serve_in_rounds`."""
-    return serve_in_rounds(books, _reclaim_for, EvictReason.RECLAIMED, explain.reclaimed)
+
+    def promising(workload: Workload) -> bool:
+        account = books.account(workload)
+        return account.lasting + gang.smallest(workload) <= account.fair_share or books.may_fit_soon(workload)
+
+    return serve_in_rounds(books, _reclaim_for, promising, EvictReason.RECLAIMED, explain.reclaimed)
 
 
 def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:

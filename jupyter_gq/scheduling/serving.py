@@ -11,20 +11,22 @@ from jupyter_gq.domain.workload import Workload
 
 from .books import Books, Sentence
 from .disruption import Stock
+from .ordering import Test
 
 #: The victims for this workload (none when it simply fits), or None when it cannot be helped.
 Find = Callable[[Books, Workload, Stock], Sequence[Workload] | None]
 
 
-def serve_in_rounds(books: Books, find: Find, reason: EvictReason, sentence: Sentence) -> bool:
+def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReason, sentence: Sentence) -> bool:
     """Serve all whom `find` can help, until nobody is helped any more; `sentence` tells the owner of each victim.
 
-    True when something that this cycle had admitted or promised was undone, so that others may have a turn.
+    `promising`: False for those whom it cannot help as things stand when a round begins. True when something that this
+    cycle had admitted or promised was undone, so that others may have a turn.
     """
     undone = False
     for _ in books.rounds():
         helped = False
-        turn = books.turn(growth=True)
+        turn = books.turn(promising, growth=True)
         workload = turn.next()
         if workload is None:
             break
