@@ -1,9 +1,9 @@
 """The waiting experiments: guaranteed quotas on fewer GPUs, beside static quotas with all GPUs of the quota file.
 
-`peer` is static quotas, first come first served, whole devices, all GPUs of the quota file (first case), and one line
-for everybody on the same pool (second case); both are run in the same call on the same jobs. Rows of queues that the
-quota file does not name are left out; the quotas are scaled to the pool. A wait is all the time that a job was there
-and did not run, also while paused. The processor time of the replay is printed with the table.
+`peer` is static quotas, first come first served, whole devices, all GPUs of the quota file; in the figures that end in
+"pooled", one line for everybody on the same pool. Both are run in the same call on the same jobs. Rows of queues that
+the quota file does not name are left out; the quotas are scaled to the pool. A wait is all the time that a job was
+there and did not run, also while paused. The processor time of the replay is printed with the table.
 """
 
 import math
@@ -31,6 +31,8 @@ FIGURES: dict[str, tuple[str, Callable[[Outcome], float]]] = {
     "guarantee p99 s": ("s", lambda o: o.total.guarantee_p99),
     "lost %": ("%", lambda o: o.total.lost_percent),
 }
+#: Ends the name of a figure whose peer is one line for everybody.
+POOLED = ", pooled"
 #: What every trace should reach; where no goal was set for a case, also the mean wait of static quotas.
 GOALS = {"guarantee p99 s": 60.0, "lost %": 1.0}
 #: The goals that were set for cases, by quota file and pool.
@@ -104,12 +106,13 @@ class Experiment:
         self._static_wait = before.total.mean_wait
         equal = {"mean wait s": self._static_wait}
         goals = GOALS | SET_GOALS.get((self._quota_file, self._pool.gpus), equal)
-        case = f"{trace.split('.')[0][:20]}, {self._pool.gpus} GPUs"
+        case = f"{trace.split('.')[0][:26]}, {self._pool.gpus} GPUs"
         return [
-            Row(case=f"{case}; {name}", figure=figure, unit=unit, ours=value(ours), peer=value(peer), goal=goal)
-            for name, peer in ((f"static, {before.milli / 1000:g}", before), ("one line", line))
+            Row(
+                case=case, figure=figure + suffix, unit=unit, ours=value(ours), peer=value(peer), goal=goals.get(figure)
+            )
+            for suffix, peer in (("", before), (POOLED, line))
             for figure, (unit, value) in FIGURES.items()
-            for goal in (goals.get(figure),)
         ]
 
     def smallest(self, wait: float | None) -> Row:
@@ -127,12 +130,12 @@ class Experiment:
         return Row(case=case, figure="GPUs", unit="GPUs", ours=ours, peer=theirs, goal=goal)
 
     def told(self) -> str:
-        """What was left out, and how long ours took."""
+        """What was left out, and how much processor time ours took."""
         found = self._runnable
         return (
-            f"{len(found.jobs)} jobs in {self._seconds:.0f} s of processor time; left out: "
-            f"{sum(self._workload.without_quota.values())} of queues without a quota, "
-            f"{found.above_pool} above the pool, {found.above_quota} above the whole quota of their queue"
+            f"static quotas have {sum(self._quotas.values()) / 1000:g} GPUs; {len(found.jobs)} jobs in "
+            f"{self._seconds:.0f} s of CPU time; left out: {sum(self._workload.without_quota.values())} of queues "
+            f"without a quota, {found.above_pool} above the pool, {found.above_quota} above their queue's whole quota"
         )
 
     def _ours(self, pool: Pool) -> Outcome:

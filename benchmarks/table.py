@@ -28,11 +28,11 @@ def parser(description: str) -> argparse.ArgumentParser:
 def show(title: str, rows: list[Row], file: Path | None) -> None:
     """Print the rows as a table; write them to `file` as well."""
     print(f"\n{title}\n")
-    print(f"  {'case':<44} {'figure':<17} {'unit':<6} {'ours':>9} {'peer':>9} {'ours/peer':>9} {'goal':>9}")
+    print(f"  {'case':<44} {'figure':<25} {'unit':<6} {'ours':>9} {'peer':>9} {'ours/peer':>9} {'goal':>9}")
     for row in rows:
         ratio = row.ours / row.peer if row.peer else None
         cells = " ".join(f"{_number(value):>9}" for value in (row.ours, row.peer, ratio, row.goal))
-        print(f"  {row.case:<44} {row.figure:<17} {row.unit:<6} {cells}")
+        print(f"  {row.case:<44} {row.figure:<25} {row.unit:<6} {cells}")
     if file:
         file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
