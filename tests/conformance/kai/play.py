@@ -100,9 +100,18 @@ def _one_action(world: World, action: str) -> None:
     if step is None:
         return
     books = Books(Facts(snapshot_of(world), policy_of(world)), NOW)
+    if action != "allocate":
+        _serve_once(books)
     step(books)
     books.spare_needless()
     _write_down(world, books.decided(), books.promised)
+
+
+def _serve_once(books: Books) -> None:
+    """In an action that takes something the peer serves each job once, so elastic work gets one task more at most."""
+    for parts in books.facts.wanted.values():
+        for part in list(parts.values())[1:]:
+            books.facts.step_out(part)
 
 
 def _one_cycle(world: World) -> None:

@@ -6,7 +6,9 @@ Rules
 2. A deserved quota without bound is the whole cluster; no limit is no limit.
 3. Ties: the peer's go by creation, ours by name. So queues and workloads get names in the order of their creation.
 4. Memory of nodes is counted in millions of bytes.
-5. Between rounds nobody is stopping any more; what was placed runs.
+5. What ended does not come back: a job that has too few tasks left for its smallest gang is not started, and gets no
+   more. One of whose tasks some ended well has lost nothing.
+6. Between rounds nobody is stopping any more; what was placed runs.
 """
 
 import math
@@ -20,6 +22,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.scheduling.gang import groups_of
 from jupyter_gq.scheduling.parts import is_short
 
 from .groups import grouped, of_leaving
@@ -240,11 +243,14 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         submitted_at=submitted,
         elastic=True,
     )
+    there = [task.group for task in (*staying, *waiting)]
+    ready = all(there.count(group.name) >= group.min_members for group in groups_of(whole))
     if staying:
         runs = replace(whole, state=State.RUNNING, run=1, started_at=submitted, placement=_placement(staying))
-        stale = "stale_s" in job or is_short(runs)
-        yield replace(runs, stale_since=Instant(NOW - float(job.get("stale_s", 0))) if stale else None)
-    elif waiting:
+        stale = ("stale_s" in job or is_short(runs)) and not world.of_job(name, "Succeeded")
+        stale_since = Instant(NOW - float(job.get("stale_s", 0))) if stale else None
+        yield replace(runs, stale_since=stale_since, elastic=ready)
+    elif waiting and ready:
         yield replace(whole, reserved=world.reserved.get(name, ()))
     if leaving:
         stop = Stop(
@@ -269,7 +275,7 @@ def _placement(tasks: list[Task]) -> tuple[TaskPlacement, ...]:
 
 
 def between_rounds(world: World) -> None:
-    """Rule 5. What the case deletes goes on stopping."""
+    """Rule 6. What the case deletes goes on stopping."""
     deleted = {job["name"] for job in world.case["jobs"] if job.get("delete_in_test")}
     for task in list(world.tasks.values()):
         if task.status == "Binding":
