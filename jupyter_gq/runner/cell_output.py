@@ -8,6 +8,7 @@ Rules
 3. What was said adds up to a few times what the cell shows: then all of it is said anew, in one piece (`set`) that lets
    the service forget those before it. A progress bar that is drawn for days takes no more room than its last line.
 4. A cell keeps the last of its text and of its displays within bounds; the first output then says what was left out.
+   Once all cells of the job hold `Bounds.job`, a notice stands in the place of each further display.
 """
 
 import json
@@ -17,6 +18,9 @@ from html import escape
 from typing import Any
 
 from jupyter_gq.client.outputs import collapse
+
+#: A display up to this size takes no more room than the notice that would stand in its place.
+_SMALL = 1024
 
 Output = dict[str, Any]
 Piece = dict[str, Any]
@@ -38,6 +42,8 @@ class Bounds:
     single: int = 8 * 1024 * 1024
     #: Outputs of a cell; beyond it the older half goes.
     count: int = 2000
+    #: All outputs of a job beyond this: its further displays are replaced by a notice.
+    job: int = 128 * 1024 * 1024
     #: Pieces of a cell beyond this, and beyond twice what it shows, are replaced by one.
     said: int = 1024 * 1024
 
@@ -74,6 +80,8 @@ class CellOutput:
         self._carrier: dict[int, Piece] = {}
         #: What stood in the last stream before its waiting piece.
         self._text_before = ""
+        #: The outputs of the whole job have reached their bound.
+        self.job_is_full = False
         self._start_anew = False
         #: Bytes of the pieces that were taken since the last `set`.
         self._said = 0
@@ -85,6 +93,11 @@ class CellOutput:
         """As a notebook would hold them, a notice first if something was left out."""
         self._close_stream()
         return [*self._notice(), *(entry.output for entry in self.entries)]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the outputs take."""
+        return sum(entry.size for entry in self.entries)
 
     def restore(self, outputs: Iterable[Output]) -> None:
         """What an earlier run left here; the next pieces say it again, so that both sides agree."""
@@ -192,13 +205,14 @@ class CellOutput:
         size = size_of(output)
         if output["output_type"] == "error":
             return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
-        if size <= self._bounds.single:
+        if size > self._bounds.single:
+            why = f"a job keeps single outputs up to {_amount(self._bounds.single)}"
+        elif self.job_is_full and size > _SMALL:
+            why = f"the outputs of this job have reached {_amount(self._bounds.job)}"
+        else:
             return output
         kinds = ", ".join(sorted(output["data"]))
-        return notice(
-            f"One output of {_amount(size)} ({kinds}) was left out: a job keeps single outputs "
-            f"up to {_amount(self._bounds.single)}. Save it to a file instead."
-        )
+        return notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
     def _cut(self) -> None:
         """Rule 4."""

@@ -28,6 +28,7 @@ class Recorder:
         self._emit = emit
         self._bounds = bounds or Bounds()
         self._budget = Budget(now)
+        self._full = False
         self._cells: dict[str, CellOutput] = {}
         self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
         self._widgets = Widgets()
@@ -38,6 +39,7 @@ class Recorder:
         """The outputs of this cell, empty at first."""
         if cell not in self._cells:
             self._cells[cell] = CellOutput(cell, role, self._bounds)
+            self._cells[cell].job_is_full = self._full
         return self._cells[cell]
 
     def outputs(self, cell: str) -> list[Output]:
@@ -102,6 +104,9 @@ class Recorder:
         self._budget.spend(size)
         self._said_at = now
         self._emit([piece for cell in self._cells.values() for piece in cell.take()])
+        self._full = sum(cell.size for cell in self._cells.values()) > self._bounds.job
+        for cell in self._cells.values():
+            cell.job_is_full = self._full
 
     def _waiting_size(self) -> int:
         return sum(cell.waiting_size for cell in self._cells.values())

@@ -4,6 +4,7 @@ import pytest
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.runner.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
+from jupyter_gq.runner.cell_output import Bounds
 from jupyter_gq.runner.recorder import GATHER, OVER_BUDGET, Recorder, output_of
 
 
@@ -52,6 +53,24 @@ def test_an_update_reaches_every_output_of_its_display_id_in_any_cell() -> None:
     recorder.say(1.0, everything=True)
     folded = fold(said)
     assert [folded[name][0]["data"]["text/plain"] for name in ("one", "two")] == ["1", "1"]
+
+
+def test_a_job_that_has_shown_too_much_says_so_in_place_of_further_displays() -> None:
+    said: list[dict] = []
+    recorder = Recorder(said.extend, now=0.0, bounds=Bounds(job=20_000))
+    for number in range(10):
+        shown = {"data": {"text/html": f"{number}" * 5_000}, "metadata": {}}
+        cell = recorder.cell(f"cell {number}", "target")
+        recorder.append(cell, shown, "display_data", None)
+        recorder.append(cell, a_stream("goes on\n"), "stream", None)
+        recorder.append(cell, {"data": {"text/plain": "small"}, "metadata": {}}, "display_data", None)
+        recorder.say(float(number), everything=True)
+    first, last = recorder.outputs("cell 0"), recorder.outputs("cell 9")
+    assert first[0]["data"] == {"text/html": "0" * 5_000}
+    assert "the outputs of this job have reached 19.5 KiB. Save it to a file" in last[0]["data"]["text/plain"]
+    assert [output.get("text") or output["data"]["text/plain"] for output in last[1:]] == ["goes on\n", "small"]
+    assert sum(len(str(recorder.outputs(f"cell {number}"))) for number in range(10)) < 35_000
+    assert fold(said)["cell 9"] == last
 
 
 def test_messages_that_are_no_outputs_are_passed_over() -> None:
