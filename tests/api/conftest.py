@@ -69,7 +69,7 @@ async def serve(hub: Hub) -> AsyncIterator[Serve]:
     clients: list[Any] = []
 
     async def start(controller: Any, *, hub_url: str | None = None, clock: Any = None, **options: Any) -> Served:
-        authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=2.0)
+        authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=30.0)
         server = make_server(make_application(controller, authenticator, PREFIX, **options))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)

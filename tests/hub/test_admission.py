@@ -26,7 +26,7 @@ def ann(service):
 
 
 async def obtain(service, *, gpus="0.25", longest_wait=30.0, outage=30.0, board=None):
-    client = ServiceClient(service.url, "t", timeout=2)
+    client = ServiceClient(service.url, "t", timeout=30)
     admission = Admission(
         service=client,
         server="",

@@ -12,7 +12,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.hub.config import USER_SCOPES, configure, proxy_command
-from tests.hub.real_hub import PYTHON, ROOT
+from tests.hub.real_hub import PATIENCE, PYTHON, ROOT
 
 HELPER = "from jupyter_gq.hub.config import configure\n"
 
@@ -53,7 +53,7 @@ def run(arguments, folder):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
