@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .amount import NO_GPU, MilliGpu, Seconds
+from .amount import NO_GPU, MiB, MilliGpu, Seconds
 
 #: The queue above every user's fixed quota. A user's own leaf is `build_queue(user)`.
 BUILD_ROOT = "build"
@@ -21,6 +21,13 @@ class Queue:
     quota: MilliGpu = NO_GPU
     #: What it may never exceed; None = no limit.
     limit: MilliGpu | None = None
+    #: Processors (thousandths of a core) and memory of nodes that it may never exceed; None = no limit.
+    cpu_limit: int | None = None
+    memory_limit: MiB | None = None
+    #: Processors and memory that are guaranteed to it: what others use above theirs it takes back for work that needs
+    #: them. None = nothing is said, so it is never above.
+    cpu_quota: int | None = None
+    memory_quota: MiB | None = None
     #: Its part of the idle devices, relative to its siblings; 0 = it never borrows.
     over_quota_weight: int = 1
     #: Surplus goes to higher priorities first.

@@ -102,6 +102,10 @@ def _of_queues(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterato
         amounts = {
             "quota": queue.quota,
             "limit": queue.limit,
+            "cpu_limit": queue.cpu_limit,
+            "memory_limit": queue.memory_limit,
+            "cpu_quota": queue.cpu_quota,
+            "memory_quota": queue.memory_quota,
             "over_quota_weight": queue.over_quota_weight,
             "preempt_min_runtime": queue.preempt_min_runtime,
             "reclaim_min_runtime": queue.reclaim_min_runtime,

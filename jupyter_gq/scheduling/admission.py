@@ -1,5 +1,6 @@
 """What is asked before something is queued: may it be asked for at all, could it ever run, what would happen now."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
@@ -15,8 +16,8 @@ from .cycle import run_cycle
 from .decision import Admit
 from .placement import empty_ledger
 from .policy import Policy
-from .quota import Accounts
-from .wording import gpus, is_build, who_with_amount
+from .quota import Account, Accounts
+from .wording import gpus, is_build, rest_amount, who_with_amount
 
 #: A preview names at most so many other queues.
 NAMED_QUEUES = 2
@@ -68,11 +69,15 @@ def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
 def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits."""
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
-    if queue is None or workload.request.devices == 0:
+    if queue is None:
+        return
+    chain = Accounts(snapshot.queues).of(workload.queue).chain
+    _check_rest(chain, workload)
+    if workload.request.devices == 0:
         return
     _check_devices(snapshot, queue, workload)
     milli = gang.smallest(workload)
-    for account in Accounts(snapshot.queues).of(workload.queue).chain:
+    for account in chain:
         limit, name = account.queue.limit, account.queue.name
         owner = "your fixed quota" if is_build(name) else f"the limit of {name}"
         if limit is not None and milli > limit:
@@ -84,6 +89,17 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
                 f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
                 f"{gpus(account.queue.quota)}. Ask for that or less."
             )
+
+
+def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
+    needed = gang.smallest_rest(workload)
+    for account in chain:
+        for which, limit in enumerate(account.rest_limit):
+            if limit is not None and needed[which] > limit:
+                raise NeverFits(
+                    f"You asked for {rest_amount(which, needed[which])}, but {account.queue.name} may use "
+                    f"{rest_amount(which, limit)}. Ask for that or less."
+                )
 
 
 def _check_devices(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:

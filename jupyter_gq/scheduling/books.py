@@ -20,10 +20,11 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from . import assemble, gang, min_runtime
 from .decision import Admit, Evict, Grow, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
+from .gang import NO_REST, Rest
 from .ordering import Test, Turn, always, seniority
 from .parts import Part, is_growth, whole_of
 from .placement import View
-from .quota import Account, charge, obstacle, pledge
+from .quota import Account, Obstacle, charge, obstacle, pledge
 from .units import GivenUp, Units
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
@@ -89,11 +90,11 @@ class Books:
         comes_back = workload.id in self.leaving and workload.stop is not None and workload.stop.requeue
         if not (comes_back or workload.id in self.waiting) or not account.known:
             return
-        if obstacle(account, milli, fixed=fixed, now=False):
+        if self.obstacle(workload, now=False):
             return
         if not self.ledger.keep_at(workload, workload.reserved):
             return
-        pledge(account, milli, fixed=fixed)
+        pledge(account, milli, fixed=fixed, rest=self._smallest_rest(workload))
         self.kept.add(workload.id)
         (self.moving if comes_back else self.promised)[workload.id] = workload.reserved
 
@@ -106,8 +107,8 @@ class Books:
     def try_admit(self, workload: Workload) -> bool:
         """Start it now, with its smallest gang, if that fits now."""
         account = self.account(workload)
-        milli, fixed = gang.smallest(workload), not workload.preemptible
-        if not account.known or obstacle(account, milli, fixed=fixed, now=True):
+        milli = gang.smallest(workload)
+        if not account.known or self.obstacle(workload, now=True):
             return False
         if not workload.elastic and _above_share(workload, account):
             return False
@@ -120,7 +121,8 @@ class Books:
     def retract(self, workload: Workload) -> None:
         """Do not start, after all, a released unit that this cycle had admitted: nobody is disturbed by that."""
         started = self.admitted.pop(workload.id)
-        charge(self.account(started), -gang.held(started), fixed=not started.preemptible, later=False)
+        rest = self._held_rest(started, -1)
+        charge(self.account(started), -gang.held(started), fixed=not started.preemptible, later=False, rest=rest)
         self.ledger.give_up(started)
         if isinstance(started, Part):
             self.units.part(started)
@@ -174,16 +176,14 @@ class Books:
         return False
 
     def _try_admit_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-        account, milli, fixed = self.account(workload), gang.smallest(workload), not workload.preemptible
-        if obstacle(account, milli, fixed=fixed, now=True):
+        if self.obstacle(workload, now=True) or not self.ledger.take_at(workload, place):
             return False
-        if not self.ledger.take_at(workload, place):
-            return False
-        self._start(workload, place, milli)
+        self._start(workload, place, gang.smallest(workload))
         return True
 
     def _start(self, workload: Workload, placed: tuple[TaskPlacement, ...], milli: int) -> None:
-        charge(self.account(workload), milli, fixed=not workload.preemptible)
+        rest = self._smallest_rest(workload)
+        charge(self.account(workload), milli, fixed=not workload.preemptible, rest=rest)
         started = replace(workload, placement=placed, reserved=())
         self.admitted[workload.id] = started
         if isinstance(workload, Part):
@@ -197,12 +197,12 @@ class Books:
         account = self.account(workload)
         milli = gang.smallest(workload)
         fixed = not workload.preemptible
-        if not account.known or obstacle(account, milli, fixed=fixed, now=False) or _above_share(workload, account):
+        if not account.known or self.obstacle(workload, now=False) or _above_share(workload, account):
             return False
         placed = assemble.place(self.ledger, account.queue.pool, workload, View.FUTURE)
         if placed is None:
             return False
-        pledge(account, milli, fixed=fixed)
+        pledge(account, milli, fixed=fixed, rest=self._smallest_rest(workload))
         self._keep_for(workload, placed)
         return True
 
@@ -215,7 +215,8 @@ class Books:
         """Take a promise back; return where it was."""
         place = self.promised.pop(workload.id)
         self.ledger.withdraw(workload, place)
-        pledge(self.account(workload), -gang.smallest(workload), fixed=not workload.preemptible)
+        rest = self._smallest_rest(workload, -1)
+        pledge(self.account(workload), -gang.smallest(workload), fixed=not workload.preemptible, rest=rest)
         if isinstance(workload, Part):
             self.units.part(workload)
         return place
@@ -223,14 +224,15 @@ class Books:
     def promise_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Give a withdrawn promise again."""
         self.ledger.promise(workload, place)
-        pledge(self.account(workload), gang.smallest(workload), fixed=not workload.preemptible)
+        rest = self._smallest_rest(workload)
+        pledge(self.account(workload), gang.smallest(workload), fixed=not workload.preemptible, rest=rest)
         self._keep_for(workload, place)
 
     # --- taking back
 
     def release(self, workload: Workload) -> None:
         """On trial: count as if it had been told to stop, or had not been promised its place."""
-        self._count(workload, -gang.held(workload))
+        self._count(workload, -1)
         if workload.id in self.promised:
             self.ledger.withdraw(workload, workload.placement)
         else:
@@ -245,13 +247,21 @@ class Books:
 
     def recharge(self, workload: Workload) -> None:
         """The accounts' half of taking `release` back; the ledger's is `rollback`."""
-        self._count(workload, gang.held(workload))
+        self._count(workload, 1)
 
-    def _count(self, workload: Workload, milli: int) -> None:
+    def _count(self, workload: Workload, sign: int) -> None:
+        account, fixed = self.account(workload), not workload.preemptible
+        milli, rest = sign * gang.held(workload), self._held_rest(workload, sign)
         if workload.id in self.promised:
-            pledge(self.account(workload), milli, fixed=not workload.preemptible)
+            pledge(account, milli, fixed=fixed, rest=rest)
         else:
-            charge(self.account(workload), milli, fixed=not workload.preemptible, now=False)
+            charge(account, milli, fixed=fixed, now=False, rest=rest)
+
+    def _smallest_rest(self, workload: Workload, sign: int = 1) -> Rest:
+        return _times(gang.smallest_rest(workload), sign) if self.accounts.counts_rest else NO_REST
+
+    def _held_rest(self, workload: Workload, sign: int) -> Rest:
+        return _times(gang.held_rest(workload), sign) if self.accounts.counts_rest else NO_REST
 
     def undo_room(self, workload: Workload, released: Sequence[Workload], mark: int) -> None:
         """Forget a search that found room for `workload`: the ledger was at `mark` before it."""
@@ -457,6 +467,11 @@ class Books:
         """The notebooks among those who stay."""
         return [notebook for notebook in self.facts.notebooks.values() if notebook.id not in self.evicted]
 
+    def obstacle(self, workload: Workload, *, now: bool) -> Obstacle | None:
+        """The first promise of its queues that forbids to start its smallest gang, now or once all that stops has."""
+        fixed, rest = not workload.preemptible, self._smallest_rest(workload)
+        return obstacle(self.account(workload), gang.smallest(workload), fixed=fixed, now=now, rest=rest)
+
     def may_still_run(self, victim: Workload, taker: Workload) -> Seconds:
         """For how long `victim` does not give way to `taker` yet; 0 = it may have to go (see `min_runtime`)."""
         least = self.facts.min_runtimes.of(self.account(victim), self.account(taker))
@@ -490,3 +505,7 @@ def _above_share(workload: Workload, account: Account) -> bool:
         return False
     milli = gang.smallest(workload)
     return any(each.lasting + milli > each.fair_share for each in account.chain)
+
+
+def _times(rest: Rest, sign: int) -> Rest:
+    return (sign * rest[0], sign * rest[1])

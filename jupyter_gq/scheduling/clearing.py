@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from jupyter_gq.domain.workload import Request, Workload
 
-from . import assemble, gang
+from . import assemble
 from .books import Books
 from .parts import Part
 from .placement import Domain, View
@@ -54,8 +54,7 @@ def _searches(books: Books, workload: Workload, *, limited: bool) -> Sequence[_S
     """`limited`: not anybody may go. Where anybody may, all of them together have been tried by the first."""
     if assemble.required_domains(books.ledger, workload) is None:
         return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
-    account, milli = books.account(workload), gang.smallest(workload)
-    if obstacle(account, milli, fixed=not workload.preemptible, now=False) is None:
+    if books.obstacle(workload, now=False) is None:
         return (_domain_by_domain,)
     return (_domain_by_domain, _one_after_another)  # it is not only room that it needs: who goes may stand anywhere
 

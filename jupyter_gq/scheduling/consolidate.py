@@ -23,7 +23,6 @@ from . import assemble, explain, gang
 from .books import Books
 from .disruption import disruption
 from .placement import View
-from .quota import obstacle
 
 #: So many may move for one workload.
 MOST_MOVED = 16
@@ -74,7 +73,7 @@ class _Search:
         """Promise it room, by moving others if need be; False changes nothing."""
         books, account = self._books, self._books.account(workload)
         milli = gang.smallest(workload)
-        if not account.known or obstacle(account, milli, fixed=not workload.preemptible, now=False):
+        if not account.known or books.obstacle(workload, now=False):
             return False
         if self._helped and books.try_start(workload):
             return True

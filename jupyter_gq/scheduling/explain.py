@@ -23,9 +23,9 @@ from .idle_rule import expiry
 from .in_the_way import InTheWay
 from .ordering import ClassKey
 from .parts import Part, whole_of
-from .quota import Account, Obstacle, Rule, obstacle
+from .quota import Account, Obstacle, Rule
 from .waiting import Waiting, WaitingQueue, Why
-from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, who_with_amount
+from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, rest_amount, who_with_amount
 
 # --- evictions and warnings
 
@@ -173,7 +173,7 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     account = books.account(workload)
     if not account.known:
         return partial(_unknown_queue, workload.queue)
-    forbidden = obstacle(account, gang.smallest(workload), fixed=not workload.preemptible, now=False)
+    forbidden = books.obstacle(workload, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
     slots = books.facts.slots_when_empty(account.queue.pool, workload.request)
@@ -247,6 +247,8 @@ def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
 
 def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Why:
     queue, numbers = forbidden.account.queue, dict(_numbers(scene, workload))
+    if forbidden.rule is Rule.REST:
+        return partial(_out_of_rest, forbidden.account, forbidden.account.rest_lasting, workload, numbers)
     if forbidden.rule is Rule.QUOTA:
         numbers.update(bound=queue.quota, bound_used=forbidden.account.fixed_lasting)
     else:
@@ -276,6 +278,18 @@ def _at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence
             queue=queue.name,
             amount=used + numbers["requested"],
         ),
+    )
+
+
+def _out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: Numbers) -> Explanation:
+    needed = gang.smallest_rest(workload)
+    which = next(i for i, limit in enumerate(account.rest_limit) if limit is not None and used[i] + needed[i] > limit)
+    limit = account.rest_limit[which] or 0
+    may, uses, needs = (rest_amount(which, amount) for amount in (limit, used[which], needed[which]))
+    return Explanation(
+        reason=PendingReason.QUEUE_LIMIT,
+        sentence=f"Waiting: {account.queue.name} may use {may} of the nodes, it uses {uses}, and this needs {needs}.",
+        numbers={**numbers, "bound": limit, "bound_used": used[which], "needed": needed[which]},
     )
 
 

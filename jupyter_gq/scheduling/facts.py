@@ -180,15 +180,23 @@ class Facts:
         account = self.accounts.of(workload.queue)
         stopping = workload.state is State.STOPPING
         milli = gang.held(workload)
-        charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping)
+        rest = self._rest(workload, sign)
+        charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping, rest=rest)
         if workload.state is not State.SUSPENDED:
             self.ledger.hold(workload, stopping=stopping, sign=sign)
         comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
         if comes_back:
             self.accounts.demand(account, sign * max(milli, workload.milli))
         for part in leaving_parts(workload):
-            charge(account, sign * gang.held(part), fixed=not part.preemptible, later=False)
+            rest = self._rest(part, sign)
+            charge(account, sign * gang.held(part), fixed=not part.preemptible, later=False, rest=rest)
             self.ledger.hold(part, stopping=True, sign=sign)
+
+    def _rest(self, workload: Workload, sign: int) -> gang.Rest:
+        if not self.accounts.counts_rest:
+            return gang.NO_REST
+        processors, memory = gang.held_rest(workload)
+        return (sign * processors, sign * memory)
 
     def _list(self, workload: Workload) -> None:
         if workload.state is State.STOPPING:

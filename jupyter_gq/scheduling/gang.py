@@ -15,6 +15,11 @@ def needs_devices(workload: Workload) -> bool:
     return workload.request.devices > 0
 
 
+#: Processors in thousandths of a core, and memory of nodes in MiB.
+Rest = tuple[int, int]
+NO_REST: Rest = (0, 0)
+
+
 def groups_of(workload: Workload) -> tuple[TaskGroup, ...]:
     """Its groups that have tasks; one named "" where all of its tasks are alike."""
     if workload.groups:
@@ -48,3 +53,18 @@ def as_it_stands(workload: Workload) -> Workload:
     )
     count = len(workload.placement)
     return replace(workload, tasks=count, min_members=count, groups=groups)
+
+
+def smallest_rest(workload: Workload) -> Rest:
+    """Processors and memory of its smallest gang."""
+    groups = groups_of(workload)
+    return (
+        sum(group.request.cpu_milli * group.min_members for group in groups),
+        sum(group.request.memory * group.min_members for group in groups),
+    )
+
+
+def held_rest(workload: Workload) -> Rest:
+    """Processors and memory that it holds."""
+    requests = [workload.request_of(task.group) for task in workload.placement]
+    return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

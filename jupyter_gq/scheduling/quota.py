@@ -22,6 +22,7 @@ from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.queue import Queue
 
 from .fairshare import Claim, divide
+from .gang import NO_REST, Rest
 from .usage import NO_PAST, Past
 
 
@@ -30,6 +31,12 @@ class Rule(StrEnum):
 
     LIMIT = "LIMIT"
     QUOTA = "QUOTA"
+    #: A limit of processors or memory.
+    REST = "REST"
+
+
+#: A queue says nothing of processors and memory.
+UNSAID = (None, None)
 
 
 class Account:
@@ -48,6 +55,10 @@ class Account:
         "past",
         "pledged",
         "queue",
+        "rest_lasting",
+        "rest_limit",
+        "rest_quota",
+        "rest_used",
         "stale",
         "used",
     )
@@ -65,6 +76,10 @@ class Account:
         #: The parts of `used` and `lasting` that are not preemptible.
         self.fixed_used = 0
         self.fixed_lasting = 0
+        #: Processors and memory of `used` and `lasting`, and what the queue says of them; counted only if one does.
+        self.rest_used = self.rest_lasting = NO_REST
+        self.rest_limit = (queue.cpu_limit, queue.memory_limit)
+        self.rest_quota = (queue.cpu_quota, queue.memory_quota)
         #: The part of `lasting` that is only promised, and holds nothing yet.
         self.pledged = 0
         #: What its subtree holds and wants, as far as the limits below it allow.
@@ -102,9 +117,10 @@ class Obstacle:
 
 
 #: What a cycle changes of each account.
-Sums = list[tuple[Account, tuple[int, int, int, int, int]]]
-_sums: Callable[[Account], tuple[int, int, int, int, int]] = attrgetter(
-    "used", "lasting", "fixed_used", "fixed_lasting", "pledged"
+_Sums = tuple[int, int, int, int, int, Rest, Rest]
+Sums = list[tuple[Account, _Sums]]
+_sums: Callable[[Account], _Sums] = attrgetter(
+    "used", "lasting", "fixed_used", "fixed_lasting", "pledged", "rest_used", "rest_lasting"
 )
 
 
@@ -129,6 +145,12 @@ class Accounts:
                 parent.children.append(account)
         for account in self._by_name.values():
             account.chain = _chain(account)
+        #: Some queue says something of processors or memory: otherwise nobody counts them.
+        self.counts_rest = any(
+            bound is not None
+            for account in self._by_name.values()
+            for bound in (*account.rest_limit, *account.rest_quota)
+        )
         self._past_counts = past.counts
         for name, part in past.parts.items():
             if name in self._by_name:
@@ -175,11 +197,14 @@ class Accounts:
         """The sums are again what they were."""
         for account, sums in before:
             if _sums(account) != sums:
-                account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums
+                account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums[:5]
+                account.rest_used, account.rest_lasting = sums[5:]
 
 
-def charge(account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True) -> None:
-    """Add `milli` (negative: take off) to `used` (now) and to `lasting` (later), up to the root."""
+def charge(
+    account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, rest: Rest = NO_REST
+) -> None:
+    """Add `milli` (negative: take off) and `rest` to `used` (now) and to `lasting` (later), up to the root."""
     used = milli if now else 0
     lasting = milli if later else 0
     for each in account.chain:
@@ -188,16 +213,23 @@ def charge(account: Account, milli: int, *, fixed: bool, now: bool = True, later
         if fixed:
             each.fixed_used += used
             each.fixed_lasting += lasting
+        if rest != NO_REST:
+            each.rest_used = _plus(each.rest_used, rest) if now else each.rest_used
+            each.rest_lasting = _plus(each.rest_lasting, rest) if later else each.rest_lasting
 
 
-def pledge(account: Account, milli: int, *, fixed: bool) -> None:
-    """Add a promise of `milli` (negative: take it back) to `lasting`, up to the root."""
-    charge(account, milli, fixed=fixed, now=False)
+def _plus(one: Rest, other: Rest) -> Rest:
+    return (one[0] + other[0], one[1] + other[1])
+
+
+def pledge(account: Account, milli: int, *, fixed: bool, rest: Rest = NO_REST) -> None:
+    """Add a promise of `milli` and `rest` (negative: take it back) to `lasting`, up to the root."""
+    charge(account, milli, fixed=fixed, now=False, rest=rest)
     for each in account.chain:
         each.pledged += milli
 
 
-def obstacle(account: Account, milli: int, *, fixed: bool, now: bool) -> Obstacle | None:
+def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, rest: Rest = NO_REST) -> Obstacle | None:
     """The first promise on the way up that forbids to add `milli`, now or once all that stops has stopped."""
     for each in account.chain:
         limit = each.queue.limit
@@ -207,7 +239,18 @@ def obstacle(account: Account, milli: int, *, fixed: bool, now: bool) -> Obstacl
             (max(each.fixed_used, each.fixed_lasting) if now else each.fixed_lasting) + milli > each.queue.quota
         ):
             return Obstacle(rule=Rule.QUOTA, account=each)
+        if each.rest_limit != UNSAID and _is_above_rest(each, rest, now):
+            return Obstacle(rule=Rule.REST, account=each)
     return None
+
+
+def _is_above_rest(account: Account, rest: Rest, now: bool) -> bool:
+    for limit, used, lasting, more in zip(
+        account.rest_limit, account.rest_used, account.rest_lasting, rest, strict=True
+    ):
+        if limit is not None and (max(used, lasting) if now else lasting) + more > limit:
+            return True
+    return False
 
 
 def entitled(account: Account, milli: int) -> bool:

@@ -10,6 +10,8 @@ Rules
    while another department holds more.
 3. Below that level the taker stays within its fair share in each of its queues, and the giver is above its deserved
    quota in each of its own: a queue within its quota never loses anything to another.
+   Processors and memory of nodes, where queues have quotas of them, are a third reason, each by itself: the taker needs
+   some and stays within its quota of it, the giver is above its own, in each of their queues that says something.
 4. The giver is asked again before each victim, so it ends no lower than its share less one workload.
 5. Victims are preemptible and past their least run time (see `min_runtime`); those that lose least go first (see
    `disruption`). What this cycle admitted or promised is not started after all, which disturbs nobody.
@@ -31,6 +33,7 @@ from . import explain, gang
 from .books import Books
 from .clearing import Allowed, make_room
 from .disruption import Stock
+from .gang import Rest
 from .quota import Account
 from .serving import serve_in_rounds
 
@@ -68,7 +71,10 @@ def search(
 
     def allowed(victim: Workload) -> bool:
         started, gives = victim.state is not State.PENDING, gang.held(victim)
-        return may_take(account, books.account(victim), milli, gives=gives, started=started, margin=margin)
+        giver = books.account(victim)
+        if may_take(account, giver, milli, gives=gives, started=started, margin=margin):
+            return True
+        return books.accounts.counts_rest and may_take_rest(account, giver, gang.smallest_rest(workload))
 
     return books.make_room_within_share(
         workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
@@ -95,6 +101,27 @@ def may_take(
         return False
     within_quota = takers[-1].lasting + milli <= takers[-1].deserved
     return within_quota or _using(givers[-1], started) > givers[-1].fair_share
+
+
+def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
+    """Rule 3 for processors and memory."""
+    takers, givers = _parted(taker, giver)
+    if not takers or not givers:
+        return False
+    return any(
+        need and all(_within(each, which, need) for each in takers) and _is_above(givers, which)
+        for which, need in enumerate(needed)
+    )
+
+
+def _within(account: Account, which: int, more: int) -> bool:
+    quota = account.rest_quota[which]
+    return quota is None or account.rest_lasting[which] + more <= quota
+
+
+def _is_above(givers: tuple[Account, ...], which: int) -> bool:
+    said = [each for each in givers if each.rest_quota[which] is not None]
+    return bool(said) and not any(_within(each, which, 0) for each in said)
 
 
 def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:

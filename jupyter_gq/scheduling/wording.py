@@ -58,6 +58,11 @@ def minutes(seconds: float) -> str:
     return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"
 
 
+def rest_amount(which: int, amount: int) -> str:
+    """Of processors (0) or memory (1) of nodes, such as "2 cores", "512 MiB"."""
+    return f"{amount / 1000:g} cores" if which == 0 else f"{amount} MiB"
+
+
 def more_time(seconds: float) -> str:
     """Such as "3 more minutes", "45 more seconds"; rounded up, so that it is over when the time has passed."""
     count, unit = (ceil(seconds), "second") if seconds <= 120 else (ceil(seconds / 60), "minute")

@@ -87,7 +87,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         name="queue-cpu-memory",
         intended=True,
-        sentence="Quotas, limits and shares of our queues are about GPUs only, not about CPU and memory.",
+        sentence="Our queues have quotas and limits of CPU and memory, but what is above the quotas is not divided "
+        "into shares, and whose turn it is goes by GPUs.",
         feature=_queue_cpu_or_memory,
     ),
     Reason(

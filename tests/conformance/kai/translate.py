@@ -37,6 +37,13 @@ VERY_MUCH = MilliGpu(10**9)
 LEAVING = "~leaving"
 #: Kinds of request that our snapshot can say; "best-effort" asks for no GPU.
 KINDS = frozenset({"whole", "fraction", "memory", "best-effort"})
+#: What we call a queue's processors and memory, and the table.
+REST = {
+    "cpu_quota": "deserved_cpu_milli",
+    "cpu_limit": "limit_cpu_milli",
+    "memory_quota": "deserved_memory_mb",
+    "memory_limit": "limit_memory_mb",
+}
 #: States that a task of a table may begin in; the last two hold nothing.
 STATES = frozenset({"Running", "Releasing", "Pending", "Pipelined", "Failed", "Succeeded"})
 
@@ -209,9 +216,14 @@ def _queue(raw: Case, case: Case) -> Queue:
         parent=None if parent is None else _queue_name(parent, case),
         quota=capacity(case) if raw["deserved_gpus"] == WITHOUT_BOUND else milli(raw["deserved_gpus"]),
         limit=None if raw["limit_gpus"] == WITHOUT_BOUND else milli(raw["limit_gpus"]),
+        **{name: _bound(raw.get(column)) for name, column in REST.items()},
         over_quota_weight=1000 if weight == WITHOUT_BOUND else round(weight * 1000),
         priority=int(raw["priority"]),
     )
+
+
+def _bound(amount: float | None) -> int | None:
+    return None if amount is None or amount == WITHOUT_BOUND else round(amount)
 
 
 def workload_id(case: Case, job: str) -> str:

@@ -1,0 +1,91 @@
+"""Processors and memory of nodes: limits and quotas of queues, beside those of GPUs."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.errors import NeverFits
+from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.scheduling.admission import check_fits
+from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.facts import Facts
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, Cluster, a_job, admitted, evicted, running, why
+
+
+def needs(job, cores=0, memory=0):
+    return replace(job, request=replace(job.request, cpu_milli=1000 * cores, memory=MiB(memory)))
+
+
+def cluster(cores=8, memory=100, devices=0, **vision):
+    found = Cluster().node("box", devices).queue("vision", 4, **vision).queue("nlp", 4, cpu_quota=0, memory_quota=0)
+    found.nodes[0] = replace(found.nodes[0], cpu_milli=1000 * cores, memory=MiB(memory))
+    return found
+
+
+def decide(found):
+    return run_cycle(found.snapshot(), Policy(), NOW)
+
+
+def test_a_queue_does_not_exceed_its_limit_of_processors():
+    found = cluster(cpu_limit=3000)
+    found.add(*(needs(a_job(f"j{i}", "vision", 0, submitted=i), cores=2) for i in range(2)))
+    decision = decide(found)
+    assert admitted(decision) == ["j0"]
+    assert why(decision, "j1").why.reason is PendingReason.QUEUE_LIMIT
+    assert why(decision, "j1").why.sentence == (
+        "Waiting: vision may use 3 cores of the nodes, it uses 2 cores, and this needs 2 cores."
+    )
+
+
+def test_nor_of_memory():
+    found = cluster(memory_limit=MiB(50))
+    found.add(*(needs(a_job(f"j{i}", "vision", 0, submitted=i), memory=30) for i in range(2)))
+    decision = decide(found)
+    assert admitted(decision) == ["j0"]
+    assert why(decision, "j1").why.sentence == (
+        "Waiting: vision may use 50 MiB of the nodes, it uses 30 MiB, and this needs 30 MiB."
+    )
+
+
+def test_what_another_queue_uses_above_its_quota_is_taken_back_for_work_that_needs_it():
+    found = cluster(cores=4)
+    found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), needs(a_job("wants", "vision", 0), cores=1))
+    assert evicted(decide(found)) == ["borrows"]
+
+
+def test_a_queue_that_says_nothing_of_them_is_never_above():
+    found = cluster(cores=4)
+    found.add(running(needs(a_job("there", "vision", 0), cores=4)), needs(a_job("wants", "nlp", 0), cores=1))
+    assert decide(found).instructions == ()
+
+
+def test_the_taker_stays_within_its_own_quota():
+    found = cluster(cores=4, cpu_quota=1000)
+    found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), needs(a_job("wants", "vision", 0), cores=2))
+    assert decide(found).instructions == ()
+
+
+def test_what_needs_only_gpus_takes_no_processors_back():
+    found = cluster(cores=4, devices=1)
+    found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), a_job("wants", "vision", 1))
+    assert evicted(decide(found)) == []
+
+
+def test_what_can_never_fit_is_refused():
+    found = cluster(cpu_limit=3000)
+    with pytest.raises(NeverFits, match="vision may use 3 cores"):
+        check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=4))
+
+
+def test_a_cycle_takes_back_what_it_counted():
+    found = cluster(cpu_limit=3000)
+    found.add(*(needs(a_job(f"j{i}", "vision", 0, submitted=i), cores=2) for i in range(2)))
+    facts = Facts(found.snapshot(), Policy())
+    books = Books(facts, NOW)
+    assert books.try_admit(books.waiting["j0"])
+    assert facts.accounts.of("vision").rest_lasting == (2000, 0)
+    books.forget()
+    assert facts.accounts.of("vision").rest_lasting == facts.accounts.of("vision").rest_used == (0, 0)
