@@ -19,6 +19,7 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
+from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import for_whom, gpus
 from tests.builders import NOW, apply, without
@@ -33,6 +34,7 @@ THOROUGH = 4
 
 def explained(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
     """The decision; raise `AssertionError` when a sentence of it is not true."""
+    snapshot = resolved(snapshot)
     decision = run_cycle(snapshot, policy, now)
     for entry in decision.pending:
         _numbers_add_up(snapshot, decision, entry)
@@ -83,9 +85,10 @@ def _used(snapshot: Snapshot, decision: Decision, queue: str) -> int:
 
 def _who_is_named_is_there(snapshot: Snapshot, why: Explanation) -> None:
     known = {workload.id: workload for workload in snapshot.workloads}
+    counted = any(node.cpu_milli or node.memory or node.max_tasks for node in snapshot.nodes)
     for name in why.blockers:
         assert name in known, why
-        assert known[name].request.devices, why
+        assert counted or known[name].request.devices, why
 
 
 def _what_would_help_helps(snapshot: Snapshot, policy: Policy, now: Instant, entry: Pending) -> None:
@@ -97,7 +100,7 @@ def _what_would_help_helps(snapshot: Snapshot, policy: Policy, now: Instant, ent
     for _ in range(STEPS):
         assert why.remedy is not None, f"nothing would help {entry.workload}: {seen} {why}"
         seen.append(why.remedy)
-        snapshot, now = granted(snapshot, now, why.remedy)
+        snapshot, now = granted(snapshot, now, why.remedy, _of(snapshot, entry.workload))
         alone = _content(without(snapshot, *others))
         decision = run_cycle(alone, policy, now)
         if _starts(decision, entry.workload):
@@ -153,8 +156,8 @@ def _starts_now(decision: Decision, name: str) -> bool:
     return any(isinstance(i, Admit) and i.workload == name for i in decision.instructions)
 
 
-def granted(snapshot: Snapshot, now: Instant, remedy: Remedy) -> tuple[Snapshot, Instant]:
-    """The same with what would help."""
+def granted(snapshot: Snapshot, now: Instant, remedy: Remedy, workload: Workload) -> tuple[Snapshot, Instant]:
+    """The same with what would help that workload."""
     match remedy.grant:
         case Grant.STOPS:
             assert remedy.workloads
@@ -164,7 +167,7 @@ def granted(snapshot: Snapshot, now: Instant, remedy: Remedy) -> tuple[Snapshot,
         case Grant.QUOTA:
             return _with_queue(snapshot, remedy, "quota"), now
         case Grant.DEVICES:
-            return replace(snapshot, nodes=(*snapshot.nodes, *_nodes_like(snapshot, remedy))), now
+            return replace(snapshot, nodes=(*snapshot.nodes, *_nodes_like(snapshot, remedy, workload))), now
         case Grant.TIME:
             return snapshot, Instant(now + remedy.amount)
     raise AssertionError(remedy)
@@ -176,18 +179,23 @@ def _with_queue(snapshot: Snapshot, remedy: Remedy, field: str) -> Snapshot:
     return replace(snapshot, queues=tuple(queues))
 
 
-def _nodes_like(snapshot: Snapshot, remedy: Remedy) -> tuple[Node, ...]:
-    """A new node with so many devices of each pool, unlimited in everything else."""
+def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple[Node, ...]:
+    """A new node with so many devices of each pool, such as the workload asks for, unlimited in everything else."""
     models = [device for node in snapshot.nodes for device in node.devices]
     pools = sorted({device.pool for device in models} | {queue.pool for queue in snapshot.queues})
     kind = models[0] if models else Device(id="", index=0, model="any", memory=40_000, pool="")  # type: ignore[arg-type]
     name = f"new-{len(snapshot.nodes)}"
+    requests = [group.request for group in gang.groups_of(workload)]
+    model = next((request.models[0] for request in requests if request.models), kind.model)
+    memory = max([kind.memory, *(request.device_memory or 0 for request in requests)])
+    labels = {level: name for topology in snapshot.topologies for level in topology.levels}
+    labels |= {key: value for request in requests for key, value in request.node_labels}
     made = [
-        replace(kind, id=f"{name}-{pool}-{index}", index=index, pool=pool, healthy=True)
+        replace(kind, id=f"{name}-{pool}-{index}", index=index, pool=pool, model=model, memory=memory, healthy=True)
         for pool in pools
         for index in range(remedy.amount)
     ]
-    return (Node(name=name, devices=tuple(made)),)
+    return (Node(name=name, devices=tuple(made), labels=labels),)
 
 
 # --- who gives way

@@ -24,12 +24,14 @@ class PendingReason(StrEnum):
     QUEUE_LIMIT = "QUEUE_LIMIT"  # the queue (or one above it) is at its limit
     NO_FREE_DEVICE = "NO_FREE_DEVICE"  # entitled or not, every suitable device is taken
     FRAGMENTED = "FRAGMENTED"  # enough is free in sum, but not on one device or node
+    NO_CPU_OR_MEMORY = "NO_CPU_OR_MEMORY"  # the nodes that have the devices have too little CPU or memory free
+    NO_DOMAIN = "NO_DOMAIN"  # enough is free, but not in one domain of the topology
     WAITS_FOR_EVICTION = "WAITS_FOR_EVICTION"  # somebody was told to give way; it starts when he has
     WAITS_FOR_IDLE = "WAITS_FOR_IDLE"  # an idle notebook has been warned; its share comes next
     MIN_RUNTIME = "MIN_RUNTIME"  # who could give way has not run long enough yet
     RESERVED = "RESERVED"  # it would fit, on devices that are held for one who has waited long
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"
-    NO_DEVICE = "NO_DEVICE"  # no node is big enough any more
+    NO_DEVICE = "NO_DEVICE"  # no node, or no domain, is big enough any more
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration
     STARTS_NOW = "STARTS_NOW"  # only in previews
 

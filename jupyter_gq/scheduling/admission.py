@@ -14,7 +14,8 @@ from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from . import gang
 from .cycle import run_cycle
 from .decision import Admit
-from .placement import empty_ledger
+from .lacking import lack_of
+from .placement import MemoryParts, empty_ledger
 from .policy import Policy
 from .quota import Account, Accounts
 from .wording import gpus, is_build, rest_amount, who_with_amount
@@ -73,9 +74,8 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
         return
     chain = Accounts(snapshot.queues).of(workload.queue).chain
     _check_rest(chain, workload)
-    if workload.request.devices == 0:
-        return
-    _check_devices(snapshot, queue, workload)
+    workload = MemoryParts(snapshot.nodes).of_workload(workload, queue.pool)
+    _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
     for account in chain:
         limit, name = account.queue.limit, account.queue.name
@@ -102,24 +102,12 @@ def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
                 )
 
 
-def _check_devices(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
-    request, pool = workload.request, queue.pool
-    on_nodes = [sum(1 for device in node.devices if device.pool == pool) for node in snapshot.nodes]
-    largest = max(on_nodes, default=0)
-    if request.devices > largest:
-        have = (
-            f"no node of the pool {pool} has more than {gpus(1000 * largest)}"
-            if largest
-            else f"the pool {pool} has no GPU"
-        )
-        fix = f"Ask for {largest} or less." if largest else "Ask your administrator."
-        raise NeverFits(f"You asked for {gpus(request.milli)}, but {have}. {fix}")
-    slots = empty_ledger(snapshot.nodes, healthy=False).slots_exactly(pool, request)
-    if workload.min_members > slots:
-        raise NeverFits(
-            f"You asked for {workload.min_members} tasks of {gpus(request.milli)} that start together, but the pool "
-            f"{pool} has room for {slots} of them. Ask for {slots} tasks or less."
-        )
+def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
+    if not snapshot.nodes and not gang.needs_devices(workload):
+        return
+    lack = lack_of(empty_ledger(snapshot.nodes, snapshot.topologies, healthy=False), queue.pool, workload)
+    if lack is not None:
+        raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}")
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:

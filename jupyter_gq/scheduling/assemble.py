@@ -70,7 +70,7 @@ def leading_request(workload: Workload) -> Request:
     if not workload.groups:
         return workload.request
     needed = [group for group in groups_of(workload) if group.min_members]
-    return min(needed, key=_largest_first).request if needed else workload.request
+    return min(needed, key=largest_first).request if needed else workload.request
 
 
 def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
@@ -78,7 +78,8 @@ def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
     return workload.whole.placement if isinstance(workload, Part) else ()
 
 
-def _largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
+def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
+    """Sort key: who is harder to place goes first."""
     request = group.request
     return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
 
@@ -164,7 +165,7 @@ class _Assembly:
     def _groups(self, groups: Sequence[TaskGroup], within: Within) -> list[TaskPlacement] | None:
         """What was placed stays placed, also on failure."""
         placed: list[TaskPlacement] = []
-        for group in sorted(groups, key=_largest_first) if len(groups) > 1 else groups:
+        for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
             wanted = group.min_members if group.request.devices or self.workload.elastic else group.tasks
             for number in range(wanted):
                 task = self.ledger.place(self.pool, group.request, self.view, group=group.name, within=within)
@@ -202,7 +203,7 @@ class _Assembly:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)
             return [] if there is None else [there]
         found = []
-        lead = min(branch.groups, key=_largest_first).request if branch.groups else self.workload.request
+        lead = min(branch.groups, key=largest_first).request if branch.groups else self.workload.request
         for domain in self.ledger.domains.of(topology, level):
             if _nested(domain, within) and self._enough(branch.groups, (*within, domain)):
                 index = self.ledger.index(self.pool, lead, self.view, (*within, domain))
@@ -263,4 +264,4 @@ def _names(branches: Iterable[_Branch]) -> Iterator[str]:
 def _hardest_first(branch: _Branch) -> tuple[int, tuple[int, int, int, int]]:
     """Who asks for the most, goes first."""
     milli = sum(group.request.milli * group.min_members for group in branch.groups)
-    return (-milli, min((_largest_first(group) for group in branch.groups), default=(0, 0, 0, 0)))
+    return (-milli, min((largest_first(group) for group in branch.groups), default=(0, 0, 0, 0)))

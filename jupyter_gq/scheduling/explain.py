@@ -8,21 +8,24 @@ Rules
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from jupyter_gq.domain.amount import NO_GPU, format_gpus
+from jupyter_gq.domain.amount import NO_GPU, NO_MEMORY, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Request, Workload
 
 from . import gang
+from .assemble import leading_request, required_domains
 from .books import Books
 from .idle_rule import expiry
 from .in_the_way import InTheWay
+from .lacking import Lack, what
 from .ordering import ClassKey
 from .parts import Part, whole_of
+from .placement import Filter, View, filter_of
 from .quota import Account, Obstacle, Rule
 from .waiting import Waiting, WaitingQueue, Why
 from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, rest_amount, who_with_amount
@@ -133,8 +136,8 @@ class _Scene:
     #: Those told to stop, by device.
     leaving: Mapping[str, Sequence[Workload]]
     in_the_way: InTheWay
-    #: By pool: how much is idle, and the most on one device.
-    idle: dict[str, tuple[int, int]]
+    #: By what may be used: how much is idle, and the most on one device.
+    idle: dict[Filter, tuple[int, int]]
 
 
 def pending(books: Books) -> Waiting:
@@ -176,10 +179,12 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     forbidden = books.obstacle(workload, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
-    slots = books.facts.slots_when_empty(account.queue.pool, workload.request)
-    if slots < workload.min_members:
-        return _too_big(scene, workload, slots)
-    return partial(_no_room, workload, account.queue, _numbers(scene, workload), tuple(scene.in_the_way.of(workload)))
+    lack = books.facts.lack_when_empty(account.queue.pool, workload)
+    if lack is not None:
+        return partial(_never_fits, lack, {**_numbers(scene, workload), **lack.numbers})
+    tight = _tight(scene, workload)
+    blockers = tuple(scene.in_the_way.of(workload))
+    return partial(_no_room, workload, account.queue, _numbers(scene, workload), blockers, tight)
 
 
 def _unknown_queue(queue: str) -> Explanation:
@@ -293,39 +298,51 @@ def _out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers:
     )
 
 
-def _too_big(scene: _Scene, workload: Workload, slots: int) -> Why:
-    books = scene.books
-    pool = books.account(workload).queue.pool
-    largest = books.ledger.largest_node(pool)
-    numbers = {**_numbers(scene, workload), "largest_node": 1000 * largest, "slots": slots}
-    return partial(_never_fits, workload, pool, numbers)
-
-
-def _never_fits(workload: Workload, pool: str, numbers: Numbers) -> Explanation:
-    request, largest = workload.request, numbers["largest_node"] // 1000
-    if request.devices <= largest:
-        text = (
-            f"its {workload.min_members} tasks of {gpus(request.milli)} start together, but the pool {pool} has room "
-            f"for {numbers['slots']} at present"
-        )
-    else:
-        have = f"the largest node of the pool {pool} has {largest}" if largest else f"the pool {pool} has none"
-        text = f"it needs {gpus(request.milli)} on one node, but {have} at present"
+def _never_fits(lack: Lack, numbers: Numbers) -> Explanation:
     return Explanation(
         reason=PendingReason.NO_DEVICE,
-        sentence=f"Waiting: {text}.",
+        sentence=f"Waiting: it needs {lack.asked}, but {lack.have} at present.",
         numbers=numbers,
-        remedy=Remedy(grant=Grant.DEVICES, amount=request.devices * (workload.min_members - numbers["slots"])),
+        remedy=Remedy(grant=Grant.DEVICES, amount=lack.devices),
     )
 
 
-def _no_room(workload: Workload, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
+def _tight(scene: _Scene, workload: Workload) -> tuple[PendingReason, str] | None:
+    """What else than devices there is too little of at the moment, and how to say it."""
+    ledger, pool = scene.books.ledger, scene.books.account(workload).queue.pool
+    for group in gang.groups_of(workload):
+        request = group.request
+        if ledger.slots(pool, request, View.NOW) >= group.min_members or not ledger.layout.counts_room:
+            continue
+        plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
+        if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:
+            needs = what(replace(request, devices=0)) if plain != request else "room for one more task"
+            where = "no node" if not request.devices else f"no node with {gpus(request.milli)} idle"
+            return PendingReason.NO_CPU_OR_MEMORY, f"{where} has {needs} free"
+    domains = required_domains(ledger, workload)
+    if domains and not gang.needs_devices(workload):
+        return PendingReason.NO_DOMAIN, f"no {domains[0].levels[-1]} has room for all its tasks"
+    return None
+
+
+def _no_room(
+    workload: Workload,
+    queue: Queue,
+    numbers: Numbers,
+    blockers: Sequence[Workload],
+    tight: tuple[PendingReason, str] | None,
+) -> Explanation:
     needed, idle, largest = numbers["requested"], numbers["idle"], numbers["largest_idle"]
     reason = PendingReason.NO_FREE_DEVICE
-    if idle == 0:
-        free = "no device is idle"
+    if tight is not None:
+        reason, free = tight
+    elif idle == 0:
+        free = "no device is idle" if not _is_choosy(workload) else "no device that it may use is idle"
     elif idle < needed:
         free = f"only {gpus(idle)} is idle of the {format_gpus(needed)} it needs"
+    elif "in_one_domain" in numbers:
+        reason = PendingReason.NO_DOMAIN
+        free = f"{gpus(idle)} is idle, at most {format_gpus(numbers['in_one_domain'])} of it in one domain"
     else:
         reason = PendingReason.FRAGMENTED
         free = f"{gpus(idle)} is idle, at most {format_gpus(largest)} of it on one device"
@@ -335,6 +352,13 @@ def _no_room(workload: Workload, queue: Queue, numbers: Numbers, blockers: Seque
         numbers=numbers,
         blockers=_wholes(blockers),
         remedy=_stops(blockers),
+    )
+
+
+def _is_choosy(workload: Workload) -> bool:
+    return any(
+        group.request.models or group.request.node_labels or group.request.device_memory is not None
+        for group in gang.groups_of(workload)
     )
 
 
@@ -351,10 +375,21 @@ def _standing(queue: Queue, used: int, workload: Workload) -> str:
 
 def _numbers(scene: _Scene, workload: Workload) -> Numbers:
     account, ledger = scene.books.account(workload), scene.books.ledger
-    pool = account.queue.pool
-    if pool not in scene.idle:
-        scene.idle[pool] = (ledger.total(pool), ledger.largest(pool))
-    idle, largest = scene.idle[pool]
+    request = leading_request(workload)
+    selected = filter_of(account.queue.pool, request if request.devices else Request(devices=1))
+    if selected not in scene.idle:
+        index = ledger.scope(selected).index(View.NOW)
+        scene.idle[selected] = (index.total, index.largest())
+    idle, largest = scene.idle[selected]
+    numbers = _own_numbers(workload, account, idle, largest)
+    domains = required_domains(ledger, workload)
+    if domains is not None:
+        indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
+        numbers["in_one_domain"] = max((index.total for index in indexes), default=0)
+    return numbers
+
+
+def _own_numbers(workload: Workload, account: Account, idle: int, largest: int) -> dict[str, int]:
     return {
         "requested": gang.smallest(workload),
         "used": account.used,

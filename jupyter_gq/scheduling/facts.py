@@ -14,10 +14,11 @@ from collections.abc import Iterable
 
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
 from .disruption import Disruption, disruption
+from .lacking import Lack, lack_of
 from .min_runtime import MinRuntimes
 from .ordering import Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
@@ -80,7 +81,7 @@ class Facts:
         #: How many workloads have each priority.
         self.priorities: Counter[int] = Counter()
         self._priorities_in: dict[str, Counter[int]] = {}
-        self._slots: dict[tuple[str, Request], int] = {}
+        self._lacks: dict[object, Lack | None] = {}
         #: Running notebooks: the only ones that can be idle.
         self.notebooks: dict[str, Workload] = {}
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
@@ -159,12 +160,12 @@ class Facts:
         for group in gang.groups_of(workload):
             self.mix.add(pool, group.request, sign * group.tasks)
 
-    def slots_when_empty(self, pool: str, request: Request) -> int:
-        """So many tasks of that request fit when nobody holds anything, and not one more."""
-        key = (pool, request)
-        if key not in self._slots:
-            self._slots[key] = self.empty.slots_exactly(pool, request)
-        return self._slots[key]
+    def lack_when_empty(self, pool: str, workload: Workload) -> Lack | None:
+        """What it lacks even when nobody holds anything; found out once for all who ask for the same."""
+        key = (pool, workload.request, workload.min_members, workload.groups, workload.topology)
+        if key not in self._lacks:
+            self._lacks[key] = lack_of(self.empty, pool, workload)
+        return self._lacks[key]
 
     def priorities_in(self, queue: str) -> Iterable[int]:
         """The priorities of all who wait or hold something in a leaf queue."""

@@ -9,6 +9,9 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 #: A sentence names at most so many; the others are counted.
 NAMED = 3
+ONE_CORE = 1000
+#: In MiB.
+GIB = 1024
 
 
 def gpus(milli: int) -> str:
@@ -33,14 +36,26 @@ def who_with_amount(workload: Workload, milli: int) -> str:
     return f"{who(workload)} ({gpus(milli)})"
 
 
-def enumerate_names(names: Sequence[str]) -> str:
+def enumerate_names(names: Sequence[str], last: str = "and") -> str:
     """Such as "a", "a and b", "a, b, c and 4 more"."""
     shown = list(names[:NAMED])
     if len(names) > NAMED:
         shown.append(f"{len(names) - NAMED} more")
     if len(shown) == 1:
         return shown[0]
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f"{', '.join(shown[:-1])} {last} {shown[-1]}"
+
+
+def cores(milli: int) -> str:
+    """Such as "0.5 CPU cores", "1 CPU core"."""
+    return f"{format_gpus(milli)} CPU core{'' if milli == ONE_CORE else 's'}"
+
+
+def memory(mib: int) -> str:
+    """Such as "16 GiB", "1.5 GiB", "500 MiB"."""
+    if mib < GIB:
+        return f"{mib} MiB"
+    return f"{mib / GIB:.2f}".rstrip("0").rstrip(".") + " GiB"
 
 
 def is_build(queue: str) -> bool:

@@ -78,13 +78,13 @@ def test_a_device_that_is_out_of_order_is_no_device():
     cluster.nodes.append(Node(name="n", devices=(a_device("n-0", healthy=False),)))
     found = explained(cluster, "a")
     assert found.reason is PendingReason.NO_DEVICE
-    assert found.sentence == "Waiting: it needs 1 GPU on one node, but the pool train has none at present."
+    assert found.sentence == "Waiting: it needs 1 GPU, but the pool train has no GPU at present."
 
 
 def test_a_gang_larger_than_the_cluster_says_so():
     cluster = Cluster().node("n", 2).queue("q", 8).add(a_job("g", "q", 1, tasks=3))
     assert explained(cluster, "g").sentence == (
-        "Waiting: its 3 tasks of 1 GPU start together, but the pool train has room for 2 at present."
+        "Waiting: it needs 3 tasks of 1 GPU that start together, but the pool train has room for 2 of them at present."
     )
 
 
