@@ -31,6 +31,8 @@ def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tu
     Who needs no device, and cannot grow later, gets as many tasks as there is room for at once.
     """
     assembly = _Assembly(ledger, pool, workload, view)
+    if not workload.groups and workload.topology is None:
+        return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
     placed = assembly.alike() if assembly.simple else assembly.branch(assembly.root, ())
     return None if placed is None else tuple(placed)
 
@@ -129,6 +131,15 @@ class _Assembly:
         return _Branch(constraint=group.topology, own=own, inside=inside, groups=groups, near=near)
 
     # --- taking places
+
+    def all_the_same(self) -> tuple[TaskPlacement, ...] | None:
+        """Without any topology or groups; `may_fit` has been asked."""
+        mark = self.ledger.mark()
+        placed = self._groups(groups_of(self.workload), ())
+        if placed is None:
+            self.ledger.rollback(mark)
+            return None
+        return tuple(placed)
 
     def alike(self) -> list[TaskPlacement] | None:
         """Without any topology: group by group."""

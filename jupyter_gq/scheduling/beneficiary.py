@@ -16,23 +16,26 @@ from .ordering import seniority
 
 def name_beneficiaries(books: Books) -> None:
     """Each eviction of this cycle is for one whose room was kept, on the devices that become free."""
-    takers = sorted((books.waiting[name] for name in books.promised if name in books.waiting), key=seniority)
+    first: dict[str, Workload] = {}
+    takers = (books.waiting[name] for name in books.promised if name in books.waiting)
+    for taker in sorted(takers, key=seniority):
+        for task in books.promised[taker.id]:
+            for device in task.devices:
+                first.setdefault(device, taker)
     for place, instruction in enumerate(books.instructions):
         if not isinstance(instruction, Evict) or instruction.by is None:
             continue
         if instruction.by in books.promised or instruction.by in books.admitted:
             continue
         victim = books.workloads[instruction.workload]
-        taker = next((each for each in takers if _gets(books, each, victim)), None)
-        sentence = None if taker is None else _sentence(books, instruction, victim, taker)
-        if taker is not None and sentence is not None:
-            changed = replace(instruction, by=taker.id, sentence=sentence)
+        gets = [first[device] for task in victim.placement for device in task.devices if device in first]
+        if not gets:
+            continue
+        oldest = min(gets, key=seniority)
+        sentence = _sentence(books, instruction, victim, oldest)
+        if sentence is not None:
+            changed = replace(instruction, by=oldest.id, sentence=sentence)
             books.instructions[place] = books.evicted[victim.id] = changed
-
-
-def _gets(books: Books, taker: Workload, victim: Workload) -> bool:
-    freed = {device for task in victim.placement for device in task.devices}
-    return any(device in freed for task in books.promised[taker.id] for device in task.devices)
 
 
 def _sentence(books: Books, instruction: Evict, victim: Workload, taker: Workload) -> str | None:

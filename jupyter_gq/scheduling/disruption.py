@@ -74,13 +74,23 @@ class Stock:
             pool: {queue: _LeafStock(victims) for queue, victims in leaves.items()}
             for pool, leaves in books.facts.holders[True].items()
         }
-        for workload in placed_in_this_cycle(books):
-            self._insert(workload)
+        #: Placed in this cycle and not yet in the lists, by leaf queue: few of them are ever asked for.
+        self._fresh: dict[str, dict[str, None]] = {}
+        for workload in (*books.admitted.values(), *map(books.unit, books.promised)):
+            self.add(workload)
 
     def add(self, workload: Workload) -> None:
         """It has just been promised a place or been admitted: it may have to give way again."""
+        self._fresh.setdefault(workload.queue, {})[workload.id] = None
+
+    def _take_up(self, queue: str) -> None:
+        """Those of that leaf who were placed since it was looked at, if they still are."""
         books = self._books
-        self._insert(books.admitted.get(workload.id) or replace(workload, placement=books.promised[workload.id]))
+        for name in self._fresh.pop(queue, ()):
+            if name in books.admitted:
+                self._insert(books.admitted[name])
+            elif name in books.promised:
+                self._insert(replace(books.unit(name), placement=books.promised[name]))
 
     def _insert(self, victim: Workload) -> None:
         if not victim.preemptible:
@@ -95,6 +105,7 @@ class Stock:
 
         `shielded`: also those who have not run long enough yet.
         """
+        self._take_up(queue)
         leaf = self._pools.get(pool, {}).get(queue)
         return iter(()) if leaf is None else self._there(self._past(leaf, queue, queue, shielded))
 
@@ -105,6 +116,8 @@ class Stock:
 
         A queue is left alone from its first refusal on. `shielded`: also those who have not run long enough yet.
         """
+        for fresh in [name for name in self._fresh if name != queue]:
+            self._take_up(fresh)
         heap = []
         for name, leaf in self._pools.get(pool, {}).items():
             if name == queue:

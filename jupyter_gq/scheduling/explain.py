@@ -162,12 +162,16 @@ def _with_their_own(books: Books) -> list[str]:
     return sorted(name for name in names if name in books.waiting)
 
 
-def _own(scene: _Scene, workload: Workload) -> Explanation:
+def _own(scene: _Scene, workload: Workload) -> Why:
     if workload.id in scene.books.awaited:
-        return _waits_for_idle(scene, workload)
+        return partial(_the_same, _waits_for_idle(scene, workload))
     if workload.id in scene.books.promised:
-        return _waits_for_eviction(scene, workload)
-    return _waits_for_min_runtime(scene, workload)
+        return partial(_waits_for_eviction, _numbers(scene, workload), _stopping_for(scene, workload))
+    return partial(_the_same, _waits_for_min_runtime(scene, workload))
+
+
+def _the_same(written: Explanation) -> Explanation:
+    return written
 
 
 def _explain(scene: _Scene, workload: Workload) -> Why:
@@ -195,7 +199,8 @@ def _unknown_queue(queue: str) -> Explanation:
     )
 
 
-def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
+def _stopping_for(scene: _Scene, workload: Workload) -> list[Workload]:
+    """Those who have to stop before it can start."""
     books = scene.books
     place = books.promised[workload.id]
     by_id = {w.id: w for task in place for device in task.devices for w in scene.leaving.get(device, ())}
@@ -203,12 +208,15 @@ def _waits_for_eviction(scene: _Scene, workload: Workload) -> Explanation:
         # It is not devices that it waits for, but room under a limit.
         chain = {id(each) for each in books.account(workload).chain}
         by_id = {w.id: w for w in books.leaving.values() if chain & {id(a) for a in books.account(w).chain}}
-    stopping = [by_id[name] for name in sorted(by_id)]
+    return [by_id[name] for name in sorted(by_id)]
+
+
+def _waits_for_eviction(numbers: Numbers, stopping: Sequence[Workload]) -> Explanation:
     names = _amounts(stopping) if stopping else "somebody"
     return Explanation(
         reason=PendingReason.WAITS_FOR_EVICTION,
         sentence=f"Waiting: its room is kept; it starts as soon as {names} {_has(_wholes(stopping))} stopped.",
-        numbers=_numbers(scene, workload),
+        numbers=numbers,
         blockers=_wholes(stopping),
         remedy=_stops(stopping),
     )

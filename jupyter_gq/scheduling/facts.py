@@ -103,7 +103,9 @@ class Facts:
         if workload.state is State.PENDING:
             self.waiting[workload.id] = workload
             self.line_up(workload)
-            self.queued.setdefault(workload.queue, Ranked(seniority)).add(workload)
+            if workload.queue not in self.queued:
+                self.queued[workload.queue] = Ranked(seniority)
+            self.queued[workload.queue].add(workload)
             self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
         elif workload.holds:
             self._count(workload, 1)
@@ -131,7 +133,9 @@ class Facts:
 
     def line_up(self, workload: Workload) -> None:
         """It waits in the line of its queue, and takes its turn."""
-        self.lines.setdefault(workload.queue, Line()).add(workload)
+        if workload.queue not in self.lines:
+            self.lines[workload.queue] = Line()
+        self.lines[workload.queue].add(workload)
 
     def step_out(self, workload: Workload) -> None:
         """It does not wait any more; it is the same as when it lined up."""
@@ -212,13 +216,18 @@ class Facts:
             self.notebooks[workload.id] = workload
         core, parts = held_parts(workload)
         for unit in (core, *parts):
-            for pool in self.pools_of(unit):
-                leaves = self.holders[unit.preemptible].setdefault(pool, {})
-                leaves.setdefault(unit.queue, Ranked(disruption)).add(unit)
-            for task in unit.placement:
-                self.on_node.setdefault(task.node, {})[unit.id] = unit
+            self._list_unit(unit)
         if workload.elastic:
             self._list_parts(core, parts, wanted_parts(workload))
+
+    def _list_unit(self, unit: Workload) -> None:
+        for pool in self.pools_of(unit):
+            leaves = self.holders[unit.preemptible].setdefault(pool, {})
+            if unit.queue not in leaves:
+                leaves[unit.queue] = Ranked(disruption)
+            leaves[unit.queue].add(unit)
+        for task in unit.placement:
+            self.on_node.setdefault(task.node, {})[unit.id] = unit
 
     def _unlist(self, workload: Workload) -> None:
         self.leaving.pop(workload.id, None)

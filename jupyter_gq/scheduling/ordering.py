@@ -70,7 +70,10 @@ class Line:
 
     def add(self, workload: Workload) -> None:
         """It waits from now on."""
-        self.classes.setdefault(request_class(workload), Ranked(seniority)).add(workload)
+        key = request_class(workload)
+        if key not in self.classes:
+            self.classes[key] = Ranked(seniority)
+        self.classes[key].add(workload)
 
     def remove(self, workload: Workload) -> None:
         """It waits no more; it is the same as when it was added."""

@@ -44,7 +44,7 @@ def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     account = books.account(workload)
     if not account.known:
         return None
-    if books.try_start(workload):
+    if books.may_fit_soon(workload) and books.try_start(workload):
         return []
     members = stock.of_queue(account.queue.pool, workload.queue)
     lower = [victim for victim in members if victim.priority < workload.priority]

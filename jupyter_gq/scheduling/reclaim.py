@@ -54,7 +54,7 @@ def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     account = books.account(workload)
     if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
         return None
-    if books.try_start(workload):
+    if books.may_fit_soon(workload) and books.try_start(workload):
         return []
     return search(books, workload, lambda allowed: stock.of_others(account.queue.pool, workload.queue, allowed))
 

@@ -25,7 +25,7 @@ class WaitingQueue:
     #: For each class of requests.
     why: Mapping[ClassKey, Why]
     #: For those who have an explanation of their own.
-    own: Mapping[str, Explanation]
+    own: Mapping[str, Why]
 
     def entries(self) -> Iterator[Pending]:
         """Their entries, in their order."""
@@ -35,13 +35,12 @@ class WaitingQueue:
             if workload.id in self.admitted:
                 continue
             position += 1
-            why = self.own.get(workload.id)
-            if why is None:
+            own = self.own.get(workload.id)
+            if own is None:
                 key = request_class(workload)
                 if key not in written:
                     written[key] = self.why[key]()
-                why = written[key]
-            yield Pending(workload=workload.id, position=position, why=why)
+            yield Pending(workload=workload.id, position=position, why=written[key] if own is None else own())
 
 
 class Waiting(Sequence[Pending]):
