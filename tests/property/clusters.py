@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
+from jupyter_gq.domain.amount import Instant, MiB, MilliGpu, Seconds
+from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Request, Workload
+from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy, UsageRule
 from tests.builders import NOW, a_node
 
@@ -124,3 +125,56 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
         else:
             world.history.append(("submit", draw(workloads(queues, number, whole))))
     return world
+
+
+#: Two levels; the names of racks are the same in both zones.
+WHERE = Topology(name="where", levels=("zone", "rack"))
+
+
+@st.composite
+def places(draw: st.DrawFn, steps: int = 12) -> World:
+    """As `worlds`, where nodes count CPU, memory or tasks, stand in racks, and work asks for all of that."""
+    world = draw(worlds(steps))
+    nodes = tuple(_counting(draw, a_node(f"n{i}", draw(st.integers(0, 2)))) for i in range(draw(st.integers(2, 4))))
+    world.snapshot = replace(world.snapshot, nodes=nodes, topologies=(WHERE,))
+    world.history = [(act, _choosy(draw, what) if act == "submit" else what) for act, what in world.history]
+    return world
+
+
+def _counting(draw: st.DrawFn, node: Node) -> Node:
+    models = draw(st.sampled_from((("A100",), ("A100", "T4"))))
+    return replace(
+        node,
+        devices=tuple(replace(device, model=models[device.index % len(models)]) for device in node.devices),
+        cpu_milli=draw(st.sampled_from((None, 2000, 4000))),
+        memory=draw(st.sampled_from((None, None, MiB(3000)))),
+        max_tasks=draw(st.sampled_from((None, None, 1, 2))),
+        labels={"zone": draw(st.sampled_from("ab")), "rack": draw(st.sampled_from("12"))},
+    )
+
+
+def _choosy(draw: st.DrawFn, job: Workload) -> Workload:
+    request = replace(
+        job.request if draw(st.integers(0, 4)) else Request(devices=0),
+        cpu_milli=draw(st.sampled_from((0, 1000, 2000))),
+        memory=draw(st.sampled_from((MiB(0), MiB(1000)))),
+        models=draw(st.sampled_from(((), (), (), ("T4",)))),
+        preferred_models=draw(st.sampled_from(((), (), ("T4",)))),
+        node_labels=draw(st.sampled_from(((), (), (), (("zone", "a"),)))),
+    )
+    job = replace(job, request=request, topology=draw(_constraints()))
+    if job.tasks == 1 or draw(st.integers(0, 2)):
+        return job
+    other = replace(request, devices=draw(st.integers(0, 1)), milli_per_device=MilliGpu(1000))
+    first = TaskGroup(name="a", request=request, tasks=1, min_members=1, topology=draw(_constraints()))
+    least = draw(st.integers(1, job.tasks - 1))
+    rest = replace(
+        first, name="b", request=other, tasks=job.tasks - 1, min_members=least, topology=draw(_constraints())
+    )
+    return replace(job, groups=(first, rest), min_members=1 + least)
+
+
+def _constraints() -> st.SearchStrategy[TopologyConstraint | None]:
+    levels = st.sampled_from((None, None, "zone", "rack"))
+    some = st.builds(TopologyConstraint, topology=st.just("where"), required=levels, preferred=levels)
+    return st.one_of(st.none(), st.none(), some)

@@ -6,7 +6,7 @@ from itertools import combinations
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
@@ -27,7 +27,7 @@ def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
             continue
         for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
             for device in task.devices:
-                held[device] = held.get(device, 0) + workload.request.milli_per_device
+                held[device] = held.get(device, 0) + workload.request_of(task.group).milli_per_device
     known = {device.id for node in snapshot.nodes for device in node.devices}
     assert set(held) <= known
     assert all(milli <= 1000 for milli in held.values()), held
@@ -37,7 +37,7 @@ def tasks_lie_on_distinct_devices_of_one_node(snapshot: Snapshot) -> None:
     node_of = {device.id: node.name for node in snapshot.nodes for device in node.devices}
     for workload in snapshot.workloads:
         for task in workload.placement:
-            assert len(set(task.devices)) == len(task.devices) == workload.request.devices
+            assert len(set(task.devices)) == len(task.devices) == workload.request_of(task.group).devices
             assert {node_of[device] for device in task.devices} <= {task.node}
 
 
@@ -46,8 +46,42 @@ def gangs_are_whole_or_absent(snapshot: Snapshot) -> None:
         if workload.holds:
             least = workload.min_members if workload.stale_since is None else 1
             assert least <= len(workload.placement) <= workload.tasks, workload.id
+            for group in workload.groups:
+                least = group.min_members if workload.stale_since is None else 0
+                assert least <= sum(task.group == group.name for task in workload.placement) <= group.tasks, workload.id
         else:
             assert not workload.placement
+
+
+def nodes_keep_their_room(snapshot: Snapshot) -> None:
+    """No node gives more CPU or memory than it has, nor takes more tasks than it may; what is stopping counts."""
+    taken: dict[str, list[Request]] = {}
+    for workload in snapshot.workloads:
+        if workload.holds:
+            for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
+                taken.setdefault(task.node, []).append(workload.request_of(task.group))
+    for node in snapshot.nodes:
+        there = taken.get(node.name, [])
+        assert node.cpu_milli is None or sum(request.cpu_milli for request in there) <= node.cpu_milli, node.name
+        assert node.memory is None or sum(request.memory for request in there) <= node.memory, node.name
+        assert node.max_tasks is None or len(there) <= node.max_tasks, node.name
+
+
+def tasks_go_where_they_may(snapshot: Snapshot) -> None:
+    """Only nodes with the labels, only devices of the models; all in one domain of the level that is required."""
+    levels = {topology.name: topology.levels for topology in snapshot.topologies}
+    nodes = {node.name: node for node in snapshot.nodes}
+    models = {device.id: device.model for node in snapshot.nodes for device in node.devices}
+    for workload in snapshot.workloads:
+        for task in workload.placement:
+            request = workload.request_of(task.group)
+            assert all(nodes[task.node].labels.get(key) == value for key, value in request.node_labels), workload.id
+            assert not request.models or {models[device] for device in task.devices} <= {*request.models}
+        for names, constraint in ((None, workload.topology), *(({g.name}, g.topology) for g in workload.groups)):
+            if constraint is not None and constraint.required is not None:
+                down = levels[constraint.topology][: levels[constraint.topology].index(constraint.required) + 1]
+                there = [task.node for task in workload.placement if names is None or task.group in names]
+                assert len({tuple(nodes[name].labels.get(level) for level in down) for name in there}) <= 1, workload.id
 
 
 def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
@@ -84,7 +118,8 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
     for workload in snapshot.workloads:
         name: str | None = workload.queue if workload.holds else None
         while name is not None:
-            expected[name] += workload.request.milli * (len(workload.placement) + len(workload.leaving))
+            tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
+            expected[name] += sum(workload.request_of(task.group).milli for task in tasks)
             name = parents[name]
     assert {account.queue.name: account.used for account in books.accounts} == expected
 
@@ -99,7 +134,8 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
             started = by_id[instruction.workload]
-            charge(books.account(started), started.request.milli * len(instruction.placement), fixed=False)
+            milli = sum(started.request_of(task.group).milli for task in instruction.placement)
+            charge(books.account(started), milli, fixed=False)
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict | Shrink):
             continue
@@ -108,7 +144,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
         assert instruction.sentence.startswith("Paused: " if isinstance(instruction, Evict) else "Runs on with ")
         milli = gang.held(victim)
         if isinstance(instruction, Shrink):
-            milli = victim.request.milli * len(instruction.placement)
+            milli = sum(victim.request_of(task.group).milli for task in instruction.placement)
             assert victim.elastic
         account = books.account(victim)
         if instruction.reason is EvictReason.RECLAIMED:

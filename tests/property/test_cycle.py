@@ -40,6 +40,8 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     laws.devices_hold_at_most_one_gpu(after)
     laws.tasks_lie_on_distinct_devices_of_one_node(after)
     laws.gangs_are_whole_or_absent(after)
+    laws.nodes_keep_their_room(after)
+    laws.tasks_go_where_they_may(after)
     laws.no_gang_is_stale_for_too_long(after, policy)
     laws.growth_takes_nothing_above_its_fair_share(snapshot, decision, policy)
     laws.queues_obey_limit_and_quota(after, policy)
