@@ -7,10 +7,9 @@ line set aside: after at most `STEPS` of them it starts. For each eviction the o
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.reasons import EvictReason, Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.snapshot import Snapshot
@@ -21,7 +20,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
 from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import for_whom, gpus
+from jupyter_gq.scheduling.wording import for_whom, gpus, rest_amount
 from tests.builders import NOW, apply, without
 
 #: A limit may hide a quota, and that a lack of devices; never more than that many in a row.
@@ -64,9 +63,10 @@ def _numbers_add_up(snapshot: Snapshot, decision: Decision, entry: Pending) -> N
     if "bound" in why.numbers:
         assert why.remedy is not None
         bounding = next(q for q in snapshot.queues if q.name == why.remedy.queue)
-        assert why.numbers["bound"] == (bounding.limit if why.remedy.grant is Grant.LIMIT else bounding.quota), why
-        assert why.numbers["bound_used"] + why.numbers["requested"] > why.numbers["bound"], why
-        assert gpus(why.numbers["bound"]) in why.sentence, why
+        wanted = why.numbers.get("bound_requested", why.numbers["requested"])
+        assert why.numbers["bound"] == getattr(bounding, _field(why.remedy)), why
+        assert why.numbers["bound_used"] + wanted > why.numbers["bound"], why
+        assert _amount(why.remedy, why.numbers["bound"]) in why.sentence, why
 
 
 def _used(snapshot: Snapshot, decision: Decision, queue: str) -> int:
@@ -162,10 +162,8 @@ def granted(snapshot: Snapshot, now: Instant, remedy: Remedy, workload: Workload
         case Grant.STOPS:
             assert remedy.workloads
             return without(snapshot, *remedy.workloads), now
-        case Grant.LIMIT:
-            return _with_queue(snapshot, remedy, "limit"), now
-        case Grant.QUOTA:
-            return _with_queue(snapshot, remedy, "quota"), now
+        case Grant.LIMIT | Grant.QUOTA:
+            return _with_queue(snapshot, remedy), now
         case Grant.DEVICES:
             return replace(snapshot, nodes=(*snapshot.nodes, *_nodes_like(snapshot, remedy, workload))), now
         case Grant.TIME:
@@ -173,10 +171,19 @@ def granted(snapshot: Snapshot, now: Instant, remedy: Remedy, workload: Workload
     raise AssertionError(remedy)
 
 
-def _with_queue(snapshot: Snapshot, remedy: Remedy, field: str) -> Snapshot:
-    raised = MilliGpu(remedy.amount)
-    queues: Iterable = (replace(q, **{field: raised}) if q.name == remedy.queue else q for q in snapshot.queues)
+def _with_queue(snapshot: Snapshot, remedy: Remedy) -> Snapshot:
+    raised = {_field(remedy): remedy.amount}
+    queues = (replace(queue, **raised) if queue.name == remedy.queue else queue for queue in snapshot.queues)
     return replace(snapshot, queues=tuple(queues))
+
+
+def _field(remedy: Remedy) -> str:
+    """Of a queue: what is raised."""
+    return ("" if remedy.resource == "gpu" else f"{remedy.resource}_") + remedy.grant.value.lower()
+
+
+def _amount(remedy: Remedy, amount: int) -> str:
+    return gpus(amount) if remedy.resource == "gpu" else rest_amount(("cpu", "memory").index(remedy.resource), amount)
 
 
 def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple[Node, ...]:

@@ -54,8 +54,10 @@ class Remedy:
     #: Ids of workloads.
     workloads: tuple[str, ...] = ()
     queue: str | None = None
-    #: In milli-GPU, devices or seconds.
+    #: In milli-GPU (thousandths of a core, MiB), devices or seconds.
     amount: int = 0
+    #: What the limit or quota is about: "gpu", "cpu" or "memory".
+    resource: str = "gpu"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

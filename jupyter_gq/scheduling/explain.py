@@ -302,7 +302,13 @@ def _out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers:
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
         sentence=f"Waiting: {account.queue.name} may use {may} of the nodes, it uses {uses}, and this needs {needs}.",
-        numbers={**numbers, "bound": limit, "bound_used": used[which], "needed": needed[which]},
+        numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
+        remedy=Remedy(
+            grant=Grant.LIMIT,
+            queue=account.queue.name,
+            amount=used[which] + needed[which],
+            resource=("cpu", "memory")[which],
+        ),
     )
 
 

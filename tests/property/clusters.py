@@ -178,3 +178,28 @@ def _constraints() -> st.SearchStrategy[TopologyConstraint | None]:
     levels = st.sampled_from((None, None, "zone", "rack"))
     some = st.builds(TopologyConstraint, topology=st.just("where"), required=levels, preferred=levels)
     return st.one_of(st.none(), st.none(), some)
+
+
+CORES = (0, 500, 1000, 2000)
+
+
+@st.composite
+def worlds_with_cores(draw: st.DrawFn) -> World:
+    """As `worlds`, where processors are scarce too, and some queues have a quota or a limit of them."""
+    world = draw(worlds())
+    nodes = tuple(replace(node, cpu_milli=draw(st.sampled_from((2000, 3000)))) for node in world.snapshot.nodes)
+    bounds = st.sampled_from((None, None, 0, 1000, 2000, 4000))
+    queues = tuple(replace(queue, cpu_quota=draw(bounds)) for queue in world.snapshot.queues)
+    limited = draw(st.sampled_from(range(len(queues))))
+    queues = tuple(
+        replace(queue, cpu_limit=draw(st.sampled_from((None, 2000)))) if place == limited else queue
+        for place, queue in enumerate(queues)
+    )
+    world.snapshot = replace(world.snapshot, nodes=nodes, queues=queues)
+    world.history = [
+        (act, replace(what, request=replace(what.request, cpu_milli=draw(st.sampled_from(CORES)))))
+        if isinstance(what, Workload)
+        else (act, what)
+        for act, what in world.history
+    ]
+    return world

@@ -16,7 +16,7 @@ from jupyter_gq.scheduling.decision import Decision, Evict
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, admitted, apply, evicted, later, lost, stopped, without
 from tests.property import laws
-from tests.property.clusters import World, worlds
+from tests.property.clusters import World, worlds, worlds_with_cores
 
 MOVED = EvictReason.CONSOLIDATED
 
@@ -84,6 +84,12 @@ def rigid(snapshot: Snapshot) -> Snapshot:
 @random_worlds
 @given(worlds())
 def test_safety_laws_hold_and_the_cluster_comes_to_rest(world):
+    play(world)
+
+
+@random_worlds
+@given(worlds_with_cores())
+def test_safety_laws_hold_where_processors_are_scarce_too(world):
     play(world)
 
 

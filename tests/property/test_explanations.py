@@ -6,13 +6,23 @@ from hypothesis import given
 
 from tests.builders import NOW, apply, later, stopped
 from tests.explanations import explained
-from tests.property.clusters import worlds
+from tests.property.clusters import World, worlds, worlds_with_cores
 from tests.property.test_cycle import random_worlds
 
 
 @random_worlds
 @given(worlds())
 def test_what_is_told_is_true_and_what_would_help_helps(world):
+    tell(world)
+
+
+@random_worlds
+@given(worlds_with_cores())
+def test_it_is_where_processors_are_scarce_too(world):
+    tell(world)
+
+
+def tell(world: World) -> None:
     snapshot = world.snapshot
     for act, what in world.history:
         snapshot = later(snapshot, what if act == "wait" else 1)
