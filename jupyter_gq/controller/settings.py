@@ -151,6 +151,11 @@ class Fairness(Configurable):
         help="""Seconds that a job counts as having run as soon as it starts for the first time, so that a burst of
         short jobs counts at once, where c.Fairness.half_life is set. Default: 0.""",
     ).tag(config=True)
+    per_user = Flag(
+        False,
+        help="""True: inside a queue, among jobs of equal priority, those of the user go first who has less of the
+        queue at that moment; then the older ones. False: the older ones. Default: False.""",
+    ).tag(config=True)
     reclaim_margin = Number(
         1.0,
         minimum=1,
@@ -293,6 +298,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         idle=_idle_rule(idle),
         min_runtime=_min_runtime(fairness),
         usage=_usage_rule(fairness),
+        per_user=fairness.per_user,
         reclaim_margin=fairness.reclaim_margin,
     )
     devices = [device for node in nodes for device in node.devices]

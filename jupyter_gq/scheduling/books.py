@@ -420,7 +420,22 @@ class Books:
         """
         if growth:
             self.units.fresh_lines()
-        return Turn(self.accounts, self.facts.lines, self.is_seeking if growth else self.is_unsettled, promising)
+        takes_part = self.is_seeking if growth else self.is_unsettled
+        return Turn(self.accounts, self.facts.lines, takes_part, promising, self.shares())
+
+    def shares(self) -> dict[str, dict[str, int]] | None:
+        """What each user has of each leaf queue, with what this cycle decided; None if that does not matter."""
+        if not self.policy.per_user:
+            return None
+        found = {queue: dict(shares) for queue, shares in self.facts.shares.items()}
+        gone = [self.workloads[name] for name in self.evicted if self.workloads[name].queue in found]
+        changes = [(workload, -gang.held(workload)) for workload in gone]
+        changes += [(workload, gang.held(workload)) for workload in self.admitted.values()]
+        changes += [(self.unit(name), gang.smallest(self.unit(name))) for name in self.promised]
+        for workload, milli in changes:
+            shares = found.setdefault(workload.queue, {})
+            shares[workload.owner] = shares.get(workload.owner, 0) + milli
+        return found
 
     def may_fit_now(self, workload: Workload) -> bool:
         """A cheap bound: False is certain."""

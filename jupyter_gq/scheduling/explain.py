@@ -23,7 +23,7 @@ from .books import Books
 from .idle_rule import expiry
 from .in_the_way import InTheWay
 from .lacking import Lack, what
-from .ordering import ClassKey
+from .ordering import ClassKey, in_fair_order
 from .parts import Part, whole_of
 from .placement import Filter, View, filter_of
 from .quota import Account, Obstacle, Rule
@@ -145,14 +145,17 @@ def pending(books: Books) -> Waiting:
     facts = books.facts
     scene = _Scene(books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={})
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
-    queues = []
+    queues, shares = [], books.shares()
     for queue in sorted(facts.queued):
         why: dict[ClassKey, Why] = {}
         for key, ranked in facts.lines[queue].classes.items():
             one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
             if one is not None:
                 why[key] = _explain(scene, one)
-        queues.append(WaitingQueue(members=facts.queued[queue].frozen(), admitted=books.admitted, why=why, own=own))
+        members: Sequence[Workload] = facts.queued[queue].frozen()
+        if shares is not None:
+            members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
+        queues.append(WaitingQueue(members=members, admitted=books.admitted, why=why, own=own))
     return Waiting(queues, len(books.waiting))
 
 

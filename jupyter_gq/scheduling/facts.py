@@ -61,6 +61,8 @@ class Facts:
         self.waiting: dict[str, Workload] = {}
         #: The same, by leaf queue.
         self.lines: dict[str, Line] = {}
+        #: What each user holds of each leaf queue and will go on holding; only if that matters to the policy.
+        self.shares: dict[str, dict[str, int]] = {}
         #: The same, by leaf queue, in their order.
         self.queued: dict[str, Ranked[Seniority]] = {}
         #: Told to stop, and still holding.
@@ -185,6 +187,9 @@ class Facts:
         account = self.accounts.of(workload.queue)
         stopping = workload.state is State.STOPPING
         milli = gang.held(workload)
+        if self.policy.per_user and not stopping:
+            shares = self.shares.setdefault(workload.queue, {})
+            shares[workload.owner] = shares.get(workload.owner, 0) + sign * milli
         rest = self._rest(workload, sign)
         charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping, rest=rest)
         if workload.state is not State.SUSPENDED:

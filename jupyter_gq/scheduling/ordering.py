@@ -3,7 +3,8 @@
 Rules
 -----
 1. Inside a queue: higher priority first; then who has nothing yet before elastic work that could have more, which gets
-   one task at a time; then the older submission, then the id.
+   one task at a time; then, if the policy says so, the user who has less of the queue (what he holds, was promised, or
+   gets on the way); then the older submission, then the id.
 2. Between sibling queues, with the workload each would start next: who is not above its fair share; who stays within
    its deserved quota with it; who stays within its fair share with it; higher queue priority; the smaller part of its
    share used with it; the smaller part used before; the smaller share; the name.
@@ -15,7 +16,8 @@ Rules
 """
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 
 from jupyter_gq.domain.workload import Kind, Request, TaskGroup, TopologyConstraint, Workload
 
@@ -123,6 +125,81 @@ class _Leaf:
         heapq.heappop(self.heads)
 
 
+#: What each user has of a queue, in milli-GPU.
+Shares = Mapping[str, int]
+
+
+class _FairLeaf:
+    """As `_Leaf`, where among equals the user with less of the queue goes first (rule 1).
+
+    What a user has only grows on the way, so a place in the heap that is out of date is found out when it comes up.
+    """
+
+    __slots__ = ("at", "heads", "hopeless", "members", "used")
+
+    def __init__(self, line: Line, takes_part: Test, promising: Test, used: Shares) -> None:
+        self.used = dict(used)
+        self.members: dict[tuple[ClassKey, str], list[Workload]] = {}
+        for key, ranked in line.classes.items():
+            waiting = [workload for workload in ranked.members if takes_part(workload)]
+            if waiting and promising(waiting[0]):
+                for workload in waiting:
+                    self.members.setdefault((key, workload.owner), []).append(workload)
+        self.at = dict.fromkeys(self.members, 0)
+        self.hopeless: set[ClassKey] = set()
+        self.heads = [(_fair_seniority(members[0], self.used), key) for key, members in self.members.items()]
+        heapq.heapify(self.heads)
+
+    def head(self) -> Workload | None:
+        while self.heads:
+            place, key = self.heads[0]
+            workload = self.members[key][self.at[key]]
+            now = _fair_seniority(workload, self.used)
+            if key[0] in self.hopeless:
+                heapq.heappop(self.heads)
+            elif place != now:
+                heapq.heapreplace(self.heads, (now, key))
+            else:
+                return workload
+        return None
+
+    def advance(self) -> None:
+        """The first one is done; the next of its class and user follows."""
+        _, key = heapq.heappop(self.heads)
+        members, index = self.members[key], self.at[key]
+        self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(members[index])
+        self.at[key] = index + 1
+        if index + 1 < len(members):
+            heapq.heappush(self.heads, (_fair_seniority(members[index + 1], self.used), key))
+
+    def pass_over(self) -> None:
+        """The first one cannot be helped, nor any of its class, whoever it belongs to."""
+        self.hopeless.add(heapq.heappop(self.heads)[1][0])
+
+
+def _fair_seniority(workload: Workload, used: Shares) -> tuple[int, int, int, float, str]:
+    priority, more, submitted, name = seniority(workload)
+    return (priority, more, used.get(workload.owner, 0), submitted, name)
+
+
+def in_fair_order(workloads: Iterable[Workload], used: Shares) -> list[Workload]:
+    """Those of a queue, given by seniority, in the order in which they would start if all could."""
+    used, by_owner = dict(used), dict[str, deque[Workload]]()
+    for workload in workloads:
+        by_owner.setdefault(workload.owner, deque()).append(workload)
+    heads = [(_fair_seniority(members[0], used), owner) for owner, members in by_owner.items()]
+    heapq.heapify(heads)
+    found = []
+    while heads:
+        _, owner = heapq.heappop(heads)
+        members = by_owner[owner]
+        found.append(members.popleft())
+        used[owner] = used.get(owner, 0) + gang.smallest(found[-1])
+        if members:
+            heapq.heappush(heads, (_fair_seniority(members[0], used), owner))
+    return found
+
+
 class Turn:
     """An iterator over waiting workloads in their order, which changes with what is decided on the way.
 
@@ -132,10 +209,21 @@ class Turn:
     """
 
     def __init__(
-        self, accounts: Accounts, lines: Mapping[str, Line], takes_part: Test, promising: Test = always
+        self,
+        accounts: Accounts,
+        lines: Mapping[str, Line],
+        takes_part: Test,
+        promising: Test = always,
+        shares: Mapping[str, Shares] | None = None,
     ) -> None:
+        """`shares`: what each user has of each leaf queue; None = that does not matter."""
         self._accounts = accounts
-        found = {name: _Leaf(line, takes_part, promising) for name, line in lines.items()}
+        found: dict[str, _Leaf | _FairLeaf] = {}
+        for name, line in lines.items():
+            if shares is None:
+                found[name] = _Leaf(line, takes_part, promising)
+            else:
+                found[name] = _FairLeaf(line, takes_part, promising, shares.get(name, {}))
         self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
         #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).

@@ -82,6 +82,8 @@ class Policy:
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     usage: UsageRule = field(default_factory=UsageRule)
+    #: Inside a queue, among equal priority, the user goes first who has less of it; otherwise the older submission.
+    per_user: bool = False
     #: A department above its fair share takes from one that then still is so many times as far above its own.
     reclaim_margin: float = 1.0
     #: Running training may be moved, so that one who waits fits into the room that was scattered.

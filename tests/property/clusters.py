@@ -81,6 +81,7 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
         tasks=tasks,
         min_members=draw(st.integers(1, tasks)),
         priority=draw(st.sampled_from((0, 0, 1))),
+        owner=draw(st.sampled_from(("ann", "bob"))),
         preemptible=draw(st.integers(0, 3)) > 0,
         elastic=draw(st.integers(0, 1)) > 0,
     )
@@ -109,6 +110,7 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
         placement=draw(st.sampled_from(Placement)),
         min_runtime=draw(min_runtimes),
         usage=draw(usage_rules),
+        per_user=draw(st.integers(0, 2)) == 0,
         consolidate=draw(st.integers(0, 3)) > 0,
         moved_after=Seconds(0),
     )

@@ -15,7 +15,7 @@ from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
 from jupyter_gq.scheduling.parts import is_short
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota import charge, entitled, obstacle
+from jupyter_gq.scheduling.quota import Account, charge, entitled, obstacle
 from jupyter_gq.scheduling.reclaim import may_take
 from tests.builders import NOW
 
@@ -255,3 +255,39 @@ def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
     books = Books(Facts(replace(snapshot, workloads=workloads), policy), NOW)
     assert not books.try_promise(books.waiting[waiting]), f"{victim} went for nothing"
+
+
+def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
+    """Who goes for a lowered limit while his queue is within its quota: then nobody else there is above his."""
+    books = Books(Facts(snapshot, policy), NOW)
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    told = {i.workload for i in decision.instructions if isinstance(i, Evict)}
+    for instruction in decision.instructions:
+        if not isinstance(instruction, Evict) or instruction.reason is not EvictReason.QUOTA_LOWERED:
+            continue
+        victim = by_id[instruction.workload]
+        if books.account(victim).lasting > books.account(victim).deserved:
+            continue
+        broken = [a for a in books.account(victim).chain if a.queue.limit is not None and a.lasting > a.queue.limit]
+        for other in snapshot.workloads:
+            inside = other.holds and other.preemptible and not other.elastic and other.id not in told
+            inside = inside and other.state is not State.STOPPING and broken[0] in books.account(other).chain
+            if inside:
+                chain = books.account(other).chain
+                path = chain[: chain.index(broken[0]) + 1]
+                left = [each.lasting - _told_below(books, each, told) for each in path]
+                assert any(have <= each.deserved for have, each in zip(left, path, strict=True)), victim.id
+
+
+def _told_below(books: Books, account: Account, told: set[str]) -> int:
+    gone = [books.workloads[name] for name in told]
+    return sum(gang.held(workload) for workload in gone if account in books.account(workload).chain)
+
+
+def only_what_cannot_go_is_above_a_limit(snapshot: Snapshot, policy: Policy) -> None:
+    books = Books(Facts(snapshot, policy), NOW)
+    for workload in snapshot.workloads:
+        if workload.holds and workload.preemptible:
+            for account in books.account(workload).chain:
+                limit = account.queue.limit
+                assert limit is None or account.lasting <= limit, account.queue.name

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
@@ -233,3 +234,28 @@ def test_liveness_who_moves_runs_again_at_once_as_does_the_one_he_moves_for(worl
             following = run_cycle(snapshot, world.policy, NOW)
             wanted = {i.workload for i in evictions} | {i.by for i in evictions}
             assert wanted <= set(admitted(following))
+
+
+@random_worlds
+@given(worlds(), st.data())
+def test_liveness_a_lowered_quota_or_limit_converges_without_taking_what_is_entitled(world, data):
+    """Whatever is lowered under running work: limits hold in the end, as far as anything can go, and it comes to rest.
+
+    What goes for a limit is above the quota of its own queue, or else nothing of that queue's is.
+    """
+    snapshot = play(world)
+    lowered = []
+    for queue in snapshot.queues:
+        quota = MilliGpu(data.draw(st.sampled_from((queue.quota, queue.quota, 0))))
+        limit = data.draw(st.sampled_from((queue.limit, queue.limit, quota)))
+        lowered.append(replace(queue, quota=quota, limit=limit))
+    snapshot = replace(snapshot, queues=tuple(lowered))
+    for _ in range(40):
+        decision = run_cycle(snapshot, world.policy, NOW)
+        laws.entitled_work_goes_last(snapshot, decision, world.policy)
+        snapshot = apply(snapshot, decision)
+        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+            break
+        snapshot = stopped(snapshot)
+    assert not decision.instructions, "the cluster does not come to rest"
+    laws.only_what_cannot_go_is_above_a_limit(snapshot, world.policy)

@@ -33,3 +33,11 @@ def test_a_notebook_keeps_what_it_was_entitled_to():
 def test_a_lowered_quota_alone_evicts_nobody():
     cluster = Cluster().node("n", 1).queue("q", 0).add(running(a_job("j", "q"), "n-0"))
     assert run_cycle(cluster.snapshot(), Policy(), NOW).instructions == ()
+
+
+def test_what_a_team_borrows_goes_before_what_another_team_is_entitled_to():
+    """The limit of the department was lowered to the sum of its teams' quotas."""
+    cluster = Cluster().node("n", 3).queue("d", 2, limit=2).queue("d/a", 1, parent="d").queue("d/b", 1, parent="d")
+    cluster.add(*(running(a_job(f"a{i}", "d/a"), f"n-{i}", since=i) for i in range(2)))
+    cluster.add(running(a_job("b", "d/b"), "n-2", since=99))
+    assert evicted(run_cycle(cluster.snapshot(), Policy(), NOW)) == ["a1"]
