@@ -6,7 +6,6 @@ the quota file does not name are left out; the quotas are scaled to the pool. A 
 there and did not run, also while paused. The processor time of the replay is printed with the table.
 """
 
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.progress import Progress
 from jupyter_gq.planning.traces import Workload, read_workload
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.experiment import USUAL_POLICY, Pool, Settings, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Outcome
 from jupyter_gq.simulation.replay import Costs
 from jupyter_gq.simulation.trace import scaled
@@ -51,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     options.add_argument("--quota", type=Path, required=True, help="quota file of its queues")
     options.add_argument("--gpus", type=int, help="size of the pool (default: three quarters of the quotas)")
     options.add_argument("--nodes-of", type=int, default=8, help="GPUs of each node (default: %(default)s)")
-    options.add_argument("--policy", type=Placement, default=Policy().placement, help="placement")
+    options.add_argument("--policy", type=Placement, help="placement (default: that of `jupyter-gq simulate`)")
     options.add_argument("--lost-per-pause", type=float, default=60.0, help="seconds (default: %(default)g)")
     options.add_argument(
         "--smallest",
@@ -59,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         nargs="?",
         const=-1.0,
         metavar="SECONDS",
-        help="also look for the smallest pool with a mean wait of at most that (default: that of static quotas)",
+        help="also go down from that pool (up, if it is too small) to the smallest with a mean wait of at most that "
+        "(default: that of static quotas)",
     )
     arguments = options.parse_args(argv)
     try:
@@ -71,9 +71,8 @@ def main(argv: list[str] | None = None) -> int:
     if gpus < 1 or arguments.nodes_of < 1:
         print("--gpus and --nodes-of: expected 1 or more", file=sys.stderr)
         return 2
-    settings = Settings(
-        policy=Policy(placement=arguments.policy), costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause))
-    )
+    policy = USUAL_POLICY if arguments.policy is None else Policy(placement=arguments.policy)
+    settings = Settings(policy=policy, costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause)))
     experiment = Experiment(workload, Pool(gpus=gpus, per_node=arguments.nodes_of), settings, arguments.quota.name)
     rows = experiment.rows(arguments.trace.name)
     if arguments.smallest is not None:
@@ -118,13 +117,9 @@ class Experiment:
     def smallest(self, wait: float | None) -> Row:
         """The smallest pool on which the mean wait is at most `wait`, under guaranteed and under static quotas."""
         most = self._static_wait if wait is None else wait
-        jobs, total = self._runnable.jobs, sum(self._quotas.values()) // 1000
-        span = max(job.submitted + job.duration for job in jobs) - min(job.submitted for job in jobs)
-        busy = max(1, math.ceil(math.fsum(job.milli * job.duration for job in jobs) / 1000 / max(1.0, span)))
-        ours = _least(busy, total, lambda gpus: self._holds(Pool(gpus=gpus, per_node=self._pool.per_node), most))
-        theirs = _least(
-            busy, 4 * total, lambda gpus: self._static_holds(scaled(self._quotas, MilliGpu(gpus * 1000)), most)
-        )
+        ours = _least(self._pool.gpus, lambda gpus: self._holds(Pool(gpus=gpus, per_node=self._pool.per_node), most))
+        total = sum(self._quotas.values()) // 1000
+        theirs = _least(total, lambda gpus: self._static_holds(scaled(self._quotas, MilliGpu(gpus * 1000)), most))
         case = f"smallest pool with a mean wait of {most:.4g} s"
         goal = SMALLEST.get(self._quota_file)
         return Row(case=case, figure="GPUs", unit="GPUs", ours=ours, peer=theirs, goal=goal)
@@ -158,15 +153,14 @@ class Experiment:
         return not found.above_quota and self._static(quotas).total.mean_wait <= most
 
 
-def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The smallest number between the two that holds, as if all above it did; searched from above."""
-    while low < high:
-        middle = high - max(1, (high - low) // 4)  # a pool that is too small takes long: it has so much to wait for
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return high
+def _least(first: int, holds: Callable[[int], bool]) -> int:
+    """The smallest number that holds with all above it, up to the first one from `first` on that does."""
+    number = first
+    while not holds(number):
+        number += 1
+    while number > 1 and holds(number - 1):
+        number -= 1
+    return number
 
 
 if __name__ == "__main__":

@@ -10,7 +10,16 @@ from typing import Any
 
 from jupyter_gq.domain.amount import MilliGpu, Seconds, format_gpus
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.experiment import (
+    USUAL_POLICY,
+    Pool,
+    Runnable,
+    Settings,
+    guaranteed,
+    pooled,
+    runnable,
+    static,
+)
 from jupyter_gq.simulation.figures import Figures, Outcome
 from jupyter_gq.simulation.replay import Costs, Watch
 from jupyter_gq.simulation.trace import scaled
@@ -38,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nodes-of", type=_count, default=8, metavar="N", help="GPUs of each node (default: %(default)s)"
     )
     parser.add_argument(
-        "--policy", default=Policy().placement.value, metavar="NAME", help=f"placement: {', '.join(Placement)}"
+        "--policy",
+        metavar="NAME",
+        help=f"placement: {', '.join(Placement)} (default: {USUAL_POLICY.placement}, "
+        f"and {USUAL_POLICY.fraction_placement} for fractions of a GPU)",
     )
     parser.add_argument(
         "--lost-per-pause",
@@ -64,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    policy = Policy(placement=_placement(arguments.policy))
+    policy = USUAL_POLICY if arguments.policy is None else Policy(placement=_placement(arguments.policy))
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
             raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")
@@ -100,6 +112,11 @@ class _Comparison:
     def guarantees(self) -> dict[str, MilliGpu]:
         return scaled(self.workload.quotas, self.pool.milli)
 
+    @property
+    def placement(self) -> str:
+        policy = self.settings.policy
+        return policy.placement + (f" and {policy.fraction_placement}" if policy.fraction_placement else "")
+
     def outcomes(self, *, everything: bool) -> dict[str, Outcome]:
         jobs, quotas, pool = self.runnable.jobs, self.workload.quotas, self.pool
         runs: dict[str, Callable[[Watch], Outcome]] = {
@@ -124,7 +141,7 @@ def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Ma
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
         f"{counted(len(comparison.workload.quotas), 'queue')} over {_time(first.end - first.start)}, "
-        f"on {_gpus(first.milli)} in nodes of {comparison.pool.per_node}, placement {arguments.policy}",
+        f"on {_gpus(first.milli)} in nodes of {comparison.pool.per_node}, placement {comparison.placement}",
         *(f"  left out: {text}" for text in _left_out(comparison)),
         "",
         *_totals(outcomes),
@@ -205,7 +222,7 @@ def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> dict[
     return {
         "gpus": comparison.pool.gpus,
         "nodes_of": comparison.pool.per_node,
-        "placement": comparison.settings.policy.placement.value,
+        "placement": comparison.placement,
         "lost_per_pause_s": comparison.settings.costs.lost_per_pause,
         "left_out": {
             "without_quota": sum(comparison.workload.without_quota.values()),

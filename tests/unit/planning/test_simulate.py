@@ -34,7 +34,9 @@ def cells(text: str, first: str) -> list[str]:
 def test_it_prints_the_figures_beside_static_quotas(command, capsys):
     assert command() == 0
     text = capsys.readouterr().out
-    assert text.startswith("jobs.csv: 3 jobs of 2 queues over 10 min, on 2 GPUs in nodes of 8, placement pack\n")
+    assert text.startswith(
+        "jobs.csv: 3 jobs of 2 queues over 10 min, on 2 GPUs in nodes of 8, placement pack and fragmentation\n"
+    )
     assert cells(text, "GPUs ") == ["2", "2"]
     assert cells(text, "used") == ["98.4 %", "66.4 %"]
     assert cells(text, "wait, mean") == ["67 s", "197 s"]
