@@ -4,11 +4,19 @@ import argparse
 import re
 from pathlib import Path
 
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.wording import minutes
+from jupyter_gq.simulation.durations import Durations
+from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.whatif import InvalidChange, changed, differences, with_nodes, without_node
 
 from .files import Refusal, load_state
 
+#: Further ahead nobody would believe it.
+AHEAD = Horizon(ends=2000)
 _NODES = re.compile(r"(?P<count>[1-9]\d{0,4})x(?P<devices>[1-9]\d{0,2})(:(?P<pool>.+))?")
 
 
@@ -47,14 +55,27 @@ def run(arguments: argparse.Namespace) -> int:
         raise Refusal(str(error)) from None
     before = run_cycle(state.snapshot, state.policy, state.at)
     after = run_cycle(snapshot, policy, state.at)
+    waits = _waits(state.snapshot, state.policy, state.at), _waits(snapshot, policy, state.at)
     found = differences(snapshot, before, after)
     names = {workload.id: f"{workload.owner}'s {workload.name or 'server'}" for workload in snapshot.workloads}
     for each in found:
-        print(f"{each.workload} ({names[each.workload]})\n  now:   {each.before}\n  then:  {each.after}")
+        print(f"{each.workload} ({names[each.workload]})")
+        print(f"  now:   {each.before}{waits[0].get(each.workload, '')}")
+        print(f"  then:  {each.after}{waits[1].get(each.workload, '')}")
     print(
         f"{len(found)} of {len(snapshot.workloads)} workloads are treated otherwise." if found else "Nothing changes."
     )
     return 0
+
+
+def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
+    """When each waiting workload is expected to start, if what runs takes as long as usual; "" where it starts now."""
+    expected = forecast(snapshot, policy, now, Durations().expected, horizon=AHEAD)
+    return {name: _in_words(wait) for name, wait in expected.items() if wait != 0}
+
+
+def _in_words(wait: Seconds | None) -> str:
+    return " Expected to start: cannot be seen." if wait is None else f" Expected to start in about {minutes(wait)}."
 
 
 def _nodes(text: str) -> tuple[int, int, str | None]:

@@ -8,6 +8,7 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.client.state import LiveState, read_state, state_document
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
@@ -94,6 +95,21 @@ def test_a_new_node_lets_everybody_start(tmp_path, capsys):
     assert "waits (bob's waits)" in said
     assert "then:  starts now" in said
     assert "second (ann's second)\n" in said
+
+
+def test_it_is_said_when_who_waits_is_expected_to_start(tmp_path, capsys):
+    cluster = Cluster().node("box", devices=1).queue("vision", quota=1)
+    cluster.add(
+        running(a_job("now", "vision", estimate=Seconds(4000)), "box-0"), a_job("first", "vision", estimate=600)
+    )
+    cluster.add(a_job("second", "vision", submitted=5, estimate=600))
+    assert main(["whatif", str(written(tmp_path, cluster)), "--set", "job.second.priority=9"]) == 0
+    said = capsys.readouterr().out
+    assert "second (ann's second)\n  now:   Waiting" in said
+    assert (
+        "Expected to start in about 60 min." in said
+    )  # 4000 s, less the 1000 s that it ran, and the first one's 600 s
+    assert "Expected to start in about 50 min." in said
 
 
 def test_without_its_node_everything_waits(tmp_path, capsys):
