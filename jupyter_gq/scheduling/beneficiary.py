@@ -3,6 +3,7 @@
 Who gets it is told to the owner of the victim, and is served first when the room is free: so it must be true.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jupyter_gq.domain.reasons import EvictReason
@@ -12,6 +13,8 @@ from . import explain
 from .books import Books
 from .decision import Evict
 from .ordering import seniority
+from .parts import whole_of
+from .units import GivenUp
 
 
 def name_beneficiaries(books: Books) -> None:
@@ -22,28 +25,42 @@ def name_beneficiaries(books: Books) -> None:
         for task in books.promised[taker.id]:
             for device in task.devices:
                 first.setdefault(device, taker)
+    units = [*map(books.unit, books.promised), *books.admitted.values()]
+    served = {whole_of(unit).id for unit in units}
     for place, instruction in enumerate(books.instructions):
-        if not isinstance(instruction, Evict) or instruction.by is None:
-            continue
-        if instruction.by in books.promised or instruction.by in books.admitted:
+        if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue
         victim = books.workloads[instruction.workload]
-        gets = [first[device] for task in victim.placement for device in task.devices if device in first]
-        if not gets:
-            continue
-        oldest = min(gets, key=seniority)
-        sentence = _sentence(books, instruction, victim, oldest)
-        if sentence is not None:
+        oldest = _oldest(first, victim)
+        sentence = None if oldest is None else _sentence(books, instruction.reason, victim, oldest)
+        if oldest is not None and sentence is not None:
             changed = replace(instruction, by=oldest.id, sentence=sentence)
             books.instructions[place] = books.evicted[victim.id] = changed
+    for given_up in list(books.units.given_up.values()):
+        if given_up.by is not None and given_up.by not in served:
+            _name_for_part(books, given_up, _oldest(first, given_up.part))
 
 
-def _sentence(books: Books, instruction: Evict, victim: Workload, taker: Workload) -> str | None:
+def _oldest(first: Mapping[str, Workload], victim: Workload) -> Workload | None:
+    """Of those who get its devices the one who has waited longest."""
+    gets = [first[device] for task in victim.placement for device in task.devices if device in first]
+    return min(gets, key=seniority, default=None)
+
+
+def _name_for_part(books: Books, given_up: GivenUp, taker: Workload | None) -> None:
+    part, reason = given_up.part, given_up.reason
+    if taker is None or reason is EvictReason.CONSOLIDATED or _sentence(books, reason, part, taker) is None:
+        return
+    changed = replace(given_up, by=taker.id, sentence=lambda part: _sentence(books, reason, part, taker) or "")
+    books.units.given_up[part.id] = changed
+
+
+def _sentence(books: Books, reason: EvictReason, victim: Workload, taker: Workload) -> str | None:
     """The same reason for the other one; None where it would not be true of him."""
-    if instruction.reason is EvictReason.CONSOLIDATED:
+    if reason is EvictReason.CONSOLIDATED:
         return explain.moved(victim, taker, sorted({task.node for task in books.moving[victim.id]}))
-    if instruction.reason is EvictReason.RECLAIMED and taker.queue != victim.queue:
+    if reason is EvictReason.RECLAIMED and taker.queue != victim.queue:
         return explain.reclaimed(victim, taker)
-    if instruction.reason is EvictReason.PREEMPTED and taker.queue == victim.queue and taker.priority > victim.priority:
+    if reason is EvictReason.PREEMPTED and taker.queue == victim.queue and taker.priority > victim.priority:
         return explain.preempted(victim, taker)
     return None

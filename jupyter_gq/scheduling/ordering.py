@@ -27,7 +27,7 @@ from .quota import Account, Accounts
 from .ranked import Ranked
 
 Seniority = tuple[int, int, float, str]
-ClassKey = tuple[Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None]
+ClassKey = tuple[Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None, str]
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
@@ -50,7 +50,16 @@ def request_class(workload: Workload) -> ClassKey:
         workload.elastic,
         workload.groups,
         workload.topology,
+        _standing(workload),
     )
+
+
+def _standing(workload: Workload) -> str:
+    """The workload beside whose tasks it has to stand; "" where it may be anywhere."""
+    if not isinstance(workload, Part):
+        return ""
+    bound = workload.topology is not None or any(group.topology is not None for group in workload.groups)
+    return workload.whole.id if bound else ""
 
 
 #: A question about a workload.

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.cluster import Topology
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Leaving, Request, Stop, TaskGroup, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Leaving, Request, Stop, TaskGroup, TaskPlacement, TopologyConstraint, Workload
 from jupyter_gq.scheduling import parts
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
-from tests.builders import NOW, Cluster, a_job, admitted, apply, running, stopped, why
+from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, running, stopped, why
 
 
 def an_elastic(name: str, queue: str, *devices: str, tasks: int = 4, min_members: int = 1, **fields) -> Workload:
@@ -121,6 +122,28 @@ def test_growth_does_not_suspend_or_warn_idle_notebooks():
 def test_nothing_is_said_of_growth_that_waits():
     decision = decide(Cluster().node("box", 1).queue("q", 1), an_elastic("e", "q", "box-0"))
     assert decision == Decision(instructions=(), pending=())
+
+
+def test_one_that_cannot_grow_where_it_stands_does_not_keep_another_from_growing():
+    nodes = tuple(replace(a_node(name, 2), labels={"rack": name}) for name in ("m", "n"))
+    in_a_rack = TopologyConstraint(topology="t", required="rack")
+    first = an_elastic("a", "q", "m-0", tasks=2, topology=in_a_rack)
+    second = an_elastic("b", "q", "n-0", tasks=2, topology=in_a_rack, submitted=1)
+    cluster = Cluster().queue("q", 4).add(first, second, running(a_job("other", "q"), "m-1"))
+    snapshot = replace(cluster.snapshot(), nodes=nodes, topologies=(Topology(name="t", levels=("rack",)),))
+    (grow,) = run_cycle(snapshot, Policy(), NOW).instructions
+    assert (grow.workload, devices_of(grow.placement)) == ("b", ["n-1"])
+
+
+def test_whoever_stops_for_growth_is_told_so_although_another_one_gets_the_rest_of_the_room():
+    cluster = Cluster().node("box", 2).queue("borrower").queue("owner", "1.5").queue("third")
+    borrower = running(a_job("b", "borrower"), "box-1")
+    elastic = an_elastic("e", "owner", "box-0", tasks=2, gpus="0.5")
+    filler = running(a_job("f", "owner", "0.5"), "box-0")
+    decision = decide(cluster, borrower, elastic, filler, a_job("w", "third", "0.5"))
+    (evict,) = decision.instructions
+    assert (evict.workload, evict.by) == ("b", "e")
+    assert why(decision, "w").why.reason is PendingReason.WAITS_FOR_EVICTION
 
 
 # --- shrinking
