@@ -306,7 +306,8 @@ class Books:
         self.instructions = [i for i in self.instructions if i.workload in self.evicted]
         for given_up in reversed(list(self.units.given_up.values())):
             part = given_up.part
-            if part.whole.id not in self.evicted and self._takes_back(part):
+            moved = given_up.reason is EvictReason.CONSOLIDATED
+            if not moved and part.whole.id not in self.evicted and self._takes_back(part):
                 del self.leaving[part.id]
                 self.units.keep(part)
 
@@ -325,6 +326,15 @@ class Books:
         self.evict(workload, EvictReason.CONSOLIDATED, by.id, sentence)
         self.moving[workload.id] = place
         self.kept |= {workload.id, by.id}
+
+    def move_part(self, part: Part, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
+        """Write down that it stops here and starts there, where the ledger holds the devices for it already."""
+        rest = self._held_rest(part, 1)  # twice now, once when it has stopped here
+        charge(self.account(part), gang.held(part), fixed=not part.preemptible, later=False, rest=rest)
+        self.give_up(GivenUp(part=part, reason=EvictReason.CONSOLIDATED, by=by.id, sentence=lambda _: sentence))
+        moved = self.units.moved(part, place)
+        self.admitted[moved.id] = moved
+        self.kept.add(by.id)
 
     def _stay(self, workload: Workload) -> None:
         """Do not move it after all, if nobody has been promised its old place."""

@@ -5,8 +5,10 @@ Rules
 1. Only for a workload that its queue may start (limits; the quota, where it is not preemptible) and that then starts:
    each move brings one more to run, so moves end when nobody waits whom they could help.
 2. Who moves is preemptible training that has run for longer than `Policy.moved_after`, and than protects it from
-   preemption in its queue; elastic work only while it holds no more than its smallest gang. All tasks of all who move
-   have a new place, on devices that are free, or that the moves free. Nobody is stopped for good.
+   preemption in its queue. All tasks of all who move have a new place, on devices that are free, or that the moves
+   free. Nobody is stopped for good. Of elastic work a task above its smallest gang moves by itself, and only to devices
+   that are free now: it starts there while it stops here, in queues without a limit, for it is counted twice meanwhile.
+   Its smallest gang moves only when there is nothing else of it.
 3. The place of the one who waits and the places of those who move are written down (`Books.move`), and kept until they
    run there.
 4. Few moves, cheapest first: first one device (node) alone, by the number of moves, then who loses least. Then
@@ -22,6 +24,7 @@ from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from . import assemble, explain, gang
 from .books import Books
 from .disruption import disruption
+from .parts import Part
 from .placement import View
 
 #: So many may move for one workload.
@@ -50,6 +53,12 @@ def may_move(books: Books, workload: Workload) -> bool:
     if not workload.preemptible or workload.kind is not Kind.TRAINING or workload.started_at is None:
         return False
     account = books.account(workload)
+    if isinstance(workload, Part):
+        queues = [each.queue for each in account.chain]
+        if any((queue.limit, queue.cpu_limit, queue.memory_limit) != (None, None, None) for queue in queues):
+            return False
+    elif books.units.before(workload):
+        return False
     least = max(books.policy.moved_after, books.facts.min_runtimes.of(account, account))
     return books.now > workload.started_at + least
 
@@ -104,7 +113,10 @@ class _Search:
         for each in chosen:
             if each.id in places:
                 nodes = sorted({task.node for task in places[each.id]})
-                self._books.move(each, places[each.id], workload, explain.moved(each, workload, nodes))
+                if isinstance(each, Part):
+                    self._books.move_part(each, places[each.id], workload, explain.moved(each, workload, nodes))
+                else:
+                    self._books.move(each, places[each.id], workload, explain.moved(each, workload, nodes))
                 self._forget([*each.placement, *places[each.id]])
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
@@ -158,7 +170,7 @@ class _Search:
     def _movable(self, pool: str) -> list[Workload]:
         books = self._books
         holders = (each for ranked in books.facts.holders[True].get(pool, {}).values() for each in ranked.members)
-        found = sorted((w for w in holders if may_move(books, w) and not books.units.of_many(w)), key=disruption)
+        found = sorted((each for each in holders if may_move(books, each)), key=disruption)
         self._rank |= {each.id: rank for rank, each in enumerate(found)}
         return found
 
@@ -246,7 +258,8 @@ class _Search:
         largest_first = sorted(leaving, key=lambda w: (-w.request.milli, -gang.held(w), w.id))
         for each in largest_first:
             whole = gang.as_it_stands(each)
-            place = assemble.place(books.ledger, self._pool(each), whole, View.FUTURE)
+            view = View.NOW if isinstance(each, Part) else View.FUTURE
+            place = assemble.place(books.ledger, self._pool(each), whole, view)
             if place is None or len(place) < len(each.placement):
                 return None
             places[each.id] = place

@@ -54,6 +54,12 @@ def preempted(victim: Workload, by: Workload) -> str:
 
 def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     """For the owner of `victim`, which goes on at another place, on these nodes."""
+    if isinstance(victim, Part):
+        tasks = sum(group.tasks for group in gang.groups_of(victim.whole))
+        fits = f"so that {who_with_amount(by, gang.smallest(by))} fits"
+        return (
+            f"One of its {tasks} tasks goes on at {enumerate_names(nodes)}, {fits}. The others run on where they are."
+        )
     return (
         f"Paused: it moves to {enumerate_names(nodes)}, so that {who_with_amount(by, gang.smallest(by))} fits. "
         "Continues there by itself as soon as it has stopped."

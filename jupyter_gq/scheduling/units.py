@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
 from . import gang
@@ -60,10 +61,6 @@ class Units:
         """Its smallest gang and its parts; the last one goes first."""
         core = self._facts.cores.get(workload.id, workload)
         return [core, *self._there(workload.id).values()]
-
-    def of_many(self, unit: Workload) -> bool:
-        """It is a part, or the rest of what has parts."""
-        return isinstance(unit, Part) or bool(self._there(unit.id))
 
     def before(self, unit: Workload) -> list[Part]:
         """The parts that have to go before this unit can go, the first one first."""
@@ -130,6 +127,12 @@ class Units:
         self._left[whole.id] = without(self.now(whole), part.placement)
         del self._own(self._parts, self._facts.parts, whole.id)[part.id]
         self.given_up[part.id] = given_up
+
+    def moved(self, part: Part, place: tuple[TaskPlacement, ...]) -> Part:
+        """The part that goes on there instead of one that was given up here."""
+        there = replace(part, id=f"{part.id}+", state=State.PENDING, placement=place)
+        self._own(self._parts, self._facts.parts, part.whole.id)[there.id] = there
+        return there
 
     def keep(self, part: Part) -> None:
         """Undo `give_up`."""

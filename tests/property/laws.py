@@ -141,7 +141,8 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             continue
         victim = by_id[instruction.workload]
         assert victim.preemptible
-        assert instruction.sentence.startswith("Paused: " if isinstance(instruction, Evict) else "Runs on with ")
+        starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
+        assert instruction.sentence.startswith(starts)
         milli = gang.held(victim)
         if isinstance(instruction, Shrink):
             milli = sum(victim.request_of(task.group).milli for task in instruction.placement)
@@ -184,7 +185,9 @@ def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Dec
         assert kept[move.workload].reserved != by_id[move.workload].placement
     everything = [*after.workloads, *(replace(w, placement=w.reserved) for w in kept.values())]
     lasting = tuple(w for w in everything if w.state is not State.STOPPING or w.placement == w.reserved)
-    devices_hold_at_most_one_gpu(replace(after, workloads=tuple(replace(w, state=State.RUNNING) for w in lasting)))
+    devices_hold_at_most_one_gpu(
+        replace(after, workloads=tuple(replace(w, state=State.RUNNING, leaving=()) for w in lasting))
+    )
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:

@@ -122,7 +122,8 @@ def _one_cycle(world: World) -> None:
 
 def _write_down(world: World, instructions: Iterable[Instruction], promised: Places) -> None:
     names = {workload_id(world.case, job["name"]): job for job in world.case["jobs"]}
-    for instruction in instructions:
+    # What moves stops here first: it is among those that start there.
+    for instruction in sorted(instructions, key=lambda each: not isinstance(each, Shrink)):
         _carry_out(world, names[instruction.workload]["name"], instruction)
     for workload, places in promised.items():
         job = names[workload.split(GROWTH)[0]]["name"]
@@ -140,8 +141,9 @@ def _carry_out(world: World, job: str, instruction: Instruction) -> None:
         case Reserve(placement=place):
             world.reserved[job] = place
         case Shrink(placement=place):
+            status = "Pipelined" if instruction.reason is EvictReason.CONSOLIDATED else "Releasing"
             for task in _held_at(world, job, place):
-                world.put(replace(task, status="Releasing"))
+                world.put(replace(task, status=status))
         case Admit(placement=place) | Grow(placement=place):
             _place(world, job, place)
 
@@ -157,7 +159,10 @@ def _held_at(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> li
 
 def _place(world: World, job: str, placement: tuple[TaskPlacement, ...]) -> None:
     for place in placement:
-        task = world.of_group(job, place.group, "Pending")[0]
+        found = world.of_group(job, place.group, "Pending")
+        if not found:  # It goes on with a task that moves.
+            return
+        task = found[0]
         world.put(replace(task, status="Binding", node=place.node, devices=place.devices))
 
 

@@ -40,18 +40,6 @@ def _queue_cpu_or_memory(case: Case, _: Sequence[Difference]) -> bool:
     return any(queue.get(name, -1) != -1 for queue in case.get("queues", []) for name in names)
 
 
-def _elastic_moves(case: Case, differences: Sequence[Difference]) -> bool:
-    """A part of a job whose smallest gang is less than all of it is expected to go on at another place."""
-    tasks = {task["name"]: task for job in _jobs(case) if _is_elastic(job) for task in job["tasks"]}
-    return any(
-        d.what in tasks and tasks[d.what]["state"] == "Running" and d.expected == "Pipelined" for d in differences
-    )
-
-
-def _is_elastic(job: Case) -> bool:
-    return int(job["min_available"]) < len(job["tasks"])
-
-
 def _expected(case: Case, job: Case, task: Case) -> Case:
     expected = case["expected"]
     return expected["tasks"].get(task["name"]) or expected["jobs"].get(job["name"]) or {}
@@ -96,12 +84,6 @@ REASONS: tuple[Reason, ...] = (
         intended=True,
         sentence="A queue is over its share when it is so in GPUs; what it uses of CPU and memory takes nothing back.",
         feature=_other_resources,
-    ),
-    Reason(
-        name="elastic-moves",
-        intended=False,
-        sentence="What elastic work holds above its smallest gang is not moved yet.",
-        feature=_elastic_moves,
     ),
     Reason(
         name="starts-now",

@@ -10,7 +10,7 @@ from jupyter_gq.scheduling import parts
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
-from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, running, stopped, why
+from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, evicted, running, stopped, why
 
 
 def an_elastic(name: str, queue: str, *devices: str, tasks: int = 4, min_members: int = 1, **fields) -> Workload:
@@ -279,6 +279,44 @@ def test_a_leaving_task_holds_its_device_until_it_is_gone():
     snapshot = two_queues(2, owner=1).add(elastic, a_job("w", "owner")).snapshot()
     assert run_cycle(snapshot, Policy(), NOW).instructions == ()
     assert admitted(run_cycle(stopped(snapshot), Policy(), NOW)) == ["w"]
+
+
+# --- moving
+
+
+def scattered(**queue) -> Cluster:
+    """Two nodes of two; a task of the elastic job on each, and one who needs two on one node."""
+    cluster = Cluster().node("m", 2).node("n", 2).queue("q", 4, **queue)
+    return cluster.add(an_elastic("e", "q", "m-0", "n-0", tasks=2), a_job("w", "q", 2, submitted=5))
+
+
+def test_a_task_of_the_surplus_moves_by_itself():
+    snapshot = scattered().snapshot()
+    decision = run_cycle(snapshot, Policy(), NOW)
+    grow, reserve, shrink = sorted(decision.instructions, key=lambda each: type(each).__name__)
+    assert (grow.workload, devices_of(grow.placement)) == ("e", ["m-1"])
+    assert (shrink.workload, devices_of(shrink.placement), shrink.reason) == ("e", ["n-0"], EvictReason.CONSOLIDATED)
+    assert shrink.sentence == (
+        "One of its 2 tasks goes on at m, so that ann's w (2 GPUs) fits. The others run on where they are."
+    )
+    assert reserve.workload == "w"
+    after = apply(snapshot, decision)
+    assert run_cycle(after, Policy(), NOW).instructions == ()
+    assert admitted(run_cycle(stopped(after), Policy(), NOW)) == ["w"]
+
+
+def test_a_task_does_not_move_where_it_may_not_be_counted_twice():
+    assert run_cycle(scattered(limit=4).snapshot(), Policy(), NOW).instructions == ()
+
+
+def test_the_smallest_gang_does_not_move_away_from_its_surplus():
+    cluster = Cluster().node("m", 2).node("n", 2).node("p", 1).queue("q", 5)
+    elastic = an_elastic("e", "q", "n-0", "m-0", tasks=2)
+    cluster.add(elastic, running(a_job("o", "q", preemptible=False), "m-1"), a_job("w", "q", 2, submitted=5))
+    assert run_cycle(cluster.snapshot(), Policy(), NOW).instructions == ()
+    alone = replace(elastic, tasks=1, placement=elastic.placement[:1])
+    moved = replace(cluster.snapshot(), workloads=(alone, *cluster.workloads[1:]))
+    assert evicted(run_cycle(moved, Policy(), NOW)) == ["e"]
 
 
 # --- parts
