@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
     """When each waiting workload is expected to start, if what runs takes as long as usual; "" where it starts now."""
     expected = forecast(snapshot, policy, now, Durations().expected, horizon=AHEAD)
-    return {name: _in_words(wait) for name, wait in expected.items() if wait != 0}
+    return {name: _in_words(wait) for name, wait in expected.items() if wait is None or wait > 0}
 
 
 def _in_words(wait: Seconds | None) -> str:
