@@ -171,7 +171,14 @@ class Placement(Configurable):
     policy = Choice(
         tuple(PlacementRule),
         "pack",
-        help='"pack" fills the fullest device first, "spread" the emptiest. Default: "pack".',
+        help="""For whole GPUs, and for work without any. "pack" fills the fullest device or node first, "spread" the
+        emptiest, "fragmentation" takes the place that leaves most that the work of these days can use: it spares whole
+        nodes, CPU and rare models for those who need them. Default: "pack".""",
+    ).tag(config=True)
+    fractions = Choice(
+        tuple(PlacementRule),
+        "fragmentation",
+        help="""The same for fractions of a GPU. Default: "fragmentation".""",
     ).tag(config=True)
 
 
@@ -295,6 +302,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
     idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
     policy = Policy(
         placement=PlacementRule(placement.policy),
+        fraction_placement=PlacementRule(placement.fractions),
         idle=_idle_rule(idle),
         min_runtime=_min_runtime(fairness),
         usage=_usage_rule(fairness),

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    policy = USUAL_POLICY if arguments.policy is None else Policy(placement=_placement(arguments.policy))
+    policy = USUAL_POLICY if arguments.policy is None else _placed_by(arguments.policy)
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
             raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")
@@ -255,9 +255,10 @@ def _write(file: Path, text: str) -> None:
         raise Refusal(f"{file} cannot be written: {error.strerror}.") from None
 
 
-def _placement(name: str) -> Placement:
+def _placed_by(name: str) -> Policy:
+    """Whole GPUs and fractions alike."""
     try:
-        return Placement(name)
+        return Policy(placement=Placement(name), fraction_placement=None)
     except ValueError:
         raise Refusal(f"--policy {name!r}: there is no such placement; expected {', '.join(Placement)}.") from None
 

@@ -78,7 +78,7 @@ class Policy:
     #: Of whole devices, and of tasks without any.
     placement: Placement = Placement.PACK
     #: Of fractions of devices; None: the same.
-    fraction_placement: Placement | None = None
+    fraction_placement: Placement | None = Placement.FRAGMENTATION
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     usage: UsageRule = field(default_factory=UsageRule)

@@ -108,6 +108,7 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     nodes = tuple(a_node(f"n{i}", draw(st.integers(1, 3))) for i in range(draw(st.integers(1, 2))))
     policy = Policy(
         placement=draw(st.sampled_from(Placement)),
+        fraction_placement=draw(st.sampled_from([None, *Placement])),
         min_runtime=draw(min_runtimes),
         usage=draw(usage_rules),
         per_user=draw(st.integers(0, 2)) == 0,

@@ -83,7 +83,8 @@ BAD = [
     ({"Fairness": {"half_life": "1w"}}, r"c\.Fairness\.half_life = '1w': it is not a number\. Use a number of seconds \(0: off\), at least 0"),
     ({"Fairness": {"reclaim_margin": 0.5}}, "at least 1"),
     ({"Fairness": {"min_runtime_method": "all"}}, r'= .all.: it is not known\. Use one of "queue", "lca"'),
-    ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread"'),
+    ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread", "fragmentation"'),
+    ({"Placement": {"fractions": "best"}}, r'c\.Placement\.fractions = .best.: it is not known\. Use one of "pack", "spread", "fragmentation"'),
 ]  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def test_nothing_set_is_a_good_config():
     assert (settings.pools, settings.build_pool, settings.train_pool) == (("default",), "default", "default")
     assert settings.leaves() == ()
     assert (settings.policy.idle.after, settings.policy.placement) == (1800, Placement.PACK)
+    assert settings.policy.fraction_placement is Placement.FRAGMENTATION
     assert (settings.grace, settings.max_bundle_bytes) == (30, 20 * 1024 * 1024)
 
 

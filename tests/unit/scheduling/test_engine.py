@@ -47,7 +47,7 @@ def test_another_cluster_other_queues_another_policy():
     assert admitted(kept.decide(NOW)) == ["a", "b"]
     kept.set(nodes=(a_node("n", 3),), queues=(a_queue("q", 1), a_queue("gone", 1)), policy=Policy())
     assert admitted(kept.decide(NOW)) == ["a", "c", "b"]
-    kept.set(policy=Policy(placement=Placement.SPREAD))
+    kept.set(policy=Policy(placement=Placement.SPREAD, fraction_placement=None))
     places = [i.placement[0].devices for i in kept.decide(NOW).instructions]
     assert len(set(places)) == 3
 
