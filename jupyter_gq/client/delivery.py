@@ -35,10 +35,13 @@ class Delivery:
             stored = int(json.loads(answer)["last_seq"])
         return stored
 
-    async def heartbeat(self, run: int, fraction: float | None = None, text: str | None = None) -> None:
-        """Say that run number `run` is alive, and how far it is (`fraction` 0 to 1) if that is known."""
+    async def heartbeat(
+        self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
+    ) -> None:
+        """Say that run number `run` is alive, how far it is (`fraction` 0 to 1) and when it was saved, if known."""
         progress = None if fraction is None and text is None else {"fraction": fraction, "text": text or ""}
-        await self._post("heartbeat", json.dumps({"run": run, "progress": progress}).encode())
+        beat = {"run": run, "progress": progress, "saved_at": saved_at}
+        await self._post("heartbeat", json.dumps(beat).encode())
 
     def close(self) -> None:
         """Release the connection."""

@@ -352,6 +352,7 @@ class Heartbeat(_Strict):
 
     run: int
     progress: Progress | None = None
+    saved_at: float | None = Field(default=None, description="When its state was last saved; null: not that is known.")
 
 
 class Health(BaseModel):

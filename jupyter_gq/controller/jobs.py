@@ -20,7 +20,7 @@ from jupyter_gq.client.models import (
     OutputPage,
     Preview,
 )
-from jupyter_gq.domain.amount import Seconds, format_gpus, parse_request
+from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
 from jupyter_gq.domain.errors import Conflict, JupyterGQError, NotAMember, NotFound, UnknownQueue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
@@ -156,9 +156,15 @@ class Jobs:
         return last
 
     def heartbeat(self, job: str, beat: Heartbeat) -> None:
-        """The runner is alive; it may say how far it is."""
+        """The runner is alive; it may say how far it is, and when its state was saved."""
         record = self._context.records.alive(job)
-        if record is None or beat.run != record.workload.run or beat.progress is None:
+        if record is None or beat.run != record.workload.run:
+            return
+        if beat.saved_at is not None:
+            saved = Instant(min(beat.saved_at, self._context.clock.now()))
+            if record.workload.checkpointed_at != saved:
+                self._context.records.note(Change(workload=job, fields={"checkpointed_at": saved}))
+        if beat.progress is None:
             return
         progress = beat.progress.model_dump()
         if record.detail.get("progress") != progress:

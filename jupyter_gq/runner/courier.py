@@ -26,13 +26,25 @@ _UNWANTED = frozenset({401, 403, 404})
 _STRANGE = (ValueError, KeyError, TypeError)
 
 
+#: What the code says of how far it is.
+Progress = Callable[[], tuple[float | None, str] | None]
+#: When its state was last saved.
+SavedAt = Callable[[], float | None]
+
+
+def _never() -> None:
+    return None
+
+
 class Channel(Protocol):
     """What is needed of `client.delivery.Delivery`."""
 
     async def send(self, events: Sequence[dict[str, Any]]) -> int:
         """Send pieces; return up to which number the service has them."""
 
-    async def heartbeat(self, run: int, fraction: float | None = None, text: str | None = None) -> None:
+    async def heartbeat(
+        self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
+    ) -> None:
         """Say that the run lives."""
 
 
@@ -94,17 +106,17 @@ class Courier:
         self._given_up = True
         self._changed.set()
 
-    async def beat(self, run: int, progress: Callable[[], tuple[float | None, str] | None]) -> None:
-        """Say that this run lives, and how far it is, until cancelled."""
+    async def beat(self, run: int, progress: Progress, saved_at: SavedAt = _never) -> None:
+        """Say that this run lives, how far it is, and when its state was saved, until cancelled."""
         while True:
-            await self.beat_once(run, progress)
+            await self.beat_once(run, progress, saved_at)
             await asyncio.sleep(HEARTBEAT)
 
-    async def beat_once(self, run: int, progress: Callable[[], tuple[float | None, str] | None]) -> None:
+    async def beat_once(self, run: int, progress: Progress, saved_at: SavedAt = _never) -> None:
         """Say it now. A failure does not matter: the next beat comes, and `run` reports it."""
         fraction, text = progress() or (None, None)
         with contextlib.suppress(ServiceError):
-            await self._channel.heartbeat(run, fraction, text)
+            await self._channel.heartbeat(run, fraction, text, saved_at())
 
     async def _send_some(self) -> float:
         """Send a batch; return for how many seconds to wait before the next."""

@@ -89,6 +89,14 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def saved_at(self) -> float | None:
+        """When something in the folder for checkpoints was last written; None when that is not known."""
+        try:
+            with os.scandir(self.checkpoint) as entries:
+                return max((entry.stat().st_mtime for entry in entries), default=None)
+        except OSError:
+            return None
+
     def write_result(self, result: dict[str, Any]) -> None:
         """Say how the run ended, in place of the room that was reserved: this works on a full disk too."""
         reserve = self.path / "result.reserve"

@@ -42,9 +42,10 @@ class Outlet:
         assert self.spool is not None
         if self._job.folder.run > 1 or self.spool.last:
             await self._courier.ask(ASK)
+        folder = self._job.folder
         self._tasks = [
             asyncio.create_task(self._courier.run()),
-            asyncio.create_task(self._courier.beat(self._job.folder.run, self._job.folder.progress)),
+            asyncio.create_task(self._courier.beat(folder.run, folder.progress, folder.saved_at)),
         ]
         self._courier.notice()
 
@@ -85,7 +86,8 @@ class Outlet:
         if self._courier is not None and self._channel is not None:
             if not await self._courier.finish(seconds):
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
-            await self._courier.beat_once(self._job.folder.run, self._job.folder.progress)
+            folder = self._job.folder
+            await self._courier.beat_once(folder.run, folder.progress, folder.saved_at)
             for task in self._tasks:
                 task.cancel()
             self._channel.close()

@@ -66,7 +66,7 @@ async def test_a_job_from_sending_to_its_result(people, world, bundle):
     assert await delivery.send([piece(1), piece(2)]) == 2
     assert await delivery.send([piece(2), piece(3)]) == 3
     assert await delivery.send([piece(9)]) == 3
-    await delivery.heartbeat(1, 0.5, "epoch 5 of 10")
+    await delivery.heartbeat(1, 0.5, "epoch 5 of 10", 5.0)
     delivery.close()
     page = await ann.outputs(job.id, after=1)
     assert [event["seq"] for event in page.events] == [2, 3]

@@ -284,6 +284,21 @@ async def test_progress_comes_with_the_heartbeat_of_the_present_run(world):
     assert (progress.fraction, progress.text) == (0.5, "epoch 5 of 10")
 
 
+async def test_when_it_was_saved_comes_with_the_heartbeat_and_counts_for_who_gives_way(world):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+
+    def saved():
+        return next(w.checkpointed_at for w in world.controller._context.snapshot().workloads if w.id == job)
+
+    world.controller.heartbeat(job, Heartbeat(run=7, saved_at=5.0))
+    assert saved() is None
+    world.controller.heartbeat(job, Heartbeat(run=1, saved_at=5.0))
+    assert saved() == 5.0
+    world.controller.heartbeat(job, Heartbeat(run=1, saved_at=world.clock.now() + 1000))
+    assert saved() == world.clock.now()
+
+
 async def test_notebook_and_log_are_there_when_the_run_has_written_them(world):
     job = world.send(ANN, "vision")
     with pytest.raises(NotFound, match="has not run a cell"):

@@ -29,7 +29,9 @@ class Takes:
                 self.kept.append(event)
         return len(self.kept)
 
-    async def heartbeat(self, run: int, fraction: float | None = None, text: str | None = None) -> None:
+    async def heartbeat(
+        self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
+    ) -> None:
         return None
 
 

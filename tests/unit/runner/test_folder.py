@@ -1,6 +1,8 @@
 """Files of a run: whole or absent, and a result even on a full disk."""
 
 import json
+import os
+import shutil
 import stat
 import tempfile
 from pathlib import Path
@@ -92,3 +94,13 @@ def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch
 )
 def test_deaths_of_a_kernel_are_told_apart(code: int, words: str) -> None:
     assert words in death_sentence(code)
+
+
+def test_it_knows_when_something_was_saved_for_the_next_run(folder: RunFolder) -> None:
+    assert folder.saved_at() is None
+    for name, at in (("old.pt", 100.0), ("new.pt", 200.0)):
+        (folder.checkpoint / name).write_text("weights")
+        os.utime(folder.checkpoint / name, (at, at))
+    assert folder.saved_at() == 200.0
+    shutil.rmtree(folder.checkpoint)
+    assert folder.saved_at() is None
