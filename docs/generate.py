@@ -25,6 +25,7 @@ CONFIGURABLE = (
     "jupyter_gq.controller.settings:Pools",
     "jupyter_gq.controller.settings:IdlePolicy",
     "jupyter_gq.controller.settings:Fairness",
+    "jupyter_gq.controller.settings:LongWaits",
     "jupyter_gq.controller.settings:Placement",
     "jupyter_gq.hub.mixin:GPUShareMixin",
     "jupyter_gq.devices.simulated:SimulatedDevices",

@@ -191,7 +191,7 @@ def stopped(snapshot: Snapshot) -> Snapshot:
             waiting = replace(
                 workload, state=State.PENDING, placement=(), leaving=(), stop=None, started_at=None, stale_since=None
             )
-            left.append(waiting)
+            left.append(replace(waiting, requeued_at=NOW))
     return replace(snapshot, workloads=tuple(left))
 
 

@@ -169,9 +169,10 @@ class Actor:
         """It was stopped before it was launched; no backend shows it, so there is nothing to end."""
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
-        fields: dict[str, Any] = {"placement": (), "stop": None} if requeue else {"placement": ()}
-        if not requeue:
-            fields["finished_at"] = self._context.clock.now()
+        now = self._context.clock.now()
+        fields: dict[str, Any] = {"placement": (), "finished_at": now}
+        if requeue:
+            fields = {"placement": (), "stop": None, "requeued_at": now}
         event = Event.REQUEUED if requeue else Event.CANCELLED
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 

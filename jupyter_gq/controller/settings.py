@@ -165,6 +165,22 @@ class Fairness(Configurable):
     ).tag(config=True)
 
 
+class LongWaits(Configurable):
+    """What is done for jobs that wait although GPUs are free here and there."""
+
+    reserve_after = Number(
+        1800,
+        help="""Seconds after which a waiting job gets a reservation: GPUs are held for it as they free, and other jobs
+        go around it. 0: nobody gets one, and small jobs can keep a large one from starting. Default: 1800.""",
+    ).tag(config=True)
+    move = Flag(
+        True,
+        help="""True: running jobs are moved together where that makes room for one that waits, if each of them has a
+        new place. A moved job goes on from its last checkpoint. Default: True.""",
+    ).tag(config=True)
+    moved_after = Number(600, help="Seconds that a job runs before it may be moved. Default: 600.").tag(config=True)
+
+
 class Placement(Configurable):
     """How a device is chosen among those that fit."""
 
@@ -183,7 +199,15 @@ class Placement(Configurable):
 
 
 #: The sections of the config file that are ours.
-SECTIONS: tuple[type[Configurable], ...] = (FixedQuota, TrainingQueues, Pools, IdlePolicy, Fairness, Placement)
+SECTIONS: tuple[type[Configurable], ...] = (
+    FixedQuota,
+    TrainingQueues,
+    Pools,
+    IdlePolicy,
+    Fairness,
+    LongWaits,
+    Placement,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -300,6 +324,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
     _check_names(config)
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
     idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
+    waits = LongWaits(config=config)
     policy = Policy(
         placement=PlacementRule(placement.policy),
         fraction_placement=PlacementRule(placement.fractions),
@@ -308,6 +333,9 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         usage=_usage_rule(fairness),
         per_user=fairness.per_user,
         reclaim_margin=fairness.reclaim_margin,
+        reserve_after=Seconds(waits.reserve_after) if waits.reserve_after else None,
+        consolidate=waits.move,
+        moved_after=Seconds(waits.moved_after),
     )
     devices = [device for node in nodes for device in node.devices]
     by_device = device_pools(pools.pools, devices)

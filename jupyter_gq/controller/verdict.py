@@ -86,7 +86,7 @@ def _stopped(record: Record, ending: Ending) -> Change:
         return _final(record, Event.FAILED, ending, ending.sentence)
     if requeue:
         event = Event.LOST if ending.outcome is Outcome.LOST else Event.REQUEUED
-        return _back_in_line(record, event, {})
+        return _back_in_line(record, event, ending.at, {})
     # What the owner is told was written down with the intent.
     return _final(record, Event.CANCELLED, ending, None)
 
@@ -95,20 +95,21 @@ def _interrupted(record: Record, ending: Ending) -> Change:
     """A job that nobody told to stop is gone before its end."""
     reason = (ending.sentence or VANISHED).rstrip(".")
     if ending.outcome is Outcome.PAUSED:
-        return _back_in_line(record, Event.LOST, {"sentence": "Interrupted from outside. Continues by itself."})
+        told = "Interrupted from outside. Continues by itself."
+        return _back_in_line(record, Event.LOST, ending.at, {"sentence": told})
     times = details.lost(record) + 1
     if times > MOST_LOST:
         told = f"{reason}, for the {times}th time; it is not started again."
         return _final(record, Event.FAILED, ending, told)
     again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
-    return _back_in_line(record, Event.LOST, again)
+    return _back_in_line(record, Event.LOST, ending.at, again)
 
 
-def _back_in_line(record: Record, event: Event, detail: dict[str, Any]) -> Change:
+def _back_in_line(record: Record, event: Event, at: Instant, detail: dict[str, Any]) -> Change:
     return Change(
         workload=record.workload.id,
         event=event,
-        fields={"placement": (), "stop": None, "activity": None},
+        fields={"placement": (), "stop": None, "activity": None, "requeued_at": at},
         detail=detail,
     )
 

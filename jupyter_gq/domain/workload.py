@@ -179,6 +179,8 @@ class Workload:
     estimate: Seconds | None = None
     #: Since when it runs with less than its smallest gang; None = it has it.
     stale_since: Instant | None = None
+    #: When it last went back to its queue after a run; None = it waits since its submission, if it waits.
+    requeued_at: Instant | None = None
     #: Where room is kept for it while it waits, or while it stops to go on there; empty = nowhere in particular.
     reserved: tuple[TaskPlacement, ...] = ()
 
@@ -192,6 +194,11 @@ class Workload:
     def request_of(self, group: str) -> Request:
         """What a task of that group needs; "" where the workload has no groups."""
         return next((each.request for each in self.groups if each.name == group), self.request)
+
+    @property
+    def waits_since(self) -> Instant:
+        """Since when it waits, if it waits."""
+        return self.submitted_at if self.requeued_at is None else self.requeued_at
 
     @property
     def holds(self) -> bool:

@@ -10,7 +10,8 @@ Rules
 5. What can go or come by itself is a unit: a workload, or a part of an elastic one (see `units`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
@@ -21,10 +22,11 @@ from . import assemble, gang, min_runtime
 from .decision import Admit, Evict, Grow, Instruction, Reserve, Suspend
 from .facts import EVICTABLE, Facts
 from .gang import NO_REST, Rest
-from .ordering import Test, Turn, always, seniority
+from .ordering import Test, Turn, always
 from .parts import Part, is_growth, whole_of
 from .placement import View
 from .quota import Account, Obstacle, charge, obstacle, pledge
+from .reservations import longest_wait, may_pass
 from .units import GivenUp, Units
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
@@ -38,6 +40,16 @@ class Shield:
     victims: tuple[Workload, ...]
     #: Until the last of them may go.
     left: Seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hold:
+    """Devices that are held for one who has waited long (see `reservations`)."""
+
+    workload: Workload
+    place: tuple[TaskPlacement, ...]
+    #: It cannot start there before; `now` where nobody knows.
+    not_before: Instant
 
 
 class Books:
@@ -57,7 +69,10 @@ class Books:
         self.promised: dict[str, tuple[TaskPlacement, ...]] = {}
         #: Told to stop only to go on elsewhere: the new place.
         self.moving: dict[str, tuple[TaskPlacement, ...]] = {}
-        #: Those of `promised` and `moving` whose place is written down.
+        #: Those for whom devices are held.
+        self.holds: dict[str, Hold] = {}
+        self._lifted: set[str] = set()
+        #: Those of `promised`, `moving` and `holds` whose place is written down.
         self.kept: set[str] = set()
         #: Started in this cycle, with what they hold from now on.
         self.admitted: dict[str, Workload] = {}
@@ -72,8 +87,7 @@ class Books:
         self.ledger.settle()
         self._before = self.accounts.copy()
 
-        for workload in sorted(facts.reserved.values(), key=seniority):
-            self._enter_reserved(workload)
+        self._enter_reserved()
 
     def forget(self) -> None:
         """Take back everything that this cycle did: the facts are again what they were before it."""
@@ -84,19 +98,30 @@ class Books:
             if not isinstance(started, Part):
                 self.waiting[name] = self.workloads[name]
 
-    def _enter_reserved(self, workload: Workload) -> None:
-        """Keep its place, if it still waits for it and the place is still there."""
+    def _enter_reserved(self) -> None:
+        """Keep the places that are written down, where they are free or will be.
+
+        Where one that waits longer still needs a device of it, that one is asked first (see `reservations`).
+        """
+        needed: set[str] = set()
+        for workload in sorted(self.facts.reserved.values(), key=longest_wait):
+            devices = {device for task in workload.reserved for device in task.devices}
+            stops = workload.id in self.leaving
+            if not (stops or needed.isdisjoint(devices)) or not self._keep(workload, stops=stops):
+                needed |= devices
+
+    def _keep(self, workload: Workload, *, stops: bool) -> bool:
+        """Keep its place, if it still waits for it or comes back to it; False changes nothing."""
         account, milli, fixed = self.account(workload), gang.smallest(workload), not workload.preemptible
-        comes_back = workload.id in self.leaving and workload.stop is not None and workload.stop.requeue
+        comes_back = stops and workload.stop is not None and workload.stop.requeue
         if not (comes_back or workload.id in self.waiting) or not account.known:
-            return
-        if self.obstacle(workload, now=False):
-            return
-        if not self.ledger.keep_at(workload, workload.reserved):
-            return
+            return False
+        if self.obstacle(workload, now=False) or not self.ledger.keep_at(workload, workload.reserved):
+            return False
         pledge(account, milli, fixed=fixed, rest=self._smallest_rest(workload))
         self.kept.add(workload.id)
-        (self.moving if comes_back else self.promised)[workload.id] = workload.reserved
+        (self.moving if stops else self.promised)[workload.id] = workload.reserved
+        return True
 
     # --- admitting
 
@@ -105,7 +130,15 @@ class Books:
         return self.accounts.of(workload.queue)
 
     def try_admit(self, workload: Workload) -> bool:
-        """Start it now, with its smallest gang, if that fits now."""
+        """Start it now, with its smallest gang, if that fits now; on held devices only if it must and may."""
+        if self._try_admit(workload):
+            return True
+        if not self.holds:
+            return False
+        with self.passing(workload) as some:
+            return some and self._try_admit(workload)
+
+    def _try_admit(self, workload: Workload) -> bool:
         account = self.account(workload)
         milli = gang.smallest(workload)
         if not account.known or self.obstacle(workload, now=True):
@@ -155,10 +188,14 @@ class Books:
         stored = self.facts.reserved.keys()
         found = []
         for name in sorted((stored | self.kept) - self.admitted.keys()):
-            place = self.promised.get(name) or self.moving.get(name) or () if name in self.kept else ()
+            place = self._kept_place(name) if name in self.kept else ()
             if place != self.workloads[name].reserved:
                 found.append(Reserve(workload=name, placement=place))
         return found
+
+    def _kept_place(self, name: str) -> tuple[TaskPlacement, ...]:
+        hold = self.holds.get(name)
+        return self.promised.get(name) or self.moving.get(name) or (hold.place if hold else ())
 
     # --- promising
 
@@ -193,7 +230,15 @@ class Books:
             self.units.want(started)
 
     def try_promise(self, workload: Workload) -> bool:
-        """Keep room for it that is being freed, if there is enough."""
+        """Keep room for it that is being freed, if there is enough; on held devices only if it must and may."""
+        if self._try_promise(workload):
+            return True
+        if not self.holds:
+            return False
+        with self.passing(workload) as some:
+            return some and self._try_promise(workload)
+
+    def _try_promise(self, workload: Workload) -> bool:
         account = self.account(workload)
         milli = gang.smallest(workload)
         fixed = not workload.preemptible
@@ -227,6 +272,49 @@ class Books:
         rest = self._smallest_rest(workload)
         pledge(self.account(workload), gang.smallest(workload), fixed=not workload.preemptible, rest=rest)
         self._keep_for(workload, place)
+
+    # --- holding
+
+    def hold(self, workload: Workload, place: tuple[TaskPlacement, ...], *, not_before: Instant) -> None:
+        """Hold these devices from now on; the place is written down."""
+        self.holds[workload.id] = Hold(workload=workload, place=place, not_before=not_before)
+        self.kept.add(workload.id)
+        self.ledger.hold_back(workload, place)
+
+    def let_go(self, name: str) -> None:
+        """Hold nothing for it any more."""
+        hold = self.holds.pop(name)
+        self.kept.discard(name)
+        self.ledger.let_go(hold.workload, hold.place)
+
+    def lifted(self) -> frozenset[str]:
+        """Those whose held devices do not bind just now."""
+        return frozenset(self._lifted)
+
+    @contextmanager
+    def passing(self, workload: Workload | None) -> Iterator[bool]:
+        """Meanwhile what is held does not bind those for whom it is held, nor who may pass (None: nobody at all).
+
+        Says whether anything is different. Who has got a place of his own needs nothing held any more.
+        """
+        passed = [
+            hold
+            for name, hold in self.holds.items()
+            if name not in self._lifted and (workload is None or may_pass(self, workload, hold))
+        ]
+        for hold in passed:
+            self._lifted.add(hold.workload.id)
+            self.ledger.let_go(hold.workload, hold.place)
+        try:
+            yield bool(passed)
+        finally:
+            for hold in passed:
+                name = hold.workload.id
+                self._lifted.discard(name)
+                if name in self.promised or name in self.admitted:
+                    del self.holds[name]
+                else:
+                    self.ledger.hold_back(hold.workload, hold.place)
 
     # --- taking back
 
@@ -449,11 +537,18 @@ class Books:
 
     def may_fit_now(self, workload: Workload) -> bool:
         """A cheap bound: False is certain."""
-        return assemble.may_fit(self.ledger, self.account(workload).queue.pool, workload, View.NOW)
+        return self._may_fit(workload, View.NOW)
 
     def may_fit_soon(self, workload: Workload) -> bool:
         """A cheap bound, with what is being freed: False is certain."""
-        return assemble.may_fit(self.ledger, self.account(workload).queue.pool, workload, View.FUTURE)
+        return self._may_fit(workload, View.FUTURE)
+
+    def _may_fit(self, workload: Workload, view: View) -> bool:
+        pool = self.account(workload).queue.pool
+        if not self.holds:
+            return assemble.may_fit(self.ledger, pool, workload, view)
+        with self.passing(None):  # whether it may pass is asked when it is its turn
+            return assemble.may_fit(self.ledger, pool, workload, view)
 
     def rounds(self) -> range:
         """More often than that nobody new can be served."""

@@ -75,19 +75,24 @@ class _Search:
         #: Who could move: its place in the order of disruption.
         self._rank: dict[str, int] = {}
         self._held: dict[tuple[str, bool], dict[str, dict[str, Workload]]] = {}
-        #: By pool and request, for each device (node): whose moves would give room for one task.
-        self._known_ways: dict[tuple[str, Request], dict[str, list[list[Workload]]]] = {}
+        #: By pool, request and what binds it, for each device (node): whose moves would give room for one task.
+        self._known_ways: dict[tuple[str, Request, frozenset[str]], dict[str, list[list[Workload]]]] = {}
 
     def help(self, workload: Workload) -> bool:
         """Promise it room, by moving others if need be; False changes nothing."""
         books, account = self._books, self._books.account(workload)
-        milli = gang.smallest(workload)
         if not account.known or books.obstacle(workload, now=False):
             return False
         if self._helped and books.try_start(workload):
             return True
-        shape = (account.queue.pool, workload.request, workload.min_members, workload.groups, workload.topology)
-        if shape in self._hopeless or books.ledger.total(account.queue.pool, View.FUTURE) < milli:
+        with books.passing(workload):
+            return self._move_for(workload)
+
+    def _move_for(self, workload: Workload) -> bool:
+        books, pool = self._books, self._pool(workload)
+        like = (workload.request, workload.min_members, workload.groups, workload.topology)
+        shape = (pool, *like, books.lifted())
+        if shape in self._hopeless or books.ledger.total(pool, View.FUTURE) < gang.smallest(workload):
             return False
         for chosen in self._choices(workload):
             if self._try(workload, chosen) is not None:
@@ -137,7 +142,8 @@ class _Search:
 
     def _places(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
         """Devices (nodes, if a task needs several) with those who would have to move for one task, cheapest first."""
-        known = self._known_ways.setdefault((self._pool(workload), workload.request), {})
+        key = (self._pool(workload), workload.request, self._books.lifted())
+        known = self._known_ways.setdefault(key, {})
         found: list[tuple[int, int, str, list[Workload]]] = []
         for name, there in self._most_promising(workload):
             if name not in known:

@@ -27,6 +27,7 @@ from .ordering import Line, Turn, seniority
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
+from .reservations import keep_reservations, reserve
 from .shielded import note_shielded
 from .stale import requeue_stale
 
@@ -41,6 +42,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     obey_limits(books)
     admit_without_devices(books)
     keep_promises(books)
+    keep_reservations(books)
     settle(books)
     if requeue_stale(books):
         settle(books)
@@ -48,6 +50,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     name_beneficiaries(books)
     grow(books)
     take_idle(books)
+    reserve(books)
     if not explained:
         return Decision(instructions=books.decided(), pending=())
     note_shielded(books)
@@ -88,7 +91,7 @@ def admit_without_devices(books: Books) -> None:
 def keep_promises(books: Books) -> None:
     """Serve first those for whom somebody has been told to stop, so that nobody snatches what was freed for them."""
     names = {w.stop.by for w in books.leaving.values() if w.stop is not None and w.stop.by is not None}
-    for name in sorted(books.kept & books.waiting.keys(), key=lambda name: seniority(books.waiting[name])):
+    for name in sorted(books.promised.keys() & books.kept, key=lambda name: seniority(books.waiting[name])):
         books.start_kept(books.waiting[name])
     waiting: list[Workload] = [
         books.waiting[name] for name in names if name in books.waiting and name not in books.kept

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from jupyter_gq.domain.amount import NO_GPU, NO_MEMORY, format_gpus
+from jupyter_gq.domain.amount import NO_GPU, NO_MEMORY, ONE_GPU, Instant, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.workload import Kind, Request, Workload
 
-from . import gang
+from . import assemble, gang
 from .assemble import leading_request, required_domains
 from .books import Books
 from .idle_rule import expiry
@@ -27,6 +27,7 @@ from .ordering import ClassKey, in_fair_order
 from .parts import Part, whole_of
 from .placement import Filter, View, filter_of
 from .quota import Account, Obstacle, Rule
+from .reservations import free_of, holders_of, those_on
 from .waiting import Waiting, WaitingQueue, Why
 from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, rest_amount, who_with_amount
 
@@ -167,7 +168,7 @@ def pending(books: Books) -> Waiting:
 
 def _with_their_own(books: Books) -> list[str]:
     """Those whose explanation is not that of all like them."""
-    names = {*books.awaited, *books.promised, *books.shielded}
+    names = {*books.awaited, *books.promised, *books.shielded, *books.holds}
     return sorted(name for name in names if name in books.waiting)
 
 
@@ -176,7 +177,9 @@ def _own(scene: _Scene, workload: Workload) -> Why:
         return partial(_the_same, _waits_for_idle(scene, workload))
     if workload.id in scene.books.promised:
         return partial(_waits_for_eviction, _numbers(scene, workload), _stopping_for(scene, workload))
-    return partial(_the_same, _waits_for_min_runtime(scene, workload))
+    if workload.id in scene.books.shielded:
+        return partial(_the_same, _waits_for_min_runtime(scene, workload))
+    return partial(_the_same, _gathers(scene, workload))
 
 
 def _the_same(written: Explanation) -> Explanation:
@@ -195,7 +198,11 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     lack = books.facts.lack_when_empty(account.queue.pool, workload)
     if lack is not None:
         return partial(_never_fits, lack, {**_numbers(scene, workload), **lack.numbers})
-    tight = _tight(scene, workload)
+    held_back = _held_back(scene, workload) if books.holds else None
+    if held_back is not None:
+        return held_back
+    with books.passing(None):  # what is held for somebody is idle, too
+        tight = _tight(scene, workload)
     blockers = tuple(scene.in_the_way.of(workload))
     return partial(_no_room, workload, account.queue, _numbers(scene, workload), blockers, tight)
 
@@ -264,6 +271,58 @@ def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
         numbers={**_numbers(scene, workload), "seconds_left": ceil(shield.left)},
         blockers=tuple(victim.id for victim in shield.victims),
         remedy=Remedy(grant=Grant.TIME, amount=ceil(shield.left)),
+    )
+
+
+def _gathers(scene: _Scene, workload: Workload) -> Explanation:
+    """Devices are held for it."""
+    books = scene.books
+    place = books.holds[workload.id].place
+    with books.passing(workload):
+        free = free_of(books, workload, place)
+    devices = {device for task in place for device in task.devices}
+    leaving = {w.id: w for device in sorted(devices) for w in scene.leaving.get(device, ())}
+    using = [*those_on(books, place), *(leaving[name] for name in sorted(leaving))]
+    waited = books.now - workload.waits_since
+    left = f"; {_amounts(using)} still {'use' if len(_wholes(using)) > 1 else 'uses'} the rest" if using else ""
+    return Explanation(
+        reason=PendingReason.NO_FREE_DEVICE,
+        sentence=f"Waiting: after {minutes(waited)} GPUs are held for it as they free: {format_gpus(free)} of "
+        f"{gpus(gang.smallest(workload))} {'are' if free > ONE_GPU else 'is'} there{left}.",
+        numbers={**_numbers(scene, workload), "held": free, "seconds_waited": int(waited)},
+        blockers=_wholes(using),
+        remedy=_stops(using),
+    )
+
+
+def _held_back(scene: _Scene, workload: Workload) -> Why | None:
+    """It would fit, but for what is held for others; None when it would not."""
+    books = scene.books
+    ledger, pool = books.ledger, books.account(workload).queue.pool
+    idle = ledger.total(pool)
+    with books.passing(None):
+        free = ledger.total(pool) - idle
+        mark = ledger.mark()
+        place = assemble.place(ledger, pool, workload, View.FUTURE)
+        ledger.rollback(mark)
+    if place is None:
+        return None
+    numbers = {**_numbers(scene, workload), "held": free}
+    return partial(_behind, holders_of(books, workload, place), numbers, books.now)
+
+
+def _behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
+    free = numbers["held"]
+    waited = enumerate_names(
+        [f"{who_with_amount(w, gang.smallest(w))}, which has waited {minutes(now - w.waits_since)}" for w in holders]
+    )
+    what = f"{gpus(free)} {'are' if free > ONE_GPU else 'is'} free, but" if free else "what becomes free next is"
+    return Explanation(
+        reason=PendingReason.RESERVED,
+        sentence=f"Waiting: {what} held for {waited}.",
+        numbers=numbers,
+        blockers=_wholes(holders),
+        remedy=_stops(holders),
     )
 
 
@@ -397,6 +456,11 @@ def _standing(queue: Queue, used: int, workload: Workload) -> str:
 
 
 def _numbers(scene: _Scene, workload: Workload) -> Numbers:
+    with scene.books.passing(None):  # what is held for somebody is idle, too
+        return _numbers_of(scene, workload)
+
+
+def _numbers_of(scene: _Scene, workload: Workload) -> Numbers:
     account, ledger = scene.books.account(workload), scene.books.ledger
     request = leading_request(workload)
     selected = filter_of(account.queue.pool, request if request.devices else Request(devices=1))

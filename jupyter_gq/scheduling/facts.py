@@ -32,6 +32,11 @@ from .usage import past_of
 EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
 
 
+def wait(workload: Workload) -> tuple[float, str]:
+    """Sort key: who has waited longest."""
+    return (workload.waits_since, workload.id)
+
+
 class Facts:
     """Everything that is known before a cycle begins, in the form in which cycles ask for it."""
 
@@ -69,6 +74,8 @@ class Facts:
         self.leaving: dict[str, Workload] = {}
         #: Those for whom room is kept from cycle to cycle.
         self.reserved: dict[str, Workload] = {}
+        #: The pending ones that need devices, by pool, those first who have waited longest.
+        self.by_wait: dict[str, Ranked[tuple[float, str]]] = {}
         #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
         self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
         #: The same, by node.
@@ -108,6 +115,8 @@ class Facts:
             if workload.queue not in self.queued:
                 self.queued[workload.queue] = Ranked(seniority)
             self.queued[workload.queue].add(workload)
+            if self._reserves(workload):
+                self.by_wait.setdefault(self._pool(workload), Ranked(wait)).add(workload)
             self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
         elif workload.holds:
             self._count(workload, 1)
@@ -128,10 +137,18 @@ class Facts:
             self.queued[workload.queue].remove(workload)
             if not self.queued[workload.queue]:
                 del self.queued[workload.queue]
+            if self._reserves(workload):
+                self.by_wait[self._pool(workload)].remove(workload)
             self.accounts.demand(self.accounts.of(workload.queue), -workload.milli)
         elif workload.holds:
             self._count(workload, -1)
             self._unlist(workload)
+
+    def _reserves(self, workload: Workload) -> bool:
+        return self.policy.reserve_after is not None and gang.needs_devices(workload)
+
+    def _pool(self, workload: Workload) -> str:
+        return self.accounts.of(workload.queue).queue.pool
 
     def line_up(self, workload: Workload) -> None:
         """It waits in the line of its queue, and takes its turn."""
@@ -145,6 +162,10 @@ class Facts:
         line.remove(workload)
         if not line.classes:
             del self.lines[workload.queue]
+
+    def pool_of(self, device: str) -> str:
+        """The pool of that device; "" for one that does not exist."""
+        return self._pool_of.get(device, "")
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """The pools of the devices that it holds; that of its queue, if it holds only room that nodes count."""

@@ -53,7 +53,8 @@ def _match(books: Books, idle: Sequence[Workload]) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {}
     turn = books.turn()
     while (workload := turn.next()) is not None:
-        taken = _unblock(books, workload, [n for n in idle if n.id not in wanted])
+        with books.passing(workload):
+            taken = _unblock(books, workload, [n for n in idle if n.id not in wanted])
         if taken is None:
             turn.pass_over()
             continue

@@ -6,7 +6,8 @@ Rules
    least. What this cycle placed is among them; an idle notebook that is being warned is not, for who comes after the
    one it is for, waits for that one.
 2. Few of them are tried in that order; if that is not enough, whole nodes, beginning with theirs; then all.
-3. Like requests without a limit above them have the same in their way, whatever their queue.
+3. Those for whom devices of the place are held are in the way as well (see `reservations`).
+4. Like requests without a limit above them have the same in their way, whatever their queue.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ from .books import Books
 from .clearing import make_room
 from .disruption import disruption, is_there, placed_in_this_cycle
 from .ordering import ClassKey, request_class
+from .reservations import holders_of
 
 #: So many holders are tried one by one before whole nodes are.
 FEW = 64
@@ -46,12 +48,14 @@ class InTheWay:
 
     def _search(self, workload: Workload) -> list[Workload]:
         books, holders = self._books, self._holders_in(self._books.account(workload).queue.pool)
-        mark = books.ledger.mark()
-        for candidates in self._candidates(workload, holders):
-            found = make_room(books, workload, lambda tried=candidates: tried)  # type: ignore[misc]
-            if found is not None:
-                books.undo_room(workload, found, mark)
-                return found
+        with books.passing(None):
+            mark = books.ledger.mark()
+            for candidates in self._candidates(workload, holders):
+                found = make_room(books, workload, lambda tried=candidates: tried)  # type: ignore[misc]
+                if found is not None:
+                    place = books.promised[workload.id]
+                    books.undo_room(workload, found, mark)
+                    return [*found, *holders_of(books, workload, place)]
         return []
 
     def _candidates(self, workload: Workload, holders: "_Asked") -> Iterator[Iterable[Workload]]:

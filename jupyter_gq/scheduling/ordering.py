@@ -27,7 +27,9 @@ from .quota import Account, Accounts
 from .ranked import Ranked
 
 Seniority = tuple[int, int, float, str]
-ClassKey = tuple[Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None, str]
+ClassKey = tuple[
+    Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None, str, int
+]
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
@@ -51,6 +53,8 @@ def request_class(workload: Workload) -> ClassKey:
         workload.groups,
         workload.topology,
         _standing(workload),
+        # What is expected to be short may go where a longer one must not (see `reservations`).
+        0 if workload.estimate is None else 1 + int(workload.estimate).bit_length(),
     )
 
 

@@ -86,6 +86,10 @@ class Policy:
     per_user: bool = False
     #: A department above its fair share takes from one that then still is so many times as far above its own.
     reclaim_margin: float = 1.0
+    #: Who waits for longer gets a reservation: devices are held for him as they free. None = nobody does.
+    reserve_after: Seconds | None = HALF_AN_HOUR
+    #: So many of them at a time in each pool.
+    reservations: int = 1
     #: Running training may be moved, so that one who waits fits into the room that was scattered.
     consolidate: bool = True
     #: A gang that has lost tasks goes back to its queue when it has been below its smallest size for so long.

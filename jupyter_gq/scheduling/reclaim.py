@@ -33,11 +33,8 @@ from . import explain, gang
 from .books import Books
 from .clearing import Allowed, make_room
 from .disruption import Stock
-from .gang import Rest
-from .quota import Account
+from .rights import may_take, may_take_rest
 from .serving import serve_in_rounds
-
-ONCE = Fraction(1)
 
 
 def reclaim(books: Books) -> bool:
@@ -79,67 +76,3 @@ def search(
     return books.make_room_within_share(
         workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
     )
-
-
-def may_take(
-    taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
-) -> bool:
-    """Rules 1 to 4 for one more victim of `gives` in the leaf `giver`, for `milli` more in the leaf `taker`.
-
-    What has started is not taken because of what its queue is only promised.
-    """
-    takers, givers = _parted(taker, giver)
-    if not takers or not givers:
-        return False
-    *below, top = takers
-    if any(each.lasting + milli > each.fair_share for each in below or takers):
-        return False
-    left = _using(givers[-1], started) - gives
-    if top.lasting + milli > top.fair_share and not (below and _is_further(givers[-1], left, top, milli, margin)):
-        return False
-    if any(_using(each, started) <= each.deserved for each in givers):
-        return False
-    within_quota = takers[-1].lasting + milli <= takers[-1].deserved
-    return within_quota or _using(givers[-1], started) > givers[-1].fair_share
-
-
-def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
-    """Rule 3 for processors and memory."""
-    takers, givers = _parted(taker, giver)
-    if not takers or not givers:
-        return False
-    return any(
-        need and all(_within(each, which, need) for each in takers) and _is_above(givers, which)
-        for which, need in enumerate(needed)
-    )
-
-
-def _within(account: Account, which: int, more: int) -> bool:
-    quota = account.rest_quota[which]
-    return quota is None or account.rest_lasting[which] + more <= quota
-
-
-def _is_above(givers: tuple[Account, ...], which: int) -> bool:
-    said = [each for each in givers if each.rest_quota[which] is not None]
-    return bool(said) and not any(_within(each, which, 0) for each in said)
-
-
-def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:
-    """The giver, with what is left to it, is still further above its fair share than the taker then is (rule 2)."""
-    if not giver.fair_share:
-        return True
-    return margin * (taker.lasting + milli) * giver.fair_share < left * taker.fair_share
-
-
-def _using(giver: Account, started: bool) -> int:
-    return giver.lasting - giver.pledged if started else giver.lasting
-
-
-def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:
-    """The two paths from the leaves up to where they part."""
-    shared = 0
-    for ours, theirs in zip(reversed(taker.chain), reversed(giver.chain), strict=False):
-        if ours is not theirs:
-            break
-        shared += 1
-    return taker.chain[: len(taker.chain) - shared], giver.chain[: len(giver.chain) - shared]

@@ -32,7 +32,10 @@ def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReas
             break
         stock = Stock(books)
         while workload is not None:
-            taken = None if books.is_moot(workload) else find(books, workload, stock)
+            taken = None
+            if not books.is_moot(workload):
+                with books.passing(workload):
+                    taken = find(books, workload, stock)
             if taken is None and books.is_moot(workload):
                 turn.done()
             elif taken is None:

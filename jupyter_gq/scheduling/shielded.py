@@ -64,12 +64,13 @@ def _search(books: Books, workload: Workload, candidates: _Candidates) -> Shield
     def others(_: Allowed) -> Iterable[Workload]:
         return candidates.others
 
-    mark = books.ledger.mark()
-    victims = reclaim.search(books, workload, others)
-    if victims is None:
-        victims = preempt.search(books, workload, candidates.same_queue)
-    if victims is None:
-        return None
-    books.undo_room(workload, victims, mark)
+    with books.passing(workload):
+        mark = books.ledger.mark()
+        victims = reclaim.search(books, workload, others)
+        if victims is None:
+            victims = preempt.search(books, workload, candidates.same_queue)
+        if victims is None:
+            return None
+        books.undo_room(workload, victims, mark)
     time = max((books.may_still_run(victim, workload) for victim in victims), default=0.0)
     return Shield(victims=tuple(victims), left=Seconds(time)) if time else None

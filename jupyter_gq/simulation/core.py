@@ -68,7 +68,7 @@ class Core:
                 return Start(job=workload.id)
             case Evict():
                 self._waiting += 1
-                self._put(replace(workload, state=State.PENDING, placement=(), started_at=None))
+                self._put(replace(workload, state=State.PENDING, placement=(), started_at=None, requeued_at=now))
                 return Pause(job=workload.id)
             case Reserve(placement=placement):
                 self._put(replace(workload, reserved=placement))

@@ -151,7 +151,7 @@ class _Future:
             return
         if workload.started_at is not None:
             self._done[workload.id] = self._done.get(workload.id, 0.0) + max(0.0, self._now - workload.started_at)
-        self._put(_queued(workload))
+        self._put(replace(_queued(workload), requeued_at=self._now))
 
 
 def _queued(workload: Workload) -> Workload:

@@ -12,6 +12,8 @@ from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, W
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy, UsageRule
 from tests.builders import NOW, a_node
 
+#: Those submitted first have waited for so long.
+LONG = Seconds(495)
 MILLI = (250, 300, 500, 700, 1000)
 #: What passes at once in a history.
 A_WHILE = Seconds(60)
@@ -84,6 +86,7 @@ def workloads(draw: st.DrawFn, queues: tuple[Queue, ...], number: int, whole: bo
         owner=draw(st.sampled_from(("ann", "bob"))),
         preemptible=draw(st.integers(0, 3)) > 0,
         elastic=draw(st.integers(0, 1)) > 0,
+        estimate=draw(st.sampled_from((None, None, Seconds(100), Seconds(10_000)))),
     )
     return replace(job, request=request, submitted_at=Instant(NOW - 500 + number))
 
@@ -114,6 +117,8 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
         per_user=draw(st.integers(0, 2)) == 0,
         consolidate=draw(st.integers(0, 3)) > 0,
         moved_after=Seconds(0),
+        reserve_after=draw(st.sampled_from((None, None, LONG))),
+        reservations=draw(st.integers(1, 2)),
     )
     usage = {queue.name: draw(st.sampled_from((0.0, 10.0, 1000.0, 5000.0))) for queue in queues}
     world = World(Snapshot(nodes=nodes, queues=queues, workloads=(), usage=usage), policy)

@@ -9,7 +9,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.books import Books
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
 from jupyter_gq.scheduling.disruption import disruption
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
@@ -175,8 +175,10 @@ def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> boo
     return victim.started_at is None or books.now - victim.started_at >= least
 
 
-def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision) -> None:
+def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
     """Room is kept for all of his tasks, and for the one for whom he moves; it starts when all has stopped."""
+    if policy.reserve_after is not None:  # then a place may be written down long before it is free
+        return
     moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]
     kept = {workload.id: workload for workload in after.workloads if workload.reserved}
     by_id = {workload.id: workload for workload in snapshot.workloads}
@@ -188,6 +190,22 @@ def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Dec
     devices_hold_at_most_one_gpu(
         replace(after, workloads=tuple(replace(w, state=State.RUNNING, leaving=()) for w in lasting))
     )
+
+
+def what_is_held_goes_to_nobody_else(snapshot: Snapshot, decision: Decision) -> None:
+    """Nobody of the same queue, with no higher priority and no estimate, starts on whole devices held for another."""
+    by_id = {workload.id: workload for workload in snapshot.workloads}
+    started = {i.workload: i for i in decision.instructions if isinstance(i, Admit)}
+    given_up = {i.workload for i in decision.instructions if isinstance(i, Reserve)}
+    for holder in snapshot.workloads:
+        if not holder.reserved or holder.state is not State.PENDING or holder.id in {*started, *given_up}:
+            continue
+        held = {device for task in holder.reserved for device in task.devices}
+        for name, start in started.items():
+            other = by_id[name]
+            bound = other.queue == holder.queue and other.priority <= holder.priority and other.estimate is None
+            if bound and holder.request.milli_per_device == 1000 and not other.reserved:
+                assert not held & {device for task in start.placement for device in task.devices}
 
 
 def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision) -> None:
@@ -213,6 +231,10 @@ def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
             continue
         if obstacle(account, milli, fixed=not workload.preemptible, now=True):
             continue
+        if any(
+            w.reserved and w.queue == workload.queue and w.priority >= workload.priority for w in snapshot.workloads
+        ):
+            continue  # it waits behind a reservation of its own queue
         for node in snapshot.nodes:
             for device in node.devices:
                 assert not _could_be_had(books, snapshot, workload, device.id), f"{workload.id} could have {device.id}"

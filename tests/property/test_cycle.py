@@ -37,7 +37,8 @@ def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
     after = apply(snapshot, decision)
     laws.everyone_who_waits_is_explained_once(snapshot, decision)
     laws.evictions_are_lawful(snapshot, decision, policy)
-    laws.who_moves_has_a_new_place(snapshot, after, decision)
+    laws.who_moves_has_a_new_place(snapshot, after, decision, policy)
+    laws.what_is_held_goes_to_nobody_else(snapshot, decision)
     laws.devices_hold_at_most_one_gpu(after)
     laws.tasks_lie_on_distinct_devices_of_one_node(after)
     laws.gangs_are_whole_or_absent(after)
@@ -157,7 +158,7 @@ def test_safety_those_named_as_in_the_way_really_are(world):
     decision = run_cycle(snapshot, world.policy, NOW)
     waiting = {entry.workload for entry in decision.pending}
     for entry in decision.pending:
-        if entry.why.reason not in (PendingReason.NO_FREE_DEVICE, PendingReason.FRAGMENTED):
+        if entry.why.reason not in (PendingReason.NO_FREE_DEVICE, PendingReason.FRAGMENTED, PendingReason.RESERVED):
             continue
         assert entry.why.blockers
         rest = rigid(without(snapshot, *entry.why.blockers, *(waiting - {entry.workload})))

@@ -134,6 +134,23 @@ class DeviceLedger:
         """Keep the future of these very places for it; False changes nothing: one is gone, or promised to another."""
         return self._at(workload, placement, View.FUTURE)
 
+    def hold_back(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Nobody finds room at these places, free or not, as far as it needs them."""
+        self._shift_all(workload, placement, future=-1)
+
+    def let_go(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Take `hold_back` back."""
+        self._shift_all(workload, placement, future=1)
+
+    def exists(self, placement: Iterable[TaskPlacement]) -> bool:
+        """These places are there, and their devices healthy."""
+        layout = self.layout
+        return all(
+            task.node in layout.node_of
+            and all(d in layout.rank_of and layout.devices[layout.rank_of[d]].healthy for d in task.devices)
+            for task in placement
+        )
+
     def mark(self) -> int:
         """A point to which `rollback` returns."""
         return len(self._journal)

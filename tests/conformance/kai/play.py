@@ -92,7 +92,13 @@ def policy_of(world: World) -> Policy:
     placement = Placement.SPREAD if spread else Placement.PACK
     procedure = world.case["procedure"]
     stale_after = Seconds(procedure["delay_s"]) if "delay_s" in procedure else Policy().stale_after
-    return Policy(placement=placement, fraction_placement=None, moved_after=Seconds(0), stale_after=stale_after)
+    return Policy(
+        placement=placement,
+        fraction_placement=None,
+        moved_after=Seconds(0),
+        reserve_after=None,
+        stale_after=stale_after,
+    )
 
 
 def _one_action(world: World, action: str) -> None:

@@ -82,6 +82,8 @@ BAD = [
     ({"Fairness": {"reclaim_min_runtime": -5}}, r"c\.Fairness\.reclaim_min_runtime = -5: .*number of seconds, at least 0"),
     ({"Fairness": {"half_life": "1w"}}, r"c\.Fairness\.half_life = '1w': it is not a number\. Use a number of seconds \(0: off\), at least 0"),
     ({"Fairness": {"reclaim_margin": 0.5}}, "at least 1"),
+    ({"LongWaits": {"reserve_after": -1}}, r"c\.LongWaits\.reserve_after = -1: .*number of seconds, at least 0"),
+    ({"LongWaits": {"move": "yes"}}, r"c\.LongWaits\.move = .yes.: "),
     ({"Fairness": {"min_runtime_method": "all"}}, r'= .all.: it is not known\. Use one of "queue", "lca"'),
     ({"Placement": {"policy": "best"}}, r'c\.Placement\.policy = .best.: it is not known\. Use one of "pack", "spread", "fragmentation"'),
     ({"Placement": {"fractions": "best"}}, r'c\.Placement\.fractions = .best.: it is not known\. Use one of "pack", "spread", "fragmentation"'),
@@ -123,6 +125,13 @@ def test_past_use_counts_only_with_a_half_life():
     settings = build(Fairness={"half_life": 3600, "usage_weight": 2, "entry_cost": 60, "reclaim_margin": 1.5})
     assert settings.policy.usage == UsageRule(half_life=Seconds(3600), weight=2.0, entry_cost=Seconds(60))
     assert settings.policy.reclaim_margin == 1.5
+
+
+def test_long_waits():
+    policy = build(LongWaits={"reserve_after": 60, "move": False, "moved_after": 5}).policy
+    assert (policy.reserve_after, policy.consolidate, policy.moved_after) == (60, False, 5)
+    assert build(LongWaits={"reserve_after": 0}).policy.reserve_after is None
+    assert build().policy.reserve_after == 1800
 
 
 def test_a_machine_without_devices_still_starts():
