@@ -52,7 +52,8 @@ def read_workload(trace: Path, quota: Path, *, strict: bool = True) -> Workload:
     for line, name in quotas.lines.items():
         if strict and name not in found:
             raise InvalidTrace(
-                f"{quota}, line {line}: {trace.name} has no job of the queue {name!r}; its queues are {_names(found)}."
+                f"{quota}, line {line}: {trace.name} has no job of the queue {name!r}; its queues are {_names(found)}; "
+                "mend the name or take the line out."
             )
     without: dict[str, int] = {}
     for job in jobs:
