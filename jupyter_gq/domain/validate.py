@@ -235,17 +235,25 @@ def _of_node(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterat
 def _of_devices(snapshot: Snapshot) -> Iterator[str]:
     """Rule 4: what is suspended has given up its bytes."""
     held: dict[str, int] = {}
+    memory = {device.id: device.memory for node in snapshot.nodes for device in node.devices}
     holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]
     for workload in holders:
         for task in _held(workload):
-            milli = workload.request_of(task.group).milli_per_device
+            request = workload.request_of(task.group)
             for device in task.devices:
-                held[device] = held.get(device, 0) + milli
+                held[device] = held.get(device, 0) + _milli_of(request, memory.get(device))
     for name, given in held.items():
         if given > ONE_GPU:
             there = [w.id for w in holders if any(name in task.devices for task in _held(w))]
             names = ", ".join(repr(each) for each in there[:_LISTED])
             yield f"{format_gpus(given)} of the device {name!r} is given away, to {names}; at most 1 was expected."
+
+
+def _milli_of(request: Request, memory: int | None) -> int:
+    """What it takes of a device; an amount of memory is what it makes of this one, in whole hundredths."""
+    if request.device_memory is None or not memory:
+        return request.milli_per_device
+    return -(-100 * request.device_memory // memory) * (ONE_GPU // 100)
 
 
 def _held(workload: Workload) -> tuple[TaskPlacement, ...]:

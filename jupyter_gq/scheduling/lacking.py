@@ -30,18 +30,19 @@ class Lack:
     #: What the user can do.
     fix: str
     numbers: Mapping[str, int]
-    #: So many devices on another suitable node would do.
+    #: So many devices on another suitable node would do, for all its tasks.
     devices: int
 
 
 def lack_of(ledger: DeviceLedger, pool: str, workload: Workload) -> Lack | None:
     """What it lacks on these nodes; None when it fits. `ledger`: of empty nodes (`empty_ledger`)."""
     groups = sorted(gang.groups_of(workload), key=assemble.largest_first)
-    for group in groups:
-        found = _of_one_task(ledger, pool, group.request) if group.min_members else None
+    needed = _tasks_by_request(groups)
+    for request, tasks in needed.items():
+        found = _of_one_task(ledger, pool, request) if tasks else None
         if found is not None:
-            return found
-    for request, tasks in _tasks_by_request(groups).items():
+            return replace(found, devices=request.devices * tasks)
+    for request, tasks in needed.items():
         slots = ledger.slots_exactly(pool, request)
         if slots < tasks:
             return _of_all_tasks(pool, request, tasks, slots)

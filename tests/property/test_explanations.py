@@ -6,7 +6,7 @@ from hypothesis import given
 
 from tests.builders import NOW, apply, later, stopped
 from tests.explanations import explained
-from tests.property.clusters import World, worlds, worlds_with_cores
+from tests.property.clusters import World, places, worlds, worlds_with_cores
 from tests.property.test_cycle import random_worlds
 
 
@@ -19,6 +19,12 @@ def test_what_is_told_is_true_and_what_would_help_helps(world):
 @random_worlds
 @given(worlds_with_cores())
 def test_it_is_where_processors_are_scarce_too(world):
+    tell(world)
+
+
+@random_worlds
+@given(places())
+def test_it_is_where_nodes_count_memory_and_stand_in_racks(world):
     tell(world)
 
 

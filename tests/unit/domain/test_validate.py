@@ -116,6 +116,15 @@ def test_a_contradiction_is_named_with_what_was_expected(snapshot, sentence):
     assert sentence.removesuffix("(vision -> ...") in str(refusal.value)
 
 
+def test_device_memory_is_counted_as_the_part_that_it_makes_of_the_device():
+    def sharing(memory):
+        return with_job("other", request=Request(devices=1, device_memory=MiB(memory)))
+
+    check(sharing(20_000))
+    with pytest.raises(InvalidSnapshot, match=r"1\.01 of the device 'box-0' is given away"):
+        check(sharing(20_001))
+
+
 def test_what_is_suspended_has_given_up_its_bytes():
     snapshot = with_job("half", state=State.SUSPENDED, request=Request(devices=1, milli_per_device=MilliGpu(900)))
     check(snapshot)
