@@ -213,7 +213,9 @@ class Facts:
             shares[workload.owner] = shares.get(workload.owner, 0) + sign * milli
         rest = self._rest(workload, sign)
         charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping, rest=rest)
-        if workload.state is not State.SUSPENDED:
+        if workload.state is State.SUSPENDED:
+            self.ledger.keep_room(workload, free=-sign, future=-sign)
+        else:
             self.ledger.hold(workload, stopping=stopping, sign=sign)
         comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
         if comes_back:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.domain.cluster import Node, Topology
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 
 from .choice import ByFullness, Choice, Ground, Spot
@@ -70,9 +71,20 @@ class DeviceLedger:
         """Take off what `workload` holds; of what is stopping the future is free. `sign` -1: it holds it no more."""
         self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
 
+    def keep_room(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
+        """Change the books of its CPU and memory only: what is suspended lives on without its devices."""
+        if self.layout.counts_room:
+            for task in workload.placement:
+                self._shift_task(workload, replace(task, devices=()), free=free, future=future)
+
     def release(self, workload: Workload) -> None:
-        """It is told to stop: its devices will be free, and its room."""
+        """It is told to stop: its devices will be free, and its room.
+
+        What may be suspended instead keeps its room, whatever becomes of it.
+        """
         self._shift_all(workload, workload.placement, future=1)
+        if workload.suspendable and workload.state is State.RUNNING:
+            self.keep_room(workload, future=-1)
 
     def take_again(self, workload: Workload, *, promised: bool) -> bool:
         """Undo a release, if its room has not been promised to another; False changes nothing.
@@ -80,6 +92,8 @@ class DeviceLedger:
         `promised`: it had only been promised its place; otherwise it holds it.
         """
         mark = self.mark()
+        if workload.suspendable and workload.state is State.RUNNING:
+            self.keep_room(workload, future=1)
         for task in workload.placement:
             node, ranks = self._where(task)
             of_others = [self._promised[rank] > 0 for rank in ranks]

@@ -6,12 +6,13 @@ import pytest
 
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node, Topology
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.assemble import place
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, choice_of, resolved
 from jupyter_gq.scheduling.policy import Placement, Policy
-from tests.builders import NOW, Cluster, a_device, a_job, a_node, admitted, running, stopping
+from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, running, stopping
 
 HALF = Request(devices=1, milli_per_device=MilliGpu(500), cpu_milli=4000)
 ONE = Request(devices=1, cpu_milli=4000, memory=MiB(1000))
@@ -207,3 +208,19 @@ def test_a_cycle_waits_for_the_cpu_of_who_is_stopping():
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert decision.instructions == ()
     assert [entry.workload for entry in decision.pending] == ["new"]
+
+
+def test_what_is_suspended_keeps_its_cpu_and_gives_up_its_devices():
+    notebook = replace(a_notebook("ann", 1), request=ONE, suspendable=True)
+    cluster = Cluster().fixed("train", ann="1").queue("q", 2)
+    cluster.nodes.append(counted("a", 2, cpu=8000))
+    cluster.add(running(notebook, "a-0", state=State.SUSPENDED), *(replace(a_job(n, "q"), request=ONE) for n in "xy"))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert admitted(decision) == ["x"]
+    made = ledger(counted("a", 2, cpu=8000))
+    made.hold(running(notebook, "a-0"), stopping=False)
+    made.release(running(notebook, "a-0"))
+    assert made.ground.room(View.FUTURE)[0][0] == 4000
+    assert made.total("train", View.FUTURE) == 2000
+    assert made.take_again(running(notebook, "a-0"), promised=False)
+    assert (made.ground.room(View.FUTURE)[0][0], made.total("train", View.FUTURE)) == (4000, 1000)
