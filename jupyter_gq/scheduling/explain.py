@@ -261,15 +261,15 @@ def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
     books = scene.books
     shield = books.shielded[workload.id]
     running = [victim for victim in shield.victims if books.may_still_run(victim, workload)]
-    names = enumerate_names([who_with_amount(v, gang.held(v)) for v in running])
+    names = _amounts(running)
     same_queue = running[0].queue == workload.queue
     whom = who_with_amount(workload, gang.smallest(workload)) if same_queue else for_whom(workload)
     return Explanation(
         reason=PendingReason.MIN_RUNTIME,
         sentence=f"Waiting: {names} may run {more_time(shield.left)} before "
-        f"{'they' if len(running) > 1 else 'it'} can be paused for {whom}.",
+        f"{'they' if len(_wholes(running)) > 1 else 'it'} can be paused for {whom}.",
         numbers={**_numbers(scene, workload), "seconds_left": ceil(shield.left)},
-        blockers=tuple(victim.id for victim in shield.victims),
+        blockers=_wholes(shield.victims),
         remedy=Remedy(grant=Grant.TIME, amount=ceil(shield.left)),
     )
 
