@@ -179,8 +179,8 @@ def published(file: Path, name: str) -> dict[str, dict[int, float]]:
     }
 
 
-def rows_of(name: str, results: dict[Placement, Result], peers: dict[str, dict[int, float]]) -> list[table.Row]:
-    """A row for each of our policies and figure, and one for each published policy beside FGD."""
+def rows_of(results: dict[Placement, Result], peers: dict[str, dict[int, float]]) -> list[table.Row]:
+    """A row for each of our policies and figures; the peer is FGD."""
     goal = peers.get(PEER, {})
     rows = []
     for placement, result in results.items():
@@ -213,7 +213,9 @@ def main() -> None:
     parser = table.parser(__doc__ or "")
     parser.add_argument("--pods", type=Path, required=True, metavar="FILE", help="list of pods, .csv or .csv.gz")
     parser.add_argument("--nodes", type=Path, metavar="FILE", help=f"list of nodes (default: {NODES} beside the pods)")
-    parser.add_argument("--published", type=Path, metavar="FILE", help=f"(default: {PUBLISHED} beside the nodes)")
+    parser.add_argument(
+        "--published", type=Path, metavar="FILE", help=f"what others reached (default: {PUBLISHED} beside the nodes)"
+    )
     parser.add_argument("--seeds", type=_count, default=10, help=f"how many, from {FIRST_SEED} on (default: 10)")
     known = [str(placement) for placement in Placement]
     parser.add_argument("--policy", action="append", choices=known, help="only this one; may be given several times")
@@ -224,6 +226,10 @@ def main() -> None:
             parser.error(f"there is no file {each}")
     name = arguments.pods.name.removesuffix(".gz").removesuffix(".csv")
     nodes, pods = read_nodes(file), read_pods(arguments.pods)
+    if not any(node.devices for node in nodes):
+        raise SystemExit(f"{file}: no node has a GPU. Give a list of nodes with a column gpu above 0.")
+    if not any(pod.total for pod in pods):
+        raise SystemExit(f"{arguments.pods}: no pod asks for a GPU, so the experiment would never end.")
     peers = published(arguments.published or file.parent / PUBLISHED, name)
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
     results: dict[Placement, Result] = {}
@@ -232,7 +238,7 @@ def main() -> None:
         results[placement] = result = measure(nodes, pods, placement, seeds)
         spread = ", ".join(f"{percent}: {min(v):.2f} to {max(v):.2f}" for percent, v in result.allocated.items())
         print(f"{placement}: {result.seconds * 1e3:.3f} ms of processor time for a pod; {spread}", flush=True)
-    table.show(f"Allocation on {name}, {len(seeds)} seeds", rows_of(name, results, peers), arguments.json)
+    table.show(f"Allocation on {name}, {len(seeds)} seeds", rows_of(results, peers), arguments.json)
     show_peers(name, peers)
 
 
