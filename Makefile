@@ -124,10 +124,11 @@ peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for th
 	.venv-peer/bin/pip install -q jupyter_scheduler ipykernel
 	@touch $@
 
-benchmarks: setup chromium peer ## Time to first output, spawn, list requests
+benchmarks: setup chromium peer ## Time to first output, spawn, list requests, scheduling cycles (those on traces need data: benchmarks/)
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
 	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.cycle
 
 dist: setup ## Build the wheel with the lab extension inside
 	$(BIN)/pip install -q build hatchling hatch-nodejs-version hatch-jupyter-builder

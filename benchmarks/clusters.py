@@ -92,13 +92,14 @@ def allocation(count: int, jobs: int) -> Snapshot:
     return Snapshot(nodes=nodes(count), queues=queues, workloads=waiting)
 
 
-def fragmented(count: int, jobs: int) -> Snapshot:
-    """Every node is half full of one-GPU jobs, and a job waits that needs a whole node: some must be moved."""
+def fragmented(count: int, jobs: int, waiting: int) -> Snapshot:
+    """One-GPU jobs on every node, and `waiting` of the jobs need a whole one each: others must move for all of them."""
     spread = tuple(
-        running(job(f"r{number:06}", "a", number), (number % count, number // count)) for number in range(jobs - 1)
+        running(job(f"r{number:06}", "a", number), (number % count, number // count))
+        for number in range(jobs - waiting)
     )
-    queues = (queue("a", GPUS * count),)
-    return Snapshot(nodes=nodes(count), queues=queues, workloads=(*spread, job("whole", "a", jobs, gpus=GPUS)))
+    whole = tuple(job(f"w{number:06}", "a", jobs + number, gpus=GPUS) for number in range(waiting))
+    return Snapshot(nodes=nodes(count), queues=(queue("a", GPUS * count),), workloads=(*spread, *whole))
 
 
 def department(number: int) -> str:

@@ -30,7 +30,7 @@ def preempt(books: Books) -> bool:
         queue = workload.queue
         if queue not in lowest:
             lowest[queue] = _lowest_priority(books, queue)
-        return lowest[queue] < workload.priority or books.may_fit_soon(workload)
+        return lowest[queue] < workload.priority
 
     return serve_in_rounds(books, _preempt_for, promising, EvictReason.PREEMPTED, explain.preempted)
 

@@ -42,7 +42,7 @@ def reclaim(books: Books) -> bool:
 
     def promising(workload: Workload) -> bool:
         account = books.account(workload)
-        return account.lasting + gang.smallest(workload) <= account.fair_share or books.may_fit_soon(workload)
+        return account.lasting + gang.smallest(workload) <= account.fair_share
 
     return serve_in_rounds(books, _reclaim_for, promising, EvictReason.RECLAIMED, explain.reclaimed)
 
