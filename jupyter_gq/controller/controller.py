@@ -41,6 +41,7 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
+from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.store.protocol import Json, Store
 
 from .act import Actor
@@ -94,6 +95,8 @@ class Controller:
     #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
     check_invariants: bool = False
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    #: Remembers between steps what it has seen; None before the first one.
+    _scheduler: Scheduler | None = field(init=False, default=None)
     #: Why the last step failed; None when it did not.
     _failure: str | None = field(init=False, default=None)
     _context: Context = field(init=False)
@@ -208,7 +211,16 @@ class Controller:
 
     def _decide(self) -> Decision:
         context = self._context
-        return run_cycle(context.snapshot(), context.settings.policy, context.clock.now())
+        snapshot, policy = context.snapshot(), context.settings.policy
+        # Put back only when all went well: after a step that failed, it begins anew.
+        scheduler, self._scheduler = self._scheduler, None
+        if scheduler is None:
+            scheduler = Scheduler(snapshot, policy)
+        else:
+            scheduler.follow(snapshot, policy)
+        decision = scheduler.decide(context.clock.now())
+        self._scheduler = scheduler
+        return decision
 
     def _check(self, seen: Seen, decision: Decision) -> None:
         workloads = [record.workload for record in self._context.records.live()]
