@@ -36,10 +36,18 @@ from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_ti
 
 def reclaimed(victim: Workload, by: Workload) -> str:
     """For the owner of `victim`, whose devices go to another queue."""
-    needed = f"{for_whom(by)} needed its {gpus(gang.smallest(by))} back"
+    needed = f"{for_whom(by)} needed its {_needed(victim, by)} back"
     if isinstance(victim, Part):
         return f"{_runs_on(victim)}: {needed}. {_grows_back(victim)}"
     return f"Paused: {needed}. {_comes_back(victim)}"
+
+
+def _needed(victim: Workload, by: Workload) -> str:
+    """GPUs; processors and memory of nodes where it is not about GPUs."""
+    if gang.smallest(by) and gang.held(victim):
+        return gpus(gang.smallest(by))
+    amounts = [rest_amount(which, amount) for which, amount in enumerate(gang.smallest_rest(by)) if amount]
+    return enumerate_names(amounts) if amounts else gpus(gang.smallest(by))
 
 
 def preempted(victim: Workload, by: Workload) -> str:
@@ -125,6 +133,8 @@ def _grows_back(part: Part) -> str:
 
 
 def _comes_back(victim: Workload) -> str:
+    if not gang.smallest(victim):
+        return "Continues by itself when there is room for it."
     device = "a GPU is" if gang.smallest(victim) <= 1000 else f"{gpus(gang.smallest(victim))} are"
     return f"Continues by itself when {device} free."
 

@@ -213,7 +213,7 @@ def charge(
         if fixed:
             each.fixed_used += used
             each.fixed_lasting += lasting
-        if rest != NO_REST:
+        if rest is not NO_REST:
             each.rest_used = _plus(each.rest_used, rest) if now else each.rest_used
             each.rest_lasting = _plus(each.rest_lasting, rest) if later else each.rest_lasting
 

@@ -74,8 +74,8 @@ def minutes(seconds: float) -> str:
 
 
 def rest_amount(which: int, amount: int) -> str:
-    """Of processors (0) or memory (1) of nodes, such as "2 cores", "512 MiB"."""
-    return f"{amount / 1000:g} cores" if which == 0 else f"{amount} MiB"
+    """Of processors (0) or memory (1) of nodes, such as "2 CPU cores", "512 MiB"."""
+    return cores(amount) if which == 0 else memory(amount)
 
 
 def more_time(seconds: float) -> str:

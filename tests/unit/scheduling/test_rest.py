@@ -36,7 +36,7 @@ def test_a_queue_does_not_exceed_its_limit_of_processors():
     assert admitted(decision) == ["j0"]
     assert why(decision, "j1").why.reason is PendingReason.QUEUE_LIMIT
     assert why(decision, "j1").why.sentence == (
-        "Waiting: vision may use 3 cores of the nodes, it uses 2 cores, and this needs 2 cores."
+        "Waiting: vision may use 3 CPU cores of the nodes, it uses 2 CPU cores, and this needs 2 CPU cores."
     )
 
 
@@ -53,7 +53,11 @@ def test_nor_of_memory():
 def test_what_another_queue_uses_above_its_quota_is_taken_back_for_work_that_needs_it():
     found = cluster(cores=4)
     found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), needs(a_job("wants", "vision", 0), cores=1))
-    assert evicted(decide(found)) == ["borrows"]
+    (instruction,) = decide(found).instructions
+    assert (instruction.workload, instruction.sentence) == (
+        "borrows",
+        "Paused: vision needed its 1 CPU core back. Continues by itself when there is room for it.",
+    )
 
 
 def test_a_queue_that_says_nothing_of_them_is_never_above():
@@ -76,7 +80,7 @@ def test_what_needs_only_gpus_takes_no_processors_back():
 
 def test_what_can_never_fit_is_refused():
     found = cluster(cpu_limit=3000)
-    with pytest.raises(NeverFits, match="vision may use 3 cores"):
+    with pytest.raises(NeverFits, match="vision may use 3 CPU cores"):
         check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=4))
 
 
