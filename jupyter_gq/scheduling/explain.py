@@ -189,7 +189,11 @@ def _own(scene: _Scene, workload: Workload) -> Why:
         return partial(_waits_for_eviction, _numbers(scene, workload), _stopping_for(scene, workload))
     if workload.id in scene.books.shielded:
         return partial(_the_same, _waits_for_min_runtime(scene, workload))
-    return partial(_the_same, _gathers(scene, workload))
+    gathers = _gathers(scene, workload)
+    if gathers.blockers:
+        return partial(_the_same, gathers)
+    with scene.books.passing(workload):  # it is not devices that it waits for
+        return _explain(scene, workload)
 
 
 def _the_same(written: Explanation) -> Explanation:
