@@ -83,6 +83,8 @@ class Books:
         self.evicted: dict[str, Evict | Suspend] = {}
         self.units = Units(facts)
         self.instructions: list[Instruction] = []
+        #: Suspended ones that get their bytes back.
+        self.resumed: list[Instruction] = []
         self.accounts.divide()
         self.ledger.settle()
         self._before = self.accounts.copy()
@@ -181,7 +183,7 @@ class Books:
             else:
                 starts.append(Grow(workload=name, placement=placement))
         shrinks = [shrink for shrink in self.units.shrinks() if shrink.workload not in self.evicted]
-        return (*reversed(starts), *self.instructions, *shrinks, *self._reservations())
+        return (*self.resumed, *reversed(starts), *self.instructions, *shrinks, *self._reservations())
 
     def _reservations(self) -> list[Reserve]:
         """What is to be written down of the places that are kept; who starts needs none any more."""
@@ -280,6 +282,11 @@ class Books:
         self.holds[workload.id] = Hold(workload=workload, place=place, not_before=not_before)
         self.kept.add(workload.id)
         self.ledger.hold_back(workload, place)
+
+    def lend(self, suspended: Workload) -> None:
+        """Only who can give it back starts on the share of a suspended notebook."""
+        self.holds[suspended.id] = Hold(workload=suspended, place=suspended.placement, not_before=self.now)
+        self.ledger.hold_back(suspended, suspended.placement)
 
     def let_go(self, name: str) -> None:
         """Hold nothing for it any more."""

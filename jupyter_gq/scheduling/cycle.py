@@ -23,6 +23,7 @@ from .converge import obey_limits
 from .decision import Decision
 from .facts import Facts
 from .idle import take_idle
+from .lending import resume, use_idle_shares
 from .ordering import Line, Turn, seniority
 from .policy import Policy
 from .preempt import preempt
@@ -41,6 +42,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     """The steps of a cycle, on fresh books; `explained`: with the eighth."""
     obey_limits(books)
     admit_without_devices(books)
+    resume(books)
     keep_promises(books)
     keep_reservations(books)
     settle(books)
@@ -64,6 +66,7 @@ def settle(books: Books) -> None:
     """
     for _ in books.rounds():
         admit(books)
+        use_idle_shares(books)
         consolidate(books)
         told = len(books.leaving)
         if not (reclaim(books) | preempt(books)):

@@ -15,6 +15,7 @@ from math import ceil
 from jupyter_gq.domain.amount import NO_GPU, NO_MEMORY, ONE_GPU, Instant, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
 
 from . import assemble, gang
@@ -327,9 +328,7 @@ def _held_back(scene: _Scene, workload: Workload) -> Why | None:
 
 def _behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
     free = numbers["held"]
-    waited = enumerate_names(
-        [f"{who_with_amount(w, gang.smallest(w))}, which has waited {minutes(now - w.waits_since)}" for w in holders]
-    )
+    waited = enumerate_names([f"{who_with_amount(w, gang.smallest(w))}, {_claim(w, now)}" for w in holders])
     what = f"{gpus(free)} {'are' if free > ONE_GPU else 'is'} free, but" if free else "what becomes free next is"
     return Explanation(
         reason=PendingReason.RESERVED,
@@ -338,6 +337,12 @@ def _behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Expl
         blockers=_wholes(holders),
         remedy=_stops(holders),
     )
+
+
+def _claim(holder: Workload, now: Instant) -> str:
+    if holder.state is State.SUSPENDED:
+        return "which may be used again at any moment"
+    return f"which has waited {minutes(now - holder.waits_since)}"
 
 
 def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Why:

@@ -91,6 +91,8 @@ class Facts:
         self.priorities: Counter[int] = Counter()
         self._priorities_in: dict[str, Counter[int]] = {}
         self._lacks: dict[object, Lack | None] = {}
+        #: Those whose bytes are lent.
+        self.suspended: dict[str, Workload] = {}
         #: Running notebooks: the only ones that can be idle.
         self.notebooks: dict[str, Workload] = {}
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
@@ -232,6 +234,8 @@ class Facts:
         return (sign * processors, sign * memory)
 
     def _list(self, workload: Workload) -> None:
+        if workload.state is State.SUSPENDED:
+            self.suspended[workload.id] = workload
         if workload.state is State.STOPPING:
             self.leaving[workload.id] = workload
         for part in leaving_parts(workload):
@@ -262,6 +266,7 @@ class Facts:
         for part in leaving_parts(workload):
             self.leaving.pop(part.id, None)
         self.notebooks.pop(workload.id, None)
+        self.suspended.pop(workload.id, None)
         self.stale.pop(workload.id, None)
         if workload.state not in EVICTABLE:
             return

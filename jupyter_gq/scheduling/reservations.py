@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 
 from . import assemble, gang
@@ -67,7 +68,7 @@ def reserve(books: "Books") -> None:
     after = books.policy.reserve_after
     if after is None:
         return
-    for hold in list(books.holds.values()):
+    for hold in [hold for hold in books.holds.values() if hold.workload.state is State.PENDING]:
         time = _free_at(books, hold.place) - books.now
         if time > after:
             books.let_go(hold.workload.id)
@@ -88,6 +89,8 @@ def may_pass(books: "Books", workload: Workload, hold: "Hold") -> bool:
     holder = hold.workload
     if workload.id == holder.id:
         return True
+    if holder.state is State.SUSPENDED:  # what it has lent (see `lending`)
+        return workload.preemptible and workload.kind is Kind.TRAINING
     if is_growth(workload):
         return False
     if workload.queue == holder.queue and workload.priority > holder.priority:
@@ -140,9 +143,8 @@ def _may_have_one(books: "Books", workload: Workload) -> bool:
     after, account = books.policy.reserve_after, books.account(workload)
     if after is None or books.now < workload.waits_since + after or not account.known:
         return False
-    if sum(_pool(books, hold.workload) == account.queue.pool for hold in books.holds.values()) >= (
-        books.policy.reservations
-    ):
+    given = [hold for hold in books.holds.values() if hold.workload.state is State.PENDING]
+    if sum(_pool(books, hold.workload) == account.queue.pool for hold in given) >= books.policy.reservations:
         return False
     return books.obstacle(workload, now=False) is None
 

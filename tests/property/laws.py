@@ -140,7 +140,8 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
         if not isinstance(instruction, Evict | Shrink):
             continue
         victim = by_id[instruction.workload]
-        assert victim.preemptible
+        # A gang that has lost tasks goes back for its own sake, and for nobody else's.
+        assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
         starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
         assert instruction.sentence.startswith(starts)
         milli = gang.held(victim)

@@ -1,0 +1,96 @@
+"""What idle notebooks lend, to whom, and how they get it back."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.domain.reasons import EvictReason, PendingReason
+from jupyter_gq.domain.states import State
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Evict, Resume, Suspend
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, evicted, idle, running, stopped, why
+
+
+def decide(snapshot):
+    return run_cycle(snapshot, Policy(consolidate=False), NOW)
+
+
+def sleeping(busy=False, **fields):
+    """Ann's notebook holds half of a device, suspended."""
+    notebook = replace(running(a_notebook("ann", "0.5"), "n-0"), suspendable=True, state=State.SUSPENDED, **fields)
+    return replace(idle(notebook, 4000, busy=busy), state=State.SUSPENDED)
+
+
+def shared():
+    """One device: ann's fixed quota of a half, and two queues."""
+    return Cluster().node("n", 1).fixed("train", ann="0.5").queue("q", "0.5").queue("z", 0)
+
+
+def test_an_idle_share_is_lent_before_anybody_is_disturbed():
+    cluster = shared().add(
+        replace(idle(running(a_notebook("ann", "0.5"), "n-0"), 4000), suspendable=True),
+        running(a_job("borrower", "z", "0.5"), "n-0"),
+        a_job("entitled", "q", "0.5", owner="bob"),
+    )
+    decision = decide(cluster.snapshot())
+    (suspend,) = decision.instructions
+    assert (type(suspend), suspend.workload, suspend.by) == (Suspend, "nb-ann", "entitled")
+    assert "Nothing is lost" in suspend.sentence
+    assert admitted(decide(apply(cluster.snapshot(), decision))) == ["entitled"]
+
+
+@pytest.mark.parametrize(
+    ("notebook", "taken"),
+    [
+        (idle(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 100), ["borrower"]),
+        (idle(running(a_notebook("ann", "0.5"), "n-0"), 4000), ["borrower"]),
+        (idle(running(a_notebook("ann", "0.5", suspendable=True), "n-0"), 4000, busy=True), ["borrower"]),
+    ],
+    ids=["idle too short", "not suspendable", "busy"],
+)
+def test_a_share_that_is_in_use_is_not_lent(notebook, taken):
+    cluster = shared().add(notebook, running(a_job("borrower", "z", "0.5"), "n-0"), a_job("entitled", "q", "0.5"))
+    assert evicted(decide(cluster.snapshot())) == taken
+
+
+def test_only_what_can_be_taken_back_starts_on_a_lent_share():
+    cluster = shared().add(sleeping(), running(a_job("here", "q", "0.5", preemptible=False), "n-0"))
+    fixed = cluster.add(replace(a_job("fixed", "z", "0.5"), preemptible=False))
+    fixed.queues[-1] = replace(fixed.queues[-1], quota=500)
+    decision = decide(fixed.snapshot())
+    assert admitted(decision) == []
+    entry = why(decision, "fixed").why
+    assert entry.reason is PendingReason.RESERVED
+    assert entry.sentence == (
+        "Waiting: 0.5 GPU is free, but held for ann's server (0.5 GPU), which may be used again at any moment."
+    )
+    cluster.workloads[-1] = a_job("borrower", "z", "0.5")
+    assert admitted(decide(cluster.snapshot())) == ["borrower"]
+
+
+def test_a_notebook_that_is_used_again_gets_its_bytes_back_at_once_where_it_was():
+    decision = decide(shared().add(sleeping(busy=True), a_job("borrower", "z", "0.75")).snapshot())
+    assert [(type(i), i.workload, i.placement[0].devices) for i in decision.instructions] == [
+        (Resume, "nb-ann", ("n-0",))
+    ]
+
+
+def test_who_borrowed_gives_way_and_nobody_snatches_the_room():
+    cluster = shared().add(
+        sleeping(busy=True),
+        running(a_job("entitled", "q", "0.5"), "n-0", since=5),
+        running(a_job("borrower", "z", "0.5"), "n-0", since=1),
+        a_job("thief", "q", "0.25", submitted=-500),
+    )
+    cluster.queues[2] = replace(cluster.queues[2], quota=750)
+    snapshot = cluster.snapshot()
+    decision = decide(snapshot)
+    assert [(i.workload, i.reason, i.by) for i in decision.instructions if isinstance(i, Evict)] == [
+        ("borrower", EvictReason.RECLAIMED, "nb-ann")
+    ]
+    after = apply(snapshot, decision)
+    assert decide(after).instructions == ()
+    following = decide(stopped(after))
+    assert [type(i) for i in following.instructions] == [Resume]
+    assert decide(apply(stopped(after), following)).instructions == ()
