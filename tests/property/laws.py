@@ -152,7 +152,8 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
             assert taker.queue != victim.queue
-            assert account.lasting > account.queue.quota, f"{victim.id} was taken from a queue within its quota"
+            above = account.lasting > account.queue.quota or _is_above_other_quotas(account)
+            assert above, f"{victim.id} was taken from a queue within its quota"
             assert isinstance(instruction, Shrink) or _has_run_long_enough(books, victim, taker)
         elif instruction.reason is EvictReason.PREEMPTED:
             taker = by_id[instruction.by or ""]
@@ -164,6 +165,15 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert policy.consolidate
             continue
         charge(account, -milli, fixed=False, now=False)
+
+
+def _is_above_other_quotas(account: Account) -> bool:
+    """A queue on its path uses more processors or memory than it is guaranteed."""
+    return any(
+        quota is not None and lasting > quota
+        for each in account.chain
+        for quota, lasting in zip(each.rest_quota, each.rest_lasting, strict=True)
+    )
 
 
 def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> bool:
