@@ -26,7 +26,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Reserve
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
@@ -147,16 +147,20 @@ class _Living:
         self.scheduler.remove(name)
 
     def carry_out(self, decision: Decision) -> None:
-        """Whoever is admitted runs, whoever is evicted waits again, at once."""
-        for instruction in decision.instructions:
+        """Whoever is admitted runs, whoever is evicted waits again, at once; where room is kept is written down."""
+        for instruction in sorted(decision.instructions, key=lambda each: not isinstance(each, Evict)):
             workload = self.workloads[instruction.workload]
-            if isinstance(instruction, Evict):
-                self.put(replace(workload, state=State.PENDING, placement=(), started_at=None))
-        for instruction in decision.instructions:
-            workload = self.workloads[instruction.workload]
-            if isinstance(instruction, Admit):
-                run = replace(workload, state=State.RUNNING, placement=instruction.placement, started_at=self.now)
-                self.put(run)
+            match instruction:
+                case Evict():
+                    workload = replace(workload, state=State.PENDING, placement=(), started_at=None)
+                case Admit(placement=placement):
+                    run = {"state": State.RUNNING, "started_at": self.now, "reserved": ()}
+                    workload = replace(workload, placement=placement, **run)
+                case Reserve(placement=placement):
+                    workload = replace(workload, reserved=placement)
+                case _:
+                    raise SystemExit(f"The decision is wrong: {instruction} among work that cannot do that.")
+            self.put(workload)
 
     def settle(self) -> None:
         for _ in range(20):
