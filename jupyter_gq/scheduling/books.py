@@ -11,7 +11,7 @@ Rules
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
@@ -526,7 +526,8 @@ class Books:
         if growth:
             self.units.fresh_lines()
         takes_part = self.is_seeking if growth else self.is_unsettled
-        return Turn(self.accounts, self.facts.lines, takes_part, promising, self.shares())
+        with self.passing(None) if self.holds else nullcontext():  # once for all that are asked whether they may fit
+            return Turn(self.accounts, self.facts.lines, takes_part, promising, self.shares())
 
     def shares(self) -> dict[str, dict[str, int]] | None:
         """What each user has of each leaf queue, with what this cycle decided; None if that does not matter."""

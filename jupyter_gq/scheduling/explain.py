@@ -16,7 +16,7 @@ from jupyter_gq.domain.amount import NO_GPU, NO_MEMORY, ONE_GPU, Instant, format
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 from . import assemble, gang
 from .assemble import leading_request, required_domains
@@ -24,7 +24,7 @@ from .books import Books
 from .idle_rule import expiry
 from .in_the_way import InTheWay
 from .lacking import Lack, what
-from .ordering import ClassKey, in_fair_order
+from .ordering import ClassKey, in_fair_order, request_class
 from .parts import Part, whole_of
 from .placement import Filter, View, filter_of
 from .quota import Account, Obstacle, Rule
@@ -156,12 +156,25 @@ class _Scene:
     in_the_way: InTheWay
     #: By what may be used: how much is idle, and the most on one device.
     idle: dict[Filter, tuple[int, int]]
+    #: By pool and class of requests.
+    room: dict[tuple[str, ClassKey], "_Room"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Room:
+    """What there is for like requests if nothing is held for anybody."""
+
+    #: How much of it is idle and held.
+    held: int
+    #: Where it would fit.
+    place: tuple[TaskPlacement, ...] | None
+    tight: tuple[PendingReason, str] | None
 
 
 def pending(books: Books) -> Waiting:
     """One entry for each workload that still waits."""
     facts = books.facts
-    scene = _Scene(books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={})
+    scene = _Scene(books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={}, room={})
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
     queues, shares = [], books.shares()
     for queue in sorted(facts.queued):
@@ -216,8 +229,7 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     held_back = _held_back(scene, workload) if books.holds else None
     if held_back is not None:
         return held_back
-    with books.passing(None):  # what is held for somebody is idle, too
-        tight = _tight(scene, workload)
+    tight = _room(scene, workload).tight
     blockers = tuple(scene.in_the_way.of(workload))
     return partial(_no_room, workload, account.queue, _numbers(scene, workload), blockers, tight)
 
@@ -312,18 +324,27 @@ def _gathers(scene: _Scene, workload: Workload) -> Explanation:
 
 def _held_back(scene: _Scene, workload: Workload) -> Why | None:
     """It would fit, but for what is held for others; None when it would not."""
+    books, room = scene.books, _room(scene, workload)
+    if room.place is None:
+        return None
+    numbers = {**_numbers(scene, workload), "held": room.held}
+    return partial(_behind, holders_of(books, workload, room.place), numbers, books.now)
+
+
+def _room(scene: _Scene, workload: Workload) -> _Room:
     books = scene.books
     ledger, pool = books.ledger, books.account(workload).queue.pool
-    idle = ledger.total(pool)
-    with books.passing(None):
-        free = ledger.total(pool) - idle
-        mark = ledger.mark()
-        place = assemble.place(ledger, pool, workload, View.FUTURE)
-        ledger.rollback(mark)
-    if place is None:
-        return None
-    numbers = {**_numbers(scene, workload), "held": free}
-    return partial(_behind, holders_of(books, workload, place), numbers, books.now)
+    key = (pool, request_class(workload))
+    if key not in scene.room:
+        idle, place = ledger.total(pool), None
+        with books.passing(None):  # what is held for somebody is idle, too
+            if books.holds:
+                mark = ledger.mark()
+                place = assemble.place(ledger, pool, workload, View.FUTURE)
+                ledger.rollback(mark)
+            held = ledger.total(pool) - idle
+            scene.room[key] = _Room(held=held, place=place, tight=_tight(scene, workload))
+    return scene.room[key]
 
 
 def _behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
@@ -475,14 +496,22 @@ def _standing(queue: Queue, used: int, workload: Workload) -> str:
 
 
 def _numbers(scene: _Scene, workload: Workload) -> Numbers:
-    with scene.books.passing(None):  # what is held for somebody is idle, too
-        return _numbers_of(scene, workload)
+    books = scene.books
+    selected = _usable(books, workload)
+    if not books.holds or (selected in scene.idle and required_domains(books.ledger, workload) is None):
+        return _numbers_of(scene, workload, selected)
+    with books.passing(None):  # what is held for somebody is idle, too
+        return _numbers_of(scene, workload, selected)
 
 
-def _numbers_of(scene: _Scene, workload: Workload) -> Numbers:
-    account, ledger = scene.books.account(workload), scene.books.ledger
+def _usable(books: Books, workload: Workload) -> Filter:
     request = leading_request(workload)
-    selected = filter_of(account.queue.pool, request if request.devices else Request(devices=1))
+    pool = books.account(workload).queue.pool
+    return filter_of(pool, request if request.devices else Request(devices=1))
+
+
+def _numbers_of(scene: _Scene, workload: Workload, selected: Filter) -> Numbers:
+    account, ledger = scene.books.account(workload), scene.books.ledger
     if selected not in scene.idle:
         index = ledger.scope(selected).index(View.NOW)
         scene.idle[selected] = (index.total, index.largest())

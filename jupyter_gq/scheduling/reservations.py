@@ -211,10 +211,12 @@ def _expected_end(books: "Books", workload: Workload) -> tuple[float, bool]:
 def those_on(books: "Books", place: Iterable[TaskPlacement]) -> list[Workload]:
     """Who holds devices of that place and stays, or begins to in this cycle; by id."""
     devices = {device for task in place for device in task.devices}
+    on_node = books.facts.on_node
+    there = {unit.id: unit for task in place for unit in on_node.get(task.node, {}).values()}
+    stays = [unit for unit in there.values() if unit.id not in books.leaving and unit.id not in books.evicted]
     found = [
         unit
-        for pool in {books.facts.pool_of(device) for device in devices}
-        for unit in _running(books, pool)
+        for unit in (*stays, *books.admitted.values())
         if any(device in devices for task in unit.placement for device in task.devices)
     ]
     return sorted(found, key=lambda unit: unit.id)
