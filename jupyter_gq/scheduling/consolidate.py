@@ -40,7 +40,13 @@ def consolidate(books: Books) -> None:
     if not books.policy.consolidate:
         return
     search = _Search(books)
-    turn = books.turn(lambda w: books.ledger.total(books.account(w).queue.pool, View.FUTURE) >= gang.smallest(w))
+    held = sum(gang.smallest(hold.workload) for hold in books.holds.values())
+
+    def enough(workload: Workload) -> bool:
+        """A bound before the search: what is held counts, for it does not bind the one for whom it is held."""
+        return books.ledger.total(books.account(workload).queue.pool, View.FUTURE) + held >= gang.smallest(workload)
+
+    turn = books.turn(enough)
     while (workload := turn.next()) is not None:
         if search.help(workload):
             turn.done()

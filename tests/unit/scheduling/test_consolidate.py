@@ -199,3 +199,13 @@ def test_how_long_one_must_have_run_is_set_by_the_policy():
     snapshot = two_halves().snapshot()
     young = tuple(replace(w, started_at=w.started_at and NOW - 1.0) for w in snapshot.workloads)
     assert evicted(decide(replace(snapshot, workloads=young), moved_after=Seconds(0))) == ["new"]
+
+
+def test_work_moves_for_the_one_for_whom_the_free_devices_are_held():
+    """What is held for `wide` is most of what is free; it counts for it, though for nobody else."""
+    cluster = Cluster().node("m", devices=2).node("n", devices=2).queue("a", quota=4)
+    cluster.add(running(a_job("long", "a"), "m-0"), running(a_job("other", "a"), "n-0"))
+    place = (TaskPlacement(node="m", devices=("m-0", "m-1")),)
+    cluster.add(a_job("wide", "a", gpus=2, submitted=-5000, reserved=place))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert evicted(decision) in (["long"], ["other"])
