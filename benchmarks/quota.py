@@ -17,7 +17,7 @@ from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.progress import Progress
 from jupyter_gq.planning.traces import Workload, read_workload
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.simulation.experiment import USUAL_POLICY, Pool, Settings, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Outcome
 from jupyter_gq.simulation.replay import Costs
 from jupyter_gq.simulation.trace import scaled
@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     if gpus < 1 or arguments.nodes_of < 1:
         print("--gpus and --nodes-of: expected 1 or more", file=sys.stderr)
         return 2
-    policy = USUAL_POLICY if arguments.policy is None else Policy(placement=arguments.policy, fraction_placement=None)
+    policy = Policy() if arguments.policy is None else Policy(placement=arguments.policy, fraction_placement=None)
     settings = Settings(policy=policy, costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause)))
     experiment = Experiment(workload, Pool(gpus=gpus, per_node=arguments.nodes_of), settings, arguments.quota.name)
     rows = experiment.rows(arguments.trace.name)

@@ -11,7 +11,6 @@ from typing import Any
 from jupyter_gq.domain.amount import MilliGpu, Seconds, format_gpus
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.simulation.experiment import (
-    USUAL_POLICY,
     Pool,
     Runnable,
     Settings,
@@ -49,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         metavar="NAME",
-        help=f"placement: {', '.join(Placement)} (default: {USUAL_POLICY.placement}, "
-        f"and {USUAL_POLICY.fraction_placement} for fractions of a GPU)",
+        help=f"placement: {', '.join(Placement)} (default: {Policy().placement}, "
+        f"and {Policy().fraction_placement} for fractions of a GPU)",
     )
     parser.add_argument(
         "--lost-per-pause",
@@ -76,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    policy = USUAL_POLICY if arguments.policy is None else _placed_by(arguments.policy)
+    policy = Policy() if arguments.policy is None else _placed_by(arguments.policy)
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
             raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import Policy
 
 from .baselines import Fifo, PooledFifo
 from .core import Core
@@ -16,9 +16,6 @@ from .figures import Outcome, outcome
 from .history import GuaranteeClock, Timeline
 from .replay import Costs, SchedulingPolicy, Watch, replay
 from .trace import Job, in_whole_devices, nodes_of, queues_of, scaled
-
-#: Whole devices packed, fractions where they leave the least fragmented.
-USUAL_POLICY = Policy(placement=Placement.PACK, fraction_placement=Placement.FRAGMENTATION)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +70,7 @@ def runnable(jobs: Iterable[Job], quotas: Mapping[str, MilliGpu], pool: Pool) ->
 class Settings:
     """What an experiment may vary."""
 
-    policy: Policy = USUAL_POLICY
+    policy: Policy = field(default_factory=Policy)
     costs: Costs = field(default_factory=Costs)
 
 
