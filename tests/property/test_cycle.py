@@ -4,6 +4,7 @@ Safety: what never happens. Liveness: what happens in the end.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -61,20 +62,23 @@ def settle(snapshot: Snapshot, policy: Policy, rounds: int = 40) -> Snapshot:
     raise AssertionError("the cluster does not come to rest")
 
 
+def happens(snapshot: Snapshot, act: str, what: Any) -> Snapshot:
+    """A second passes, and then the next thing of a history."""
+    snapshot = later(snapshot, 1)
+    if act == "submit":
+        return replace(snapshot, workloads=(*snapshot.workloads, what))
+    if act == "wait":
+        return later(snapshot, what)
+    if act == "lose":
+        return lost(snapshot, what)
+    running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
+    return without(snapshot, *running[what : what + 1])
+
+
 def play(world: World) -> Snapshot:
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = later(snapshot, 1)
-        if act == "submit":
-            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
-        elif act == "wait":
-            snapshot = later(snapshot, what)
-        elif act == "lose":
-            snapshot = lost(snapshot, what)
-        else:
-            running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
-            snapshot = without(snapshot, *running[what : what + 1])
-        snapshot = settle(snapshot, world.policy)
+        snapshot = settle(happens(snapshot, act, what), world.policy)
     return snapshot
 
 
@@ -100,13 +104,7 @@ def test_safety_laws_hold_where_processors_are_scarce_too(world):
 def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = later(snapshot, 1)
-        if act == "submit":
-            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
-        elif act == "wait":
-            snapshot = later(snapshot, what)
-        elif act == "lose":
-            snapshot = lost(snapshot, what)
+        snapshot = happens(snapshot, act, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         snapshot = apply(snapshot, decision)
         assert run_cycle(snapshot, world.policy, NOW).instructions == ()
@@ -183,13 +181,7 @@ def test_safety_no_victim_is_needless(world):
     """Where all victims of a cycle are for one workload: it does not fit if any one of them stays."""
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = later(snapshot, 1)
-        if act == "submit":
-            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
-        elif act == "wait":
-            snapshot = later(snapshot, what)
-        elif act == "lose":
-            snapshot = lost(snapshot, what)
+        snapshot = happens(snapshot, act, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         after = apply(snapshot, decision)
         promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
@@ -221,13 +213,7 @@ def test_liveness_evictions_end(world):
 def test_liveness_who_moves_runs_again_at_once_as_does_the_one_he_moves_for(world):
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = later(snapshot, 1)
-        if act == "submit":
-            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
-        elif act == "wait":
-            snapshot = later(snapshot, what)
-        elif act == "lose":
-            snapshot = lost(snapshot, what)
+        snapshot = happens(snapshot, act, what)
         decision = run_cycle(snapshot, world.policy, NOW)
         snapshot = stopped(apply(snapshot, decision))
         evictions = [i for i in decision.instructions if isinstance(i, Evict)]

@@ -1,13 +1,11 @@
 """What people are told is true, in random clusters: see `tests.explanations`."""
 
-from dataclasses import replace
-
 from hypothesis import given
 
-from tests.builders import NOW, apply, later, stopped
+from tests.builders import NOW, apply, stopped
 from tests.explanations import explained
 from tests.property.clusters import World, places, worlds, worlds_with_cores
-from tests.property.test_cycle import random_worlds
+from tests.property.test_cycle import happens, random_worlds
 
 
 @random_worlds
@@ -31,7 +29,5 @@ def test_it_is_where_nodes_count_memory_and_stand_in_racks(world):
 def tell(world: World) -> None:
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = later(snapshot, what if act == "wait" else 1)
-        if act == "submit":
-            snapshot = replace(snapshot, workloads=(*snapshot.workloads, what))
+        snapshot = happens(snapshot, act, what)
         snapshot = stopped(apply(snapshot, explained(snapshot, world.policy, NOW)))
