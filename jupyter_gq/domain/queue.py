@@ -36,8 +36,6 @@ class Queue:
     preempt_min_runtime: Seconds | None = None
     #: What started here is not reclaimed by another queue before it ran so long; None = as the queue above says.
     reclaim_min_runtime: Seconds | None = None
-    #: Other pools whose idle devices its preemptible work may borrow, in that order.
-    lent_pools: tuple[str, ...] = ()
 
 
 def build_queue(user: str) -> str:

@@ -28,7 +28,7 @@ from .ordering import Line, Turn, seniority
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
-from .reservations import keep_reservations, reserve
+from .reservations import hold_again, keep_reservations, reserve
 from .shielded import note_shielded
 from .stale import requeue_stale
 
@@ -43,6 +43,7 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     obey_limits(books)
     admit_without_devices(books)
     resume(books)
+    hold_again(books)
     keep_promises(books)
     keep_reservations(books)
     settle(books)
@@ -62,7 +63,8 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
 def settle(books: Books) -> None:
     """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more.
 
-    So does what those leave over who were told to stop: that is promised in the order of admission, at the end.
+    So does what those leave over who were told to stop: that is promised in the order of admission, at the end, and
+    moves may bring it together.
     """
     for _ in books.rounds():
         admit(books)
@@ -72,6 +74,7 @@ def settle(books: Books) -> None:
         if not (reclaim(books) | preempt(books)):
             if len(books.leaving) > told:
                 admit(books)
+                consolidate(books)
             break
 
 

@@ -70,6 +70,8 @@ def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
     """What it could still have: what it lacks of its smallest gang, or else each task that it was not given."""
     if is_short(workload):
         return [_repair(workload)]
+    if workload.leaving:  # it does not grow at one end while it shrinks at the other
+        return []
     found = []
     for group in gang.groups_of(workload):
         has = sum(task.group == group.name for task in workload.placement)

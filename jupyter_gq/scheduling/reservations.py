@@ -53,14 +53,21 @@ def longest_wait(workload: Workload) -> tuple[float, Seniority]:
     return (workload.waits_since, seniority(workload))
 
 
+def hold_again(books: "Books") -> None:
+    """What has been held is held as before, also against those for whom somebody was told to stop elsewhere."""
+    for workload in _with_reservation(books):
+        if _may_have_one(books, workload) and books.ledger.exists(workload.reserved):
+            _hold(books, workload, workload.reserved)
+
+
 def keep_reservations(books: "Books") -> None:
-    """Start those whose devices are free by now; hold those of the others as before."""
+    """Start those whose devices are free by now, or will be."""
     for workload in _with_reservation(books):
         if books.try_start(workload):
+            if workload.id in books.holds:
+                books.let_go(workload.id)
             if workload.id in books.promised:
                 books.kept.add(workload.id)
-        elif _may_have_one(books, workload) and books.ledger.exists(workload.reserved):
-            _hold(books, workload, workload.reserved)
 
 
 def reserve(books: "Books") -> None:
