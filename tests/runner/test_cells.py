@@ -7,6 +7,7 @@ import sys
 import time
 
 import nbformat
+import pytest
 
 from .conftest import Job, Service, eventually
 
@@ -85,7 +86,18 @@ def test_output_arrives_while_the_cell_runs(job: Job, service: Service) -> None:
 def test_progress_and_signs_of_life(job: Job, service: Service) -> None:
     job.target("import jupyter_gq\njupyter_gq.progress(30, 120, 'epoch 30')\nassert jupyter_gq.in_job()")
     assert job.run()["outcome"] == "SUCCEEDED"
-    assert service.beats()[-1] == {"run": 1, "progress": {"fraction": 0.25, "text": "epoch 30"}}
+    assert service.beats()[-1] == {"run": 1, "progress": {"fraction": 0.25, "text": "epoch 30"}, "saved_at": None}
+
+
+def test_when_the_state_was_saved_is_told(job: Job, service: Service) -> None:
+    job.target(
+        "import os, pathlib\n"
+        "kept = pathlib.Path(os.environ['GQ_CHECKPOINT_DIR']) / 'state'\n"
+        "kept.write_text('epoch 3')\n"
+        "print(kept.stat().st_mtime)"
+    )
+    assert job.run()["outcome"] == "SUCCEEDED"
+    assert service.beats()[-1]["saved_at"] == pytest.approx(float(service.text()), abs=1)
 
 
 def test_kernel_has_its_folder_and_its_share_but_not_the_token(job: Job, service: Service) -> None:
