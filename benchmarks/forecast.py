@@ -1,4 +1,4 @@
-"""How often the stated range of a start holds, on a trace: `python -m benchmarks.forecast --trace FILE --quota FILE`.
+"""How often the stated range of a start holds, on a trace: `python -m benchmarks.forecast --trace FILE`.
 
 The trace is replayed under the product's own cycle. Every so often each job that waits, and has not been told yet, is
 told when it will probably start, from nothing but what is known at that moment: what runs and waits, how long earlier
@@ -8,11 +8,8 @@ jobs ran, how earlier forecasts turned out. Then its actual start is held agains
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.errors import AdminError
-from jupyter_gq.planning.traces import read_workload
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.core import Core, workload_of
 from jupyter_gq.simulation.durations import Durations
@@ -23,6 +20,7 @@ from jupyter_gq.simulation.replay import Move, Start, replay
 from jupyter_gq.simulation.trace import Job, nodes_of, queues_of, scaled
 
 from .table import Row, parser, show
+from .traces import add_trace_options, read
 
 #: Of those who are told a range, so many should start inside it, and before each end of it.
 INSIDE, BEFORE_P50, BEFORE_P90 = 40.0, 50.0, 90.0
@@ -96,18 +94,11 @@ class Foretelling:
 def main(argv: list[str] | None = None) -> int:
     """Run it; print the table."""
     options = parser(__doc__ or "")
-    options.add_argument("--trace", type=Path, required=True, help="trace file, see `jupyter-gq simulate --help`")
-    options.add_argument("--quota", type=Path, required=True, help="quota file of its queues")
-    options.add_argument("--gpus", type=int, help="size of the pool (default: three quarters of the quotas)")
+    add_trace_options(options, quota_needed=False)
     options.add_argument("--every", type=float, default=3600, help="seconds of the trace between two rounds of telling")
     options.add_argument("--ends", type=int, default=3000, help="how many ends of runs a forecast looks ahead")
     arguments = options.parse_args(argv)
-    try:
-        workload = read_workload(arguments.trace, arguments.quota, strict=False)
-    except AdminError as error:
-        print(error, file=sys.stderr)
-        return 2
-    gpus = arguments.gpus or sum(workload.quotas.values()) * 3 // 4000
+    workload, gpus = read(arguments)
     pool = Pool(gpus=gpus)
     jobs = runnable(workload.jobs, workload.quotas, pool).jobs
     shares = scaled(workload.quotas, pool.milli)

@@ -9,13 +9,12 @@ there and did not run, also while paused. The processor time of the replay is pr
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from benchmarks.table import Row, parser, show
+from benchmarks.traces import add_trace_options, read
 from jupyter_gq.domain.amount import MilliGpu, Seconds
-from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.planning.progress import Progress
-from jupyter_gq.planning.traces import Workload, read_workload
+from jupyter_gq.planning.traces import Workload
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Outcome
@@ -46,9 +45,7 @@ SMALLEST = {"helios_team5_quota.csv": 54.0, "openb2023_35d_quota.csv": 46.0}
 def main(argv: list[str] | None = None) -> int:
     """Run it; print the table."""
     options = parser(__doc__ or "")
-    options.add_argument("--trace", type=Path, required=True, help="trace file, see `jupyter-gq simulate --help`")
-    options.add_argument("--quota", type=Path, required=True, help="quota file of its queues")
-    options.add_argument("--gpus", type=int, help="size of the pool (default: three quarters of the quotas)")
+    add_trace_options(options)
     options.add_argument("--nodes-of", type=int, default=8, help="GPUs of each node (default: %(default)s)")
     options.add_argument("--policy", type=Placement, help="placement (default: that of `jupyter-gq simulate`)")
     options.add_argument("--lost-per-pause", type=float, default=60.0, help="seconds (default: %(default)g)")
@@ -62,12 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         "(default: that of static quotas)",
     )
     arguments = options.parse_args(argv)
-    try:
-        workload = read_workload(arguments.trace, arguments.quota, strict=False)
-    except AdminError as error:
-        print(error, file=sys.stderr)
-        return 2
-    gpus = arguments.gpus if arguments.gpus is not None else sum(workload.quotas.values()) * 3 // 4000
+    workload, gpus = read(arguments)
     if gpus < 1 or arguments.nodes_of < 1:
         print("--gpus and --nodes-of: expected 1 or more", file=sys.stderr)
         return 2
