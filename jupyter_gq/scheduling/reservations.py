@@ -9,9 +9,10 @@ Rules
 3. The place is written down and stays the same from cycle to cycle. Another one is taken when a device of it is lost,
    or when he could start there in less than a quarter of the time, where that time is long (`reserve_after`).
 4. Nobody else starts on what is held, nor is promised room there, except (`may_pass`): a higher priority of the same
-   queue; work of another queue that stays within its deserved quota, if it has no other place; who is expected to end
-   before all devices of the place can be free; who can be taken back at once, for the one who waits is entitled to it.
-   So a guarantee is never broken by a reservation, and nobody takes back what he could not take back without it.
+   queue; work of another queue, where the one who waits would borrow himself, or where that work stays within its
+   deserved quota and has no other place; who is expected to end before all devices of the place can be free; who can
+   be taken back at once, for the one who waits is entitled to it. So a reservation keeps seniority inside a queue, and
+   what a queue is guaranteed against borrowers; it gives nobody a claim that he does not have without it.
 5. The one who waits may start anywhere else at any time.
 """
 
@@ -100,9 +101,12 @@ def may_pass(books: "Books", workload: Workload, hold: "Hold") -> bool:
         return workload.preemptible and workload.kind is Kind.TRAINING
     if is_growth(workload):
         return False
-    if workload.queue == holder.queue and workload.priority > holder.priority:
+    if workload.queue == holder.queue:
+        if workload.priority > holder.priority:
+            return True
+    elif not entitled(books.account(holder), gang.smallest(holder)):
         return True
-    if workload.queue != holder.queue and entitled(books.account(workload), gang.smallest(workload)):
+    elif entitled(books.account(workload), gang.smallest(workload)):
         return True
     if workload.estimate is not None and books.now + workload.estimate <= hold.not_before:
         return True

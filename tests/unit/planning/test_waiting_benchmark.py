@@ -47,5 +47,7 @@ def test_the_smallest_pool_with_that_mean_wait(files, capsys):
 
 def test_a_wrong_file_or_number_is_one_sentence(files, tmp_path, capsys):
     (tmp_path / "jobs.csv").write_text("nothing")
-    assert quota.main(files) == 2
+    with pytest.raises(SystemExit) as ended:
+        quota.main(files)
+    assert ended.value.code == 2
     assert "the column job_id is missing" in capsys.readouterr().err
