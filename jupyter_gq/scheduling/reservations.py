@@ -104,9 +104,7 @@ def may_pass(books: "Books", workload: Workload, hold: "Hold") -> bool:
     if workload.queue == holder.queue:
         if workload.priority > holder.priority:
             return True
-    elif not entitled(books.account(holder), gang.smallest(holder)):
-        return True
-    elif entitled(books.account(workload), gang.smallest(workload)):
+    elif entitled(books.account(workload), gang.smallest(workload)) or not _has_a_claim(books, holder):
         return True
     if workload.estimate is not None and books.now + workload.estimate <= hold.not_before:
         return True
@@ -129,13 +127,18 @@ def free_of(books: "Books", workload: Workload, place: Iterable[TaskPlacement]) 
     return sum(milli for device, milli in asked if books.ledger.amount(device, View.NOW) >= milli)
 
 
+def _has_a_claim(books: "Books", holder: Workload) -> bool:
+    """Its queue is entitled to it; otherwise it would borrow, like others."""
+    return entitled(books.account(holder), gang.smallest(holder))
+
+
 def _can_be_taken_back(books: "Books", workload: Workload, holder: Workload) -> bool:
     """`holder` may reclaim it from the moment on in which it starts."""
     giver, taker = books.account(workload), books.account(holder)
     if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
         return False
     milli = gang.smallest(workload)
-    if books.facts.min_runtimes.of(giver, taker) or not entitled(taker, gang.smallest(holder)):
+    if books.facts.min_runtimes.of(giver, taker) or not _has_a_claim(books, holder):
         return False
     charge(giver, milli, fixed=False)
     allowed = may_take(taker, giver, gang.smallest(holder), gives=milli)
