@@ -8,6 +8,7 @@ import sys
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.app import main
 from jupyter_gq.client import models
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
@@ -225,6 +226,19 @@ async def test_the_state_that_an_admin_gets_replays_to_the_same_decision(people,
     assert [entry["do"] for entry in file.decision["instructions"]] == ["Admit"]
     with refuses(403, "missing_scope"):
         await people["ann"].state()
+
+
+async def test_the_command_writes_the_state_and_replays_it(people, world, bundle, tmp_path, monkeypatch, capsys):
+    await people["ann"].submit(submission(bundle))
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "root")
+    file = str(tmp_path / "state.json")
+    assert await asyncio.to_thread(main, ["snapshot", "--url", people["root"].url, "-o", file]) == 0
+    assert "1 node, " in capsys.readouterr().out
+    assert main(["replay", file]) == 0
+    assert "The same decision (1 instruction, 0 explanations)" in capsys.readouterr().out
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
+    assert await asyncio.to_thread(main, ["snapshot", "--url", people["root"].url]) == 2
+    assert "custom:gq:admin" in capsys.readouterr().err
 
 
 async def test_metrics_show_sums_and_no_names_of_users(people, world, bundle):
