@@ -217,7 +217,9 @@ def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told
     reason = told.reason if isinstance(told, Evict | Shrink) else None
     if reason is EvictReason.RECLAIMED:
         assert for_whom(taker) in told.sentence, told
-        assert gpus(gang.smallest(taker)) in told.sentence, told
+        # Where no GPU is asked for or given, it is processors and memory that were needed.
+        of_gpus = gang.smallest(taker) and gang.held(_of(snapshot, told.workload))
+        assert (gpus(gang.smallest(taker)) if of_gpus else "CPU core") in told.sentence, told
         assert taker.queue != _of(snapshot, told.workload).queue, told
     if reason is EvictReason.PREEMPTED:
         assert taker.priority > _of(snapshot, told.workload).priority, told
