@@ -94,6 +94,8 @@ class FakeBackend:
     kinds = frozenset({Kind.TRAINING})
     can_suspend = False
     can_resize = False
+    forgetful = False
+    keeps_unknown = False
 
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()

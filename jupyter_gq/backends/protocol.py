@@ -13,10 +13,13 @@ Guarantees an implementation must give
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from jupyter_gq.client.agents import AgentOrders, AgentReport
+from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind, Workload
 
 
@@ -36,6 +39,7 @@ class Outcome(StrEnum):
     PAUSED = "PAUSED"  # it was told to stop and did, with its state saved as far as it saves any
     KILLED = "KILLED"  # it was told to stop and did not in its time
     LOST = "LOST"  # it vanished without a word
+    REFUSED = "REFUSED"  # its place was not to be had: it is planned again, after a pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +80,11 @@ class Backend(Protocol):
     can_suspend: bool
     #: It can add tasks to a run and take some away.
     can_resize: bool
+    #: It keeps no memory of its own: after a restart of the service each live run is launched to it again, with the
+    #: record as it is. What is RUNNING or STOPPING then is only looked for, and never started anew.
+    forgetful: bool
+    #: A run of a workload that the store has never heard of is left alone and reported; otherwise it is ended.
+    keeps_unknown: bool
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes and devices that it can use now."""
@@ -95,4 +104,39 @@ class Backend(Protocol):
 
     async def forget(self, workload: str, run: int) -> None:
         """The end of that run is recorded; it need not be reported again."""
+        ...
+
+
+@runtime_checkable
+class PreparesPods(Protocol):
+    """A backend that says what the pod of a notebook must carry, once its devices are held for it."""
+
+    def pod(self, workload: str, run: int) -> PodAdditions | None:
+        """What a spawner merges into its pod; None while the devices are being prepared."""
+        ...
+
+    def preparing(self, workload: str, run: int) -> str:
+        """What is being waited for, in one sentence; "" when nothing is."""
+        ...
+
+
+@runtime_checkable
+class KnowsPods(Protocol):
+    """A backend whose tasks are pods."""
+
+    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+        """The number of the task that this pod is; None when it is none of that run."""
+        ...
+
+    def image_of(self, ticket: str) -> str:
+        """The image of the notebook that holds this ticket, by digest where that is known; "" when it is not."""
+        ...
+
+
+@runtime_checkable
+class HearsAgents(Protocol):
+    """A backend that learns from agents on the nodes what their devices do."""
+
+    def hear(self, node: str, report: AgentReport) -> AgentOrders:
+        """Take in what the agent of that node sees; answer what it shall watch and do."""
         ...

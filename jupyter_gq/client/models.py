@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .pods import PodAdditions
+
 MAX_NAME = 100
 
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
@@ -230,6 +232,7 @@ class TicketView(BaseModel):
     position: int | None = None
     ahead: int | None = Field(default=None, description="How many wait before it.")
     environment: dict[str, str] = Field(default_factory=dict)
+    pod: PodAdditions | None = Field(default=None, description="Where servers are pods: what its pod must carry.")
 
 
 class ProcessReport(_Strict):

@@ -44,6 +44,8 @@ class LocalRuns:
     kinds = frozenset({Kind.TRAINING})
     can_suspend = False
     can_resize = False
+    forgetful = False
+    keeps_unknown = False
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""

@@ -64,6 +64,8 @@ class ServerRuns:
     kinds = frozenset({Kind.NOTEBOOK})
     can_suspend = False
     can_resize = False
+    forgetful = True
+    keeps_unknown = False
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
         """`now` tells the time in seconds since the epoch."""

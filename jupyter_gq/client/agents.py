@@ -1,0 +1,80 @@
+"""What travels between the agent of a node and the service. Unknown is None, never 0."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AgentDevice(_Strict):
+    """One GPU as its driver describes it."""
+
+    uuid: str
+    index: int
+    model: str
+    memory_mib: int
+    healthy: bool = True
+
+
+class AgentAllocation(_Strict):
+    """Devices that the kubelet gave to a pod."""
+
+    namespace: str
+    pod: str
+    container: str
+    resource: str = Field(description="Such as nvidia.com/gpu.")
+    device_ids: list[str]
+
+
+class AgentShare(_Strict):
+    """What the processes of a watched pod do."""
+
+    pod_uid: str
+    memory_mib: int | None = None
+    utilisation: int | None = Field(default=None, description="Highest of its processes, 0 to 100.")
+    visible: list[str] | None = Field(default=None, description="Devices that its containers can open; null: unknown.")
+
+
+class AgentReport(_Strict):
+    """Everything that an agent sees of its node at one moment."""
+
+    probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
+    detail: str = Field(default="", description="One sentence on it.")
+    devices: list[AgentDevice] = Field(default_factory=list)
+    allocations: list[AgentAllocation] | None = Field(
+        default=None, description="From the kubelet; null: it could not be asked."
+    )
+    shares: list[AgentShare] = Field(default_factory=list)
+    missing: dict[str, str] = Field(
+        default_factory=dict, description="Abilities that this node lacks, such as suspend, and why."
+    )
+    done: list[str] = Field(default_factory=list, description="Ids of commands that were carried out.")
+
+
+class WatchedPod(_Strict):
+    """A pod whose share the agent shall look at."""
+
+    pod_uid: str
+    namespace: str
+    pod: str
+    #: What it was given, by UUID.
+    devices: list[str] = Field(default_factory=list)
+
+
+class AgentCommand(_Strict):
+    """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
+
+    id: str
+    kind: Literal["suspend", "resume"]
+    pod_uid: str
+
+
+class AgentOrders(_Strict):
+    """The answer to a report."""
+
+    watch: list[WatchedPod] = Field(default_factory=list)
+    commands: list[AgentCommand] = Field(default_factory=list)
+    report_every: float = Field(default=5.0, description="Seconds until the next report at the latest.")

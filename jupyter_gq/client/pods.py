@@ -1,0 +1,24 @@
+"""What a pod must carry to get what was decided for it. The service computes it; a spawner only merges it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class PodAdditions(BaseModel):
+    """Added to the pod of a notebook, after the administrator's settings and before his `modify_pod_hook`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: str | None = Field(default=None, description="The only node it may run on; null: any.")
+    environment: dict[str, str] = Field(default_factory=dict)
+    resources: dict[str, str] = Field(
+        default_factory=dict, description="Extended resources: requests and limits alike."
+    )
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    runtime_class: str | None = None
+    scheduler_name: str | None = None
+    tolerations: list[dict[str, Any]] = Field(default_factory=list)
+    volumes: list[dict[str, Any]] = Field(default_factory=list)
+    volume_mounts: list[dict[str, Any]] = Field(default_factory=list)
