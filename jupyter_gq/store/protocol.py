@@ -93,7 +93,8 @@ class Store(Protocol):
         ...
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove so many pieces of its output or, when none is left, its record; True when it is gone.
+        """Remove so many pieces of its output or, when none is left, its files or, when there is none, its record;
+        True when it is gone.
 
         A record that is not final is left alone: `Conflict`.
         """
@@ -138,6 +139,18 @@ class Store(Protocol):
 
     def put_setting(self, name: str, value: Json) -> None:
         """Insert or replace that document."""
+        ...
+
+    def put_file(self, workload: str, name: str, content: bytes) -> None:
+        """Insert or replace a file of a workload, which need not be saved yet."""
+        ...
+
+    def file(self, workload: str, name: str) -> bytes | None:
+        """What is in that file; None when there is none."""
+        ...
+
+    def delete_files(self, workload: str) -> None:
+        """Remove all files of a workload. No error if there are none."""
         ...
 
     def close(self) -> None:

@@ -8,8 +8,8 @@ from jupyter_gq.domain.errors import AdminError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 #: The newest revision in `migrations/versions`; a test compares them.
-NEWEST = "0001"
-_KNOWN = frozenset({NEWEST})
+NEWEST = "0002"
+_KNOWN = frozenset({"0001", NEWEST})
 #: Any constant will do, as long as it is ours.
 _ADVISORY_LOCK = 0x6A7571
 
@@ -36,10 +36,11 @@ def migrate(connection: sa.Connection) -> None:
             f"The database has the schema {found}, which this release does not know (it knows up to {NEWEST}). "
             "Install the release that wrote it, or a newer one."
         )
-    _upgrade(connection)
+    upgrade(connection)
 
 
-def _upgrade(connection: sa.Connection) -> None:
+def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
+    """Run the migrations up to this revision."""
     # Imported here: most starts find the schema in place, and Alembic costs time and memory.
     from alembic import command
     from alembic.config import Config
@@ -48,4 +49,4 @@ def _upgrade(connection: sa.Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, to)

@@ -69,7 +69,7 @@ class SqlStore:
             return tuple(_record(row) for row in rows)
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove so many pieces of its output or, when none is left, its record; True when it is gone."""
+        """Remove so many pieces of its output, or its files, or its record; True when it is gone."""
         with self._write() as connection:
             row = statements.workload_by_id(connection, workload)
             if row is None:
@@ -77,6 +77,8 @@ class SqlStore:
             if not row.final:
                 raise Conflict(f"The workload {workload} has not ended, so it cannot be forgotten.")
             if statements.delete_first_outputs(connection, workload, pieces):
+                return False
+            if statements.delete_files(connection, workload):
                 return False
             statements.delete_workload(connection, workload)
             return True
@@ -138,6 +140,21 @@ class SqlStore:
         """Insert or replace that document."""
         with self._write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
+
+    def put_file(self, workload: str, name: str, content: bytes) -> None:
+        """Insert or replace a file of a workload, which need not be saved yet."""
+        with self._write() as connection:
+            statements.put_file(connection, {"workload": workload, "name": name, "content": content})
+
+    def file(self, workload: str, name: str) -> bytes | None:
+        """What is in that file; None when there is none."""
+        with self._read() as connection:
+            return statements.file_by_name(connection, workload, name)
+
+    def delete_files(self, workload: str) -> None:
+        """Remove all files of a workload. No error if there are none."""
+        with self._write() as connection:
+            statements.delete_files(connection, workload)
 
     def close(self) -> None:
         """Release the database."""

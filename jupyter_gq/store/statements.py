@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from .tables import events, outputs, settings, workloads
+from .tables import events, files, outputs, settings, workloads
 
 Row = sa.Row[Any]
 Values = Mapping[str, Any]
@@ -14,7 +14,7 @@ Values = Mapping[str, Any]
 
 def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:
     """Insert or replace records."""
-    _put(connection, workloads, rows, key="id")
+    _put(connection, workloads, rows, key=("id",))
 
 
 def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
@@ -132,11 +132,27 @@ def setting_by_name(connection: sa.Connection, name: str) -> str | None:
 
 def put_setting(connection: sa.Connection, row: Values) -> None:
     """Insert or replace a setting."""
-    _put(connection, settings, [row], key="name")
+    _put(connection, settings, [row], key=("name",))
 
 
-def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: str) -> None:
+def put_file(connection: sa.Connection, row: Values) -> None:
+    """Insert or replace a file of a workload."""
+    _put(connection, files, [row], key=("workload", "name"))
+
+
+def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes | None:
+    """What is in a file of a workload."""
+    query = sa.select(files.c.content).where(files.c.workload == workload, files.c.name == name)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def delete_files(connection: sa.Connection, workload: str) -> int:
+    """Forget the files of a workload; how many there were."""
+    return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
+
+
+def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: tuple[str, ...]) -> None:
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     insert = dialect.insert(table)
-    replaced = {column.name: insert.excluded[column.name] for column in table.columns if column.name != key}
-    connection.execute(insert.on_conflict_do_update(index_elements=[key], set_=replaced), rows)
+    replaced = {column.name: insert.excluded[column.name] for column in table.columns if column.name not in key}
+    connection.execute(insert.on_conflict_do_update(index_elements=key, set_=replaced), rows)

@@ -51,3 +51,20 @@ settings = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
+
+files = sa.Table(
+    "files",
+    metadata,
+    # Not a foreign key: the bundle of a job is kept before its record is, so that no record is without its bundle.
+    sa.Column("workload", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+# One row: who took over last. Every write locks it first, and names the epoch that it finds there.
+leadership = sa.Table(
+    "leadership",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+)

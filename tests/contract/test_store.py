@@ -14,8 +14,11 @@ from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
+from jupyter_gq.store.engine import WRITES, open_engine
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
-from jupyter_gq.store.sql import SqlStore
+from jupyter_gq.store.schema import upgrade
+from jupyter_gq.store.sql import SqlStore, _put_records, _row
+from jupyter_gq.store.statements import put_setting, put_workloads
 from tests.builders import a_job, a_notebook
 
 
@@ -231,6 +234,42 @@ def test_settings_are_replaced(store, reopened):
     assert reopened().setting("last_eviction:ann") == {"at": 2}
 
 
+def test_a_file_is_replaced_and_found_by_another_process(store, reopened):
+    store.put_file("digits", "bundle", b"")
+    assert store.file("digits", "bundle") == b""
+    content = bytes(range(256)) * 4096
+    store.put_file("digits", "bundle", content)
+    store.put_file("digits", "log", b"one")
+    store.put_file("other", "bundle", b"two")
+    found = reopened()
+    assert (found.file("digits", "bundle"), found.file("digits", "log")) == (content, b"one")
+    assert (found.file("digits", "nothing"), found.file("nothing", "bundle")) == (None, None)
+    store.delete_files("digits")
+    store.delete_files("nothing")
+    assert (found.file("digits", "bundle"), found.file("other", "bundle")) == (None, b"two")
+
+
+def test_the_files_of_what_is_forgotten_go_after_its_output_and_before_its_record(store):
+    store.save([a_record("old", state=State.FAILED)])
+    store.append_outputs("old", pieces(text("c", "1")))
+    for name in ("bundle", "log"):
+        store.put_file("old", name, b"x")
+        store.put_file("other", name, b"y")
+    left = []
+    while not store.forget("old"):
+        left.append((store.last_seq("old"), store.file("old", "bundle"), store.get("old") is not None))
+    assert left == [(0, b"x", True), (0, None, True)]
+    assert (store.get("old"), store.file("old", "log"), store.file("other", "log")) == (None, None, b"y")
+
+
+def test_the_files_of_what_has_not_ended_are_never_forgotten(store):
+    store.save([a_record("alive")])
+    store.put_file("alive", "bundle", b"x")
+    with pytest.raises(Conflict):
+        store.forget("alive")
+    assert store.file("alive", "bundle") == b"x"
+
+
 def test_two_threads_and_another_process_lose_nothing(store, url):
     store.save([a_record()])
 
@@ -271,6 +310,23 @@ def test_processes_that_open_a_new_database_at_once_all_find_it_ready(url):
     store.close()
 
 
+def test_a_database_of_the_first_release_is_brought_up_to_date_with_all_that_is_in_it(url):
+    engine = open_engine(url)
+    record = a_record()
+    with engine.execution_options(**{WRITES: True}).begin() as connection:
+        upgrade(connection, to="0001")
+        put_workloads(connection, [_row(record)])
+        put_setting(connection, {"name": "policy", "value": "{}"})
+    engine.dispose()
+    store = SqlStore(url)
+    assert store.live() == (record,)
+    assert store.setting("policy") == {}
+    assert store.append_outputs("digits", pieces(text("c", "a"))) == 1
+    store.put_file("digits", "bundle", b"x")
+    assert store.file("digits", "bundle") == b"x"
+    store.close()
+
+
 def test_a_killed_writer_leaves_what_it_had_committed_and_no_more(url):
     context = multiprocessing.get_context("spawn")
     committed = context.Event()
@@ -289,8 +345,6 @@ def _commit_then_hang(url, committed):
     store = SqlStore(url)
     store.save([a_record("committed")])
     with store._write() as connection:
-        from jupyter_gq.store.sql import _put_records
-
         _put_records(connection, [a_record("not committed")])
         committed.set()
         threading.Event().wait()

@@ -32,6 +32,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.opened()
         self.records, self.events, self.outputs, self.settings = {}, [], {}, {}
         self.highest_event = 0
+        self.files = {}
 
     def opened(self):
         return SqlStore(f"sqlite:///{self.folder}/service.sqlite")
@@ -92,6 +93,32 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.put_setting(name, {"v": value})
         self.settings[name] = {"v": value}
 
+    @rule(id=IDS, name=IDS, content=st.binary(max_size=3))
+    def put_file(self, id, name, content):
+        self.store.put_file(id, name, content)
+        self.files[id, name] = content
+
+    @rule(id=IDS)
+    def delete_files(self, id):
+        self.store.delete_files(id)
+        self.files = {key: content for key, content in self.files.items() if key[0] != id}
+
+    @rule(id=IDS)
+    def forget(self, id):
+        record = self.records.get(id)
+        if record is not None and record.workload.state not in FINAL:
+            try:
+                self.store.forget(id)
+            except Conflict:
+                return
+            raise AssertionError("what has not ended was forgotten")
+        while not self.store.forget(id, pieces=2):
+            pass
+        if record is not None:
+            del self.records[id]
+            self.outputs.pop(id, None)
+            self.files = {key: content for key, content in self.files.items() if key[0] != id}
+
     @rule()
     def reopen(self):
         self.store.close()
@@ -110,6 +137,9 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.store.last_seq(id) == len(told)
             assert [o.seq for o in stored] == sorted({o.seq for o in stored})
             assert fold(o.payload for o in stored) == fold(told)
+        for id in ("a", "b", "c"):
+            for name in ("a", "b", "c"):
+                assert self.store.file(id, name) == self.files.get((id, name))
         for name, value in self.settings.items():
             assert self.store.setting(name) == value
 

@@ -29,6 +29,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
     store = SqlStore(f"sqlite:///{small_disk}/service.sqlite")
     store.save([job("before")])
     store.append_outputs("before", [OutputEvent(seq=1, payload={"op": "run"})])
+    store.put_file("before", "bundle", b"small")
     fill(small_disk)
     with pytest.raises(StorageFull):
         save_many(store)
@@ -38,6 +39,9 @@ def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
     with pytest.raises(StorageFull):
         store.append_outputs("before", pieces)
     assert store.last_seq("before") == 1
+    with pytest.raises(StorageFull):
+        store.put_file("before", "bundle", b"x" * 700_000)
+    assert store.file("before", "bundle") == b"small"
     (small_disk / "filler").unlink()
     store.save([job("after")])
     assert len(store.live()) == stored + 1

@@ -1,0 +1,22 @@
+"""Files of workloads, and the epoch of who writes."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "files",
+        sa.Column("workload", sa.Text, primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    leadership = op.create_table(
+        "leadership",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("epoch", sa.Integer, nullable=False),
+    )
+    op.bulk_insert(leadership, [{"id": 1, "epoch": 0}])
