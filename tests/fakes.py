@@ -12,7 +12,7 @@ from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.controller.settings import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
@@ -96,6 +96,7 @@ class FakeBackend:
     can_resize = False
     forgetful = False
     keeps_unknown = False
+    share_label: tuple[str, str] | None = None
 
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()
@@ -198,6 +199,32 @@ class DiesDuringStart(FakeBackend):
             self._end(run, Outcome.FAILED, "The kernel died while it started.")
 
 
+class PlaceIsTaken(FakeBackend):
+    """The place that was decided is not to be had, so many times (`refusals`)."""
+
+    refusals = 10**6
+
+    def _go_on(self, run: FakeRun) -> None:
+        if run.phase is Phase.STARTING and self.refusals:
+            self.refusals -= 1
+            self._end(run, Outcome.REFUSED, "Node n1 did not take it: 0/1 nodes are available.")
+        else:
+            super()._go_on(run)
+
+
+class ForgetsEverything(FakeBackend):
+    """Keeps nothing of its own, as one whose runs are objects of a cluster; what nobody knows it keeps."""
+
+    forgetful = True
+    keeps_unknown = True
+
+
+class SharesOnSomeNodes(FakeBackend):
+    """Only nodes with a label can share their devices."""
+
+    share_label = SHARE_LABEL
+
+
 class NeverStops(FakeBackend):
     """Ignores every signal."""
 
@@ -242,6 +269,7 @@ class FakeServers(FakeBackend):
     """
 
     kinds = frozenset({Kind.NOTEBOOK})
+    forgetful = True
 
     def __init__(
         self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None

@@ -85,6 +85,8 @@ class Backend(Protocol):
     forgetful: bool
     #: A run of a workload that the store has never heard of is left alone and reported; otherwise it is ended.
     keeps_unknown: bool
+    #: Fractions of a device need a node with this label; None: every node will do.
+    share_label: tuple[str, str] | None
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes and devices that it can use now."""
@@ -117,6 +119,10 @@ class PreparesPods(Protocol):
 
     def preparing(self, workload: str, run: int) -> str:
         """What is being waited for, in one sentence; "" when nothing is."""
+        ...
+
+    async def release(self, workload: str, run: int) -> None:
+        """Its spawner gave it back and ends the pod itself: the run is ENDED as soon as no pod of it is left."""
         ...
 
 

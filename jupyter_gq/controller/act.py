@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from jupyter_gq.backends.protocol import Launch
+from jupyter_gq.backends.protocol import Launch, PreparesPods
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.reasons import EvictReason
@@ -118,7 +118,7 @@ class Actor:
     # --- the records, into deeds
 
     async def carry_out(self, seen: Seen) -> None:
-        """Launch what is ADMITTED, stop what is STOPPING, tell the backend again of notebooks that it forgot."""
+        """Launch what is ADMITTED, stop what is STOPPING, tell a backend again of what it forgot."""
         failure: Exception | None = None
         for name in [record.workload.id for record in self._context.records.live()]:
             # Requests are answered while a backend works: the record may have changed since the loop began.
@@ -134,7 +134,7 @@ class Actor:
             raise failure
 
     async def _bring_into_step(self, record: Record, seen: Seen) -> None:
-        if _is_forgotten(record.workload, seen):
+        if self._is_forgotten(record.workload, seen):
             await self._remind(record)
         if record.workload.state is State.ADMITTED:
             await (self._launch(record) if record.workload.stop is None else self._give_up(record))
@@ -202,6 +202,10 @@ class Actor:
         if details.pid(record) is not None:
             return
         backend = self._context.backend_of(workload.kind)
+        if isinstance(backend, PreparesPods):
+            pods = backend
+            await self._attempt(workload, "released", lambda: pods.release(workload.id, workload.run))
+            return
         if await self._attempt(workload, "released", lambda: backend.forget(workload.id, workload.run)):
             fields = {"placement": (), "finished_at": self._context.clock.now()}
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
@@ -211,10 +215,16 @@ class Actor:
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 
     async def _remind(self, record: Record) -> None:
-        """Tell the backend again of a notebook that it forgot; its process, named in the detail, is found or gone."""
+        """Tell the backend again of a run that it forgot; its process, or its pod, is found or gone."""
         launch, backend = self._launch_of(record, ""), self._context.backend_of(record.workload.kind)
         if await self._attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
             self._context.known_runs.add((record.workload.id, record.workload.run))
+
+    def _is_forgotten(self, workload: Workload, seen: Seen) -> bool:
+        """A run that its backend does not know and should: that happens after a restart only."""
+        if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
+            return False
+        return self._context.backend_of(workload.kind).forgetful and seen.of(workload.id, workload.run) is None
 
     async def _attempt(self, workload: Workload, what: str, deed: Callable[[], Awaitable[None]]) -> bool:
         """A deed that is tried again by the next step when it fails."""
@@ -247,12 +257,6 @@ def _for_whom(reason: EvictReason, by: Record | None) -> str | None:
     if by is None:
         return None
     return by.workload.name if reason is EvictReason.PREEMPTED else for_whom(by.workload)
-
-
-def _is_forgotten(workload: Workload, seen: Seen) -> bool:
-    """A notebook that holds a share and that its backend does not know: that happens after a restart only."""
-    alive = workload.state in {State.STARTING, State.RUNNING, State.STOPPING}
-    return alive and workload.kind is Kind.NOTEBOOK and seen.of(workload.id, workload.run) is None
 
 
 def stop_change(workload: Workload, stop: Stop, detail: dict[str, Any]) -> Change:

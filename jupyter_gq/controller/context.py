@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.backends.protocol import Backend, PreparesPods
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import ONE_GPU, Instant, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record, Store
@@ -133,8 +133,20 @@ class Context:
         held = {device for task in workload.placement for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
+    def request(self, kind: Kind, milli: MilliGpu) -> Request:
+        """What a workload of that kind asks for; a fraction goes to a node that can share devices."""
+        request, label = Request.of(milli), self.backend_of(kind).share_label
+        if label is None or not 0 < milli < ONE_GPU:
+            return request
+        return replace(request, node_labels=(label,))
+
     def environment(self, workload: Workload) -> Mapping[str, str]:
-        """Variables that tell its processes which devices they have and how much of them."""
+        """Variables that tell its processes which devices they have and how much of them.
+
+        None where tasks are pods: only their backend knows the devices themselves.
+        """
+        if isinstance(self.backend_of(workload.kind), PreparesPods):
+            return {}
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 
     def last_seq(self, job: str) -> int:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from jupyter_gq.backends.bundles import BundleStore
@@ -51,6 +51,7 @@ from .clock import Clock
 from .context import Context
 from .events import Broker, Subscription
 from .forecasts import Forecasts
+from .held_back import held_back, without
 from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
@@ -211,16 +212,18 @@ class Controller:
 
     def _decide(self) -> Decision:
         context = self._context
-        snapshot, policy = context.snapshot(), context.settings.policy
+        now, policy = context.clock.now(), context.settings.policy
+        waiting = held_back(context.records.live(), now)
+        snapshot = without(context.snapshot(), waiting)
         # Put back only when all went well: after a step that failed, it begins anew.
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
             scheduler = Scheduler(snapshot, policy)
         else:
             scheduler.follow(snapshot, policy)
-        decision = scheduler.decide(context.clock.now())
+        decision = scheduler.decide(now)
         self._scheduler = scheduler
-        return decision
+        return replace(decision, pending=(*decision.pending, *waiting.values())) if waiting else decision
 
     def _check(self, seen: Seen, decision: Decision) -> None:
         workloads = [record.workload for record in self._context.records.live()]

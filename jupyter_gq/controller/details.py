@@ -9,6 +9,7 @@
 | `server`, `notebook_path`, `cwd`, `mode`, `targets`, `prefix` | jobs | from the manifest |
 | `progress`, `error` | jobs | `client.models.Progress`, `JobError` |
 | `lost` | jobs | how many runs vanished without a word |
+| `refused` | both | its place was refused: how often in a row, until when it is held back, and in whose words |
 | `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
 | `pid`, `pid_started` | notebooks | the process that holds the share |
 | `closed` | notebooks | the spawner gave the ticket back: nobody needs to be told to stop |
@@ -30,6 +31,18 @@ class Where(TypedDict):
 
     node: str
     devices: list[str]
+
+
+class Refusal(TypedDict):
+    """A place was decided and not to be had."""
+
+    #: In a row.
+    times: int
+    #: It is not considered before that time.
+    until: float
+    #: Seconds between the refusal and then.
+    pause: float
+    sentence: str
 
 
 def of_manifest(manifest: Manifest) -> dict[str, Any]:
@@ -54,6 +67,21 @@ def of_admission(placement: tuple[TaskPlacement, ...], over_quota: MilliGpu) -> 
 def of_eviction(reason: EvictReason, sentence: str, by: str | None, at: Instant) -> dict[str, Any]:
     """Why it was taken back, for whom, when."""
     return {"eviction": {"reason": reason.value, "sentence": sentence, "by": by, "at": at}, "sentence": sentence}
+
+
+def of_refusal(refusal: Refusal) -> dict[str, Any]:
+    """Its place was refused."""
+    return {"refused": refusal, "sentence": ""}
+
+
+def of_acceptance() -> dict[str, Any]:
+    """It runs after all."""
+    return {"refused": None}
+
+
+def refusal(record: Record) -> Refusal | None:
+    """That its place was refused lately; None when it was not."""
+    return record.detail.get("refused")
 
 
 def sentence(record: Record) -> str:

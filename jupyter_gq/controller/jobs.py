@@ -24,7 +24,7 @@ from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_reques
 from jupyter_gq.domain.errors import Conflict, JupyterGQError, NotAMember, NotFound, UnknownQueue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
-from jupyter_gq.domain.workload import Kind, Request, Stop, Workload
+from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.scheduling import admission
 from jupyter_gq.store.protocol import Json, OutputEvent, Record
 
@@ -194,7 +194,7 @@ class Jobs:
             owner=caller.user,
             name=request.name,
             queue=request.queue,
-            request=Request.of(parse_request(request.gpus)),
+            request=self._context.request(Kind.TRAINING, parse_request(request.gpus)),
             tasks=request.tasks,
             min_members=request.tasks,
             priority=request.priority,

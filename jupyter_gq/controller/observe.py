@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
+from jupyter_gq.store.protocol import Record
 
 from .context import Context
+from .records import Change
 from .verdict import judge
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ class Observer:
         self._context = context
         #: Backends whose failure has been logged, so that it is said once.
         self._failing: set[int] = set()
+        #: Workloads without a record that have been reported.
+        self._unknown: set[str] = set()
 
     async def look(self) -> Seen:
         """Ask every backend what it sees; one that fails leaves its kinds unseen."""
@@ -65,12 +69,17 @@ class Observer:
             change
             for record in self._context.records.live()
             if record.workload.kind not in seen.unseen
-            for change in judge(record, seen.of(record.workload.id, record.workload.run), now)
+            for change in self._judged(record, seen, now)
         ]
         self._context.records.commit(changes)
         self._remember_processes(seen)
         for (workload, run), (backend, observation) in seen.runs.items():
             await self._tidy(backend, workload, run, observation)
+
+    def _judged(self, record: Record, seen: Seen, now: Instant) -> list[Change]:
+        workload = record.workload
+        forgetful = self._context.backend_of(workload.kind).forgetful
+        return judge(record, seen.of(workload.id, workload.run), now, forgetful=forgetful)
 
     def _remember_processes(self, seen: Seen) -> None:
         self._context.pids = {
@@ -86,6 +95,9 @@ class Observer:
         wanted = record is not None and record.workload.holds and record.workload.run == run
         if wanted:
             return
+        if record is None and backend.keeps_unknown:
+            self._report_unknown(workload)
+            return
         try:
             if observation.phase is Phase.ENDED:
                 await backend.forget(workload, run)
@@ -94,3 +106,9 @@ class Observer:
                 await backend.stop(workload, run, Seconds(0))
         except (BackendError, OSError) as error:
             log.warning("run %d of %s could not be tidied away, it is tried again: %s", run, workload, error)
+
+    def _report_unknown(self, workload: str) -> None:
+        """The database may be a restored backup: nothing is ended that it may have known."""
+        if workload not in self._unknown:
+            self._unknown.add(workload)
+            log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)

@@ -10,7 +10,7 @@ from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.queue import Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Request, Workload
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling import admission
 
 from .act import last_eviction_key
@@ -105,7 +105,7 @@ class Overview:
             owner=caller.user,
             name="",
             queue=build_queue(caller.user),
-            request=Request.of(amount),
+            request=context.request(Kind.NOTEBOOK, amount),
             preemptible=False,
             submitted_at=context.clock.now(),
         )

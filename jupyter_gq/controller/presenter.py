@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from jupyter_gq.backends.protocol import PreparesPods
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
@@ -36,9 +37,16 @@ class Presenter:
 
     def ticket(self, record: Record) -> TicketView:
         """The view of a notebook for its spawner; with the environment once the server may start."""
-        ready = record.workload.state in {State.STARTING, State.RUNNING} or not record.workload.request.devices
-        environment = self._context.environment(record.workload) if ready else {}
-        return views.ticket_view(record, self.surroundings(record), environment)
+        workload = record.workload
+        ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
+        environment = self._context.environment(workload) if ready else {}
+        view = views.ticket_view(record, self.surroundings(record), environment)
+        backend = self._context.backend_of(workload.kind)
+        if workload.state is State.STARTING and isinstance(backend, PreparesPods):
+            told = backend.preparing(workload.id, workload.run)
+            pod = backend.pod(workload.id, workload.run)
+            view = view.model_copy(update={"pod": pod, "sentence": told or view.sentence})
+        return view
 
     def describe(self, record: Record) -> Json:
         """The payload of an event about it."""

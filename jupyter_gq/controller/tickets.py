@@ -58,7 +58,7 @@ class Tickets:
         """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
         context = self._context
         context.meet(caller)
-        wanted = Request.of(parse_request(request.gpus))
+        wanted = context.request(Kind.NOTEBOOK, parse_request(request.gpus))
         present = self._present(caller.user, request.server)
         if present is not None and present.workload.request == wanted and details.pid(present) is None:
             return self._followed(present), False

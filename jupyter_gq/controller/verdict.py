@@ -7,14 +7,17 @@ Rules
 3. Told to pause -> back to its queue with its seniority. Told to end -> cancelled.
 4. A job that vanished goes back to its queue, at most `MOST_LOST` times. A notebook never comes back by itself: its
    process is gone, so it has stopped.
-5. No view of a backend is no news: nothing is concluded from a backend that could not be observed.
+5. No view of a backend is no news: nothing is concluded from a backend that could not be observed, nor from one that
+   forgets (it is told again, see `act`).
+6. What was refused its place goes back in line with its seniority, and is held back for a while: each time in a row
+   for twice as long. So it does not win every cycle, and hammers nobody.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
@@ -24,6 +27,8 @@ from .records import Change
 
 #: How often a job may vanish before it fails.
 MOST_LOST = 3
+#: Seconds for which a workload is held back after its place was refused: at first, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
 VANISHED = "It vanished without a word"
 
 
@@ -36,8 +41,11 @@ class Ending:
     at: Instant
 
 
-def judge(record: Record, seen: Observation | None, now: Instant) -> list[Change]:
-    """The changes of one record. `seen`: its present run, None when the backend does not know it."""
+def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
+    """The changes of one record.
+
+    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.protocol.Backend`.
+    """
     workload = record.workload
     changes: list[Change] = []
     state = workload.state
@@ -51,20 +59,23 @@ def judge(record: Record, seen: Observation | None, now: Instant) -> list[Change
     if state not in {State.STARTING, State.RUNNING, State.STOPPING}:
         return changes
     if seen is None:
-        # A notebook that the backend forgot is told to it again (see `act`); its process decides then.
+        # What a backend forgot is told to it again (see `act`); what it finds decides then.
         ending = Ending(outcome=Outcome.LOST, sentence=VANISHED, at=now)
-        return changes if workload.kind is Kind.NOTEBOOK else [*changes, _ended(record, state, ending)]
+        return changes if forgetful else [*changes, _ended(record, state, ending)]
     if seen.phase is Phase.ENDED:
         ending = Ending(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
         return [*changes, _ended(record, state, ending)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
-        changes.append(Change(workload=workload.id, event=Event.STARTED))
+        detail = details.of_acceptance() if details.refusal(record) else {}
+        changes.append(Change(workload=workload.id, event=Event.STARTED, detail=detail))
     return changes
 
 
 def _ended(record: Record, state: State, ending: Ending) -> Change:
     if state is State.STOPPING:
         return _stopped(record, ending)
+    if ending.outcome is Outcome.REFUSED:
+        return _held_back(record, ending)
     if ending.outcome is Outcome.SUCCEEDED:
         return _final(record, Event.SUCCEEDED, ending, "")
     if ending.outcome is Outcome.FAILED:
@@ -103,6 +114,15 @@ def _interrupted(record: Record, ending: Ending) -> Change:
         return _final(record, Event.FAILED, ending, told)
     again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
     return _back_in_line(record, Event.LOST, ending.at, again)
+
+
+def _held_back(record: Record, ending: Ending) -> Change:
+    """Its place was not to be had."""
+    known = details.refusal(record)
+    times = known["times"] + 1 if known is not None else 1
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1))
+    refusal = details.Refusal(times=times, until=ending.at + pause, pause=pause, sentence=ending.sentence)
+    return _back_in_line(record, Event.LOST, ending.at, details.of_refusal(refusal))
 
 
 def _back_in_line(record: Record, event: Event, at: Instant, detail: dict[str, Any]) -> Change:

@@ -124,7 +124,8 @@ def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
     workload = record.workload
     told = details.sentence(record)
     if phase == "paused":
-        return " ".join(filter(None, [told, _line(around)])) or NOT_YET_CONSIDERED
+        why = around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+        return " ".join(filter(None, [told or why, _line(around)]))
     if phase == "waiting":
         return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
     if workload.state in FINAL:

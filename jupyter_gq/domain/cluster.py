@@ -40,6 +40,10 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+#: Label of the nodes whose devices can be shared, where not all can.
+SHARE_LABEL = ("jupyter-gq.org/shares", "yes")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Topology:
     """How nodes are grouped: label keys from the widest level (block) to the narrowest (rack, NVLink domain).

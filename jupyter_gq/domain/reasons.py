@@ -32,6 +32,7 @@ class PendingReason(StrEnum):
     RESERVED = "RESERVED"  # it would fit, on devices that are held for one who has waited long
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"
     NO_DEVICE = "NO_DEVICE"  # no node, or no domain, is big enough any more
+    PLACE_REFUSED = "PLACE_REFUSED"  # it was given a place that was not to be had; it is planned again after a pause
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration
     STARTS_NOW = "STARTS_NOW"  # only in previews
 

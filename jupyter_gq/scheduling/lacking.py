@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_MEMORY
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
 
 from . import assemble, gang
@@ -98,6 +98,14 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             have=f"no such node of the pool {pool} has more than {cores(most)}",
             fix=f"Ask for {cores(most)} or less.",
             numbers={**numbers, "most_cpu_milli": most},
+            devices=step.devices,
+        )
+    if SHARE_LABEL in step.node_labels:
+        return Lack(
+            asked=there,
+            have=f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent",
+            fix="Ask for whole GPUs, or ask your administrator to look at the agents of the nodes.",
+            numbers=numbers,
             devices=step.devices,
         )
     if step.node_labels:

@@ -46,6 +46,7 @@ class LocalRuns:
     can_resize = False
     forgetful = False
     keeps_unknown = False
+    share_label: tuple[str, str] | None = None
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""

@@ -66,6 +66,7 @@ class ServerRuns:
     can_resize = False
     forgetful = True
     keeps_unknown = False
+    share_label: tuple[str, str] | None = None
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
         """`now` tells the time in seconds since the epoch."""

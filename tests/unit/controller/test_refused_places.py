@@ -1,0 +1,106 @@
+"""A place that is not to be had, a backend that forgets, nodes that cannot share: nobody loses his place in line."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.domain.errors import NeverFits
+from tests.fakes import ForgetsEverything, PlaceIsTaken, SharesOnSomeNodes
+
+from .world import ANN, BOB, World
+
+
+def play(tmp_path, backend, story):
+    world = World(tmp_path, backend=backend)
+    try:
+        asyncio.run(story(world))
+    finally:
+        world.close()
+
+
+def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        view = world.job(job)
+        assert view.phase == "paused"
+        assert (
+            view.sentence
+            == "Node n1 did not take it: 0/1 nodes are available. It is tried again after a pause of 20 s."
+        )
+        await world.step(19)
+        assert len(world.backend.launches) == 1
+        await world.step(3)
+        assert len(world.backend.launches) == 2
+        await world.step(38)
+        assert len(world.backend.launches) == 2
+        await world.step(4)
+        assert len(world.backend.launches) == 3
+        assert world.job(job).submitted_at == view.submitted_at
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
+def test_the_pause_has_an_end_and_a_start_that_works_forgets_the_refusals(tmp_path):
+    async def story(world):
+        world.backend.refusals = 12
+        job = world.send(ANN, "vision")
+        for _ in range(14):
+            await world.step(2, seconds=601)
+        assert world.job(job).phase == "running"
+        assert len(world.backend.launches) == 13
+        assert world.controller._context.records.get(job).detail["refused"] is None
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
+def test_others_use_the_place_while_a_refused_job_is_held_back(tmp_path):
+    async def story(world):
+        world.backend.refusals = 1
+        first = world.send(ANN, "vision")
+        await world.step(2)
+        second = world.send(BOB, "nlp")
+        await world.step(3)
+        assert world.job(second).phase == "running"
+        assert world.job(first).phase == "paused"
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
+def test_a_backend_that_forgets_is_told_again_and_loses_nothing(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(3)
+        assert world.job(job).phase == "running"
+        world.restart()
+        world.backend.runs.clear()
+        await world.step(3)
+        assert (world.job(job).phase, world.job(job).run) == ("running", 1)
+        assert world.backend.launches[-1].workload.state.value == "RUNNING"
+
+    play(tmp_path, ForgetsEverything, story)
+
+
+def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(3)
+        run = replace(world.backend.runs[(job, 1)], workload="job-of-another-backup", run=4)
+        world.backend.runs[("job-of-another-backup", 4)] = run
+        await world.step(3)
+        assert world.backend.stops == []
+        assert caplog.text.count("job-of-another-backup runs and is in no record") == 1
+
+    play(tmp_path, ForgetsEverything, story)
+
+
+def test_a_fraction_needs_a_node_that_can_share(tmp_path):
+    async def story(world):
+        with pytest.raises(NeverFits, match="no node of it has a working agent"):
+            world.send(ANN, "vision", "0.5")
+        job = world.send(ANN, "vision", "1")
+        await world.step(3)
+        assert world.job(job).phase == "running"
+
+    play(tmp_path, SharesOnSomeNodes, story)
