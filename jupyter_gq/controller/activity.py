@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
-from jupyter_gq.devices.probe import Usage
+from jupyter_gq.devices.meter import Share
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
@@ -21,7 +21,7 @@ from jupyter_gq.domain.workload import Activity, Kind, Workload
 from jupyter_gq.store.protocol import Record
 
 from . import details
-from .context import Context, ShareUse
+from .context import Context
 from .records import Change
 from .views import duration, keep_seconds
 
@@ -60,12 +60,13 @@ class ActivityLog:
     def sample(self) -> None:
         """Look at what the shares do, at most every `SAMPLE_EVERY` seconds."""
         now = self._context.clock.now()
-        if self._context.probe is None or (self._sampled_at is not None and now < self._sampled_at + SAMPLE_EVERY):
+        meter = self._context.meter
+        if meter is None or (self._sampled_at is not None and now < self._sampled_at + SAMPLE_EVERY):
             return
         self._sampled_at = now
         running = [record for record in self._context.records.live() if _has_share(record.workload)]
         before = self._context.usage
-        self._context.usage = {record.workload.id: self._use_of(record) for record in running}
+        self._context.usage = dict(meter.measure({record.workload.id: self._share(record) for record in running}))
         for record in running:
             use = self._context.usage[record.workload.id].utilisation
             if use is not None and use > ACTIVE_UTILISATION:
@@ -99,20 +100,18 @@ class ActivityLog:
 
     def _with_share(self, workload: Workload, busy: bool | None) -> bool | None:
         """What the kernels say, doubted when the share cannot be sampled."""
-        if busy is not False or not _has_share(workload) or self._context.probe is None:
+        if busy is not False or not _has_share(workload) or self._context.meter is None:
             return busy
         use = self._context.usage.get(workload.id)
         return None if use is None or use.utilisation is None else False
 
-    def _use_of(self, record: Record) -> ShareUse:
-        probe, server = self._context.probe, details.pid(record)
-        # The server process itself never uses the share; what it does for an open browser tab is no activity.
-        pids = [pid for pid in self._context.pids.get(record.workload.id, ()) if pid != server]
-        devices = [device for task in record.workload.placement for device in task.devices]
-        samples = [None if probe is None else probe.usage(device, pids) for device in devices]
-        if any(sample is None for sample in samples):
-            return ShareUse(memory=None, utilisation=None)
-        return _sum([usage for sample in samples if sample is not None for usage in sample])
+    def _share(self, record: Record) -> Share:
+        server = details.pid(record)
+        return Share(
+            devices=tuple(device for task in record.workload.placement for device in task.devices),
+            # The server process itself never uses the share; what it does for an open browser tab is no activity.
+            pids=tuple(pid for pid in self._context.pids.get(record.workload.id, ()) if pid != server),
+        )
 
     def _used(self, workload: Workload, now: Instant) -> None:
         before = workload.activity
@@ -150,13 +149,6 @@ def _renewed(before: Activity | None, busy: bool | None, active: Instant, sample
         kept_total=0.0 if used_again else before.kept_total,
         kept_until=None if used_again else before.kept_until,
     )
-
-
-def _sum(samples: Sequence[Usage]) -> ShareUse:
-    memory = None if any(sample.memory is None for sample in samples) else sum(s.memory or 0 for s in samples)
-    if any(sample.utilisation is None for sample in samples):
-        return ShareUse(memory=memory, utilisation=None)
-    return ShareUse(memory=memory, utilisation=max((s.utilisation or 0 for s in samples), default=0))
 
 
 def _has_share(workload: Workload) -> bool:

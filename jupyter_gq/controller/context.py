@@ -9,6 +9,7 @@ from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.protocol import Backend, PreparesPods
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
+from jupyter_gq.devices.meter import ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
@@ -29,15 +30,6 @@ from .settings import Settings, SettingsSource
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShareUse:
-    """What the processes of a notebook did on its device when they were last sampled. None = unknown."""
-
-    memory: int | None
-    #: Highest of its processes, 0 to 100.
-    utilisation: int | None
-
-
 @dataclass(kw_only=True, slots=True)
 class Context:
     """One for each controller; only its parts hold it."""
@@ -48,6 +40,8 @@ class Context:
     clock: Clock
     bundles: BundleStore
     probe: DeviceProbe | None
+    #: Measures what notebooks do with their shares; None: nothing does.
+    meter: ShareMeter | None
     #: Random short texts that are safe in addresses and file names.
     new_id: Callable[[], str]
     #: Random secrets for runners.

@@ -36,6 +36,7 @@ from jupyter_gq.client.models import (
     TicketView,
 )
 from jupyter_gq.client.state import LiveState, state_document
+from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
@@ -91,6 +92,8 @@ class Controller:
     clock: Clock
     bundles: BundleStore
     probe: DeviceProbe | None = None
+    #: How the use of shares is measured; None: by the probe, if there is one.
+    meter: ShareMeter | None = None
     new_id: Callable[[], str] = random_id
     new_token: Callable[[], str] = random_token
     #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
@@ -122,6 +125,7 @@ class Controller:
             clock=self.clock,
             bundles=self.bundles,
             probe=self.probe,
+            meter=self.meter or (None if self.probe is None else ProbeMeter(self.probe)),
             new_id=self.new_id,
             new_token=self.new_token,
             wake=self.wake,

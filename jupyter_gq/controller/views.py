@@ -15,6 +15,7 @@ from jupyter_gq.client.models import (
     TicketView,
 )
 from jupyter_gq.devices import limits
+from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import Instant, format_gpus
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
@@ -24,7 +25,6 @@ from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
 
 from . import details
-from .context import ShareUse
 
 NOT_YET_CONSIDERED = "Waiting: it has just arrived and is considered next."
 

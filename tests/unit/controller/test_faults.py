@@ -166,19 +166,15 @@ async def test_being_interrupted_from_outside_is_not_held_against_a_job(world):
 @pytest.mark.asyncio
 async def test_a_failing_step_does_not_end_the_loop(world, caplog):
     """It is logged once, shown in the health, and the loop goes on when the cause is gone."""
-    broken = world.controller.probe
 
     class Breaks:
-        def status(self):
-            return broken.status()
-
-        def usage(self, device, pids):
+        def measure(self, shares):
             raise RuntimeError("a defect")
 
     await world.start_server(ANN, "0.5")
     world.clock.forward(10)
     context = world.controller._context
-    context.probe = Breaks()
+    sound, context.meter = context.meter, Breaks()
     task = asyncio.create_task(world.controller.run())
     for _ in range(3):
         world.clock.forward(10)
@@ -186,7 +182,7 @@ async def test_a_failing_step_does_not_end_the_loop(world, caplog):
         await asyncio.sleep(0.02)
     assert world.controller.health().status == "degraded"
     assert sum("a step failed" in record.getMessage() for record in caplog.records) == 1
-    context.probe = broken
+    context.meter = sound
     world.controller.wake()
     await asyncio.sleep(0.05)
     assert world.controller.health().status == "ok"

@@ -1,0 +1,90 @@
+"""What the processes of a share do on its devices: one measurement, for this machine and for the agent of a node.
+
+Rules
+-----
+1. A device that cannot be sampled, or a process whose memory the driver does not say, makes that figure unknown (None).
+2. Memory is the sum over processes and devices; utilisation is the highest of any process on any device.
+3. A process that the driver does not list uses nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from jupyter_gq.domain.amount import MiB
+
+from .probe import DeviceProbe, Usage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """Whose use is measured: these processes, on these devices."""
+
+    #: Ids of the devices.
+    devices: tuple[str, ...]
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShareUse:
+    """What the processes of a share did on its devices when they were last sampled. None = unknown."""
+
+    memory: MiB | None
+    #: Highest of its processes, 0 to 100.
+    utilisation: int | None
+
+
+UNKNOWN = ShareUse(memory=None, utilisation=None)
+
+
+class ShareMeter(Protocol):
+    """Measures shares; changes nothing."""
+
+    def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
+        """For each of these shares, under the same name."""
+        ...
+
+
+class ProbeMeter:
+    """Asks the probe of this machine."""
+
+    def __init__(self, probe: DeviceProbe) -> None:
+        self._probe = probe
+
+    def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
+        """For each of these shares. Each device is asked once, for the processes of all its shares."""
+        samples = {device: self._probe.usage(device, pids) for device, pids in _pids_by_device(shares).items()}
+        return {name: _use_of(share, samples) for name, share in shares.items()}
+
+
+class ReportedMeter:
+    """Knows shares by what agents on other machines said of them."""
+
+    def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
+        """`usage` gives the last word on a workload; None when there is none, or it is too old."""
+        self._usage = usage
+
+    def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
+        """For each of these shares; of what nobody has reported nothing is known."""
+        return {name: self._usage(name) or UNKNOWN for name in shares}
+
+
+def _pids_by_device(shares: Mapping[str, Share]) -> dict[str, list[int]]:
+    pids: dict[str, list[int]] = {}
+    for share in shares.values():
+        for device in share.devices:
+            pids.setdefault(device, []).extend(share.pids)
+    return pids
+
+
+def _use_of(share: Share, samples: Mapping[str, Sequence[Usage] | None]) -> ShareUse:
+    found: list[Usage] = []
+    for device in share.devices:
+        sample = samples[device]
+        if sample is None:
+            return UNKNOWN
+        found += [usage for usage in sample if usage.pid in share.pids]
+    memory = None if any(usage.memory is None for usage in found) else MiB(sum(usage.memory or 0 for usage in found))
+    if any(usage.utilisation is None for usage in found):
+        return ShareUse(memory=memory, utilisation=None)
+    return ShareUse(memory=memory, utilisation=max((usage.utilisation or 0 for usage in found), default=0))
