@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser screenshots docs benchmarks dist clean
+.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs benchmarks dist clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,7 +47,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" -e . pytest pytest-asyncio
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" -e ".[kubernetes]" pytest pytest-asyncio
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
-test: test-unit test-lab test-server test-hub test-demo test-browser ## All tests (each tier is its own pytest run)
+test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## All tests (each tier is its own pytest run)
 
 test-unit: setup
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs
@@ -105,6 +105,14 @@ chromium:
 	 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	 else echo "The browser tests need Chromium. Install it with: sudo apt-get install chromium"; exit 1; fi
+
+cluster-tools: ## Build the control plane of the Kubernetes tests from Go modules, once (about six minutes)
+	tests/kubernetes/tools/build.sh
+
+# Without Go these tests are skipped with one line, except where CI runs.
+test-kubernetes: setup ## The tests against a real Kubernetes API server
+	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
+	$(PYTEST) tests/kubernetes
 
 screenshots: setup chromium ## Write the pictures of the README and the docs, from the real product
 	$(BIN)/python -m tests.browser.screenshots docs/images

@@ -1,0 +1,43 @@
+"""One real control plane serves the session; each module has namespaces, accounts and nodes of its own."""
+
+import os
+
+import pytest
+
+pytest.importorskip("kubernetes", reason='The Kubernetes tests need: pip install -e ".[dev]"')
+
+from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
+from tests.kubernetes.namespaces import delete_namespaces, make_namespaces
+from tests.kubernetes.programs import missing_programs, tools_folder
+
+
+def require_programs(*names):
+    """Skip with one line that says what to do; where CI runs, nothing may be missing."""
+    if missing := missing_programs(*names):
+        if os.environ.get("CI"):
+            pytest.fail(missing, pytrace=False)
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory):
+    require_programs(*PROGRAMS)
+    plane = ControlPlane(tools_folder(), tmp_path_factory.mktemp("control-plane"))
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.end()
+
+
+@pytest.fixture(scope="module")
+def namespace_set(control_plane):
+    made = make_namespaces(control_plane)
+    yield made
+    delete_namespaces(control_plane, made)
+
+
+@pytest.fixture(scope="module")
+def namespaces(namespace_set):
+    """Another name of the same."""
+    return namespace_set
