@@ -1,13 +1,81 @@
-"""Pools: which device serves what."""
+"""Pools: which device serves what.
+
+A pool has either `devices`, on one machine, or `nodes`, on a cluster: labels of the nodes whose devices are its own.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
+from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Provider, Visibility
 from jupyter_gq.domain.cluster import Device
 
 from .traits import SettingsError
 
 TRAIT = "Pools.pools"
+#: Keys of a pool of nodes.
+_NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "tolerations")
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def pod_pools(pools: Mapping[str, Mapping[str, Any]]) -> tuple[PodPool, ...]:
+    """The pools of nodes; () when pools are of devices, or none is set."""
+    if not any("nodes" in entry for entry in pools.values()):
+        return ()
+    return tuple(_pod_pool(name, entry) for name, entry in pools.items())
+
+
+def _pod_pool(name: str, entry: Mapping[str, Any]) -> PodPool:
+    for key in entry:
+        if key not in _NODE_KEYS:
+            problem = (
+                "pools of devices and pools of nodes cannot be mixed" if key == "devices" else "there is no such key"
+            )
+            fix = f"use {', '.join(_NODE_KEYS)}"
+            raise SettingsError(TRAIT, entry[key], problem, fix, path=(name, key))
+    if "nodes" not in entry:
+        fix = 'add the labels of its nodes, such as "nodes": {"jupyter-gq.org/pool": "build"}'
+        raise SettingsError(TRAIT, dict(entry), 'it has no "nodes"', fix, path=(name,))
+    return PodPool(
+        name=name,
+        selector=_labels(name, entry["nodes"]),
+        resource=_resource(name, entry.get("resource", "nvidia.com/gpu")),
+        provider=_choice(name, "provider", entry, Provider.RESERVATION),
+        visibility=_choice(name, "visibility", entry, Visibility.ENV),
+        hold=_choice(name, "hold", entry, Hold.DEMAND),
+        tolerations=_tolerations(name, entry.get("tolerations", ())),
+    )
+
+
+def _labels(name: str, value: object) -> Mapping[str, str]:
+    if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
+        return dict(value)
+    fix = 'use a dict of texts such as {"jupyter-gq.org/pool": "build"}; {} means every node'
+    raise SettingsError(TRAIT, value, "these are not labels of nodes", fix, path=(name, "nodes"))
+
+
+def _resource(name: str, value: object) -> str:
+    if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
+        return value
+    fix = 'use the name that the device plugin gives, such as "nvidia.com/gpu" or "nvidia.com/mig-1g.10gb"'
+    raise SettingsError(TRAIT, value, "this is not the name of a resource", fix, path=(name, "resource"))
+
+
+def _choice(name: str, key: str, entry: Mapping[str, Any], default: _Choice) -> _Choice:
+    value = entry.get(key, default.value)
+    possible = [each.value for each in type(default)]
+    if value not in possible:
+        fix = f"use one of {', '.join(map(repr, possible))}"
+        raise SettingsError(TRAIT, value, "there is no such value", fix, path=(name, key))
+    return type(default)(value)
+
+
+def _tolerations(name: str, value: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
+        return tuple(dict(each) for each in value)
+    fix = 'use a list such as [{"key": "nvidia.com/gpu", "operator": "Exists"}]'
+    raise SettingsError(TRAIT, value, "these are not tolerations", fix, path=(name, "tolerations"))
 
 
 def device_pools(pools: Mapping[str, Mapping[str, Any]], devices: Sequence[Device]) -> Mapping[str, str] | None:

@@ -16,13 +16,14 @@ from typing import Protocol
 
 from traitlets.config import Config, Configurable
 
+from jupyter_gq.backends.kubernetes.pools import PodPool
 from jupyter_gq.domain.amount import MilliGpu, Seconds
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy, UsageRule
 from jupyter_gq.scheduling.policy import Placement as PlacementRule
 
-from .pool_settings import device_pools, pool_for
+from .pool_settings import device_pools, pod_pools, pool_for
 from .queue_settings import TrainingQueue, check_fixed_quotas, training_queues
 from .traits import Choice, DictByName, Flag, GpuRequest, GpuRequestsByName, Number, SettingsError, Word
 
@@ -79,8 +80,13 @@ class Pools(Configurable):
 
     pools = DictByName(
         help="""Pools by name, such as {'build': {'devices': 1}, 'train': {'devices': [1, 'GPU-5c1e...']}}: a number of
-        devices, taken in the order of their index, or a list of indices and UUIDs. Default: one pool "default" with
-        every device.""",
+        devices, taken in the order of their index, or a list of indices and UUIDs. On Kubernetes a pool has the labels
+        of its nodes instead, such as {'build': {'nodes': {'jupyter-gq.org/pool': 'build'}}} ({} = every node; of
+        several pools the first that fits), and any of: resource (name of a whole GPU, default "nvidia.com/gpu"),
+        provider (of fractions: "reservation", "hami" or "kai", default "reservation"), visibility (how a container sees
+        its device: "env", "env-cdi", "volume-mount" or "cdi-annotation", default "env"), hold ("demand" or "always",
+        default "demand": devices are held for fractions while there are any), tolerations (as in a pod, default none).
+        Default: one pool "default" with every device.""",
     ).tag(config=True)
     build = Word("", help='Pool of the notebooks. Default: the pool named "build", or the only one.').tag(config=True)
     train = Word("", help='Pool of the jobs. Default: the pool named "train", or the only one.').tag(config=True)
@@ -226,6 +232,8 @@ class Settings:
     pools: tuple[str, ...] = ("default",)
     #: Pool of each device, by device id; None = every device is in the only pool.
     device_pool: Mapping[str, str] | None = None
+    #: Pools of nodes; empty where pools are of devices. The backend then says which pool a device is in.
+    pod_pools: tuple[PodPool, ...] = ()
     #: Pool of the notebooks.
     build_pool: str = "default"
     #: Pool of the jobs.
@@ -255,9 +263,7 @@ class Settings:
             replace(
                 node,
                 devices=tuple(
-                    replace(device, pool=pool)
-                    for device in node.devices
-                    if (pool := self._pool_of(device.id)) is not None
+                    replace(device, pool=pool) for device in node.devices if (pool := self._pool_of(device)) is not None
                 ),
             )
             for node in nodes
@@ -297,8 +303,10 @@ class Settings:
         """Names of the queues to which this user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
 
-    def _pool_of(self, device: str) -> str | None:
-        return self.build_pool if self.device_pool is None else self.device_pool.get(device)
+    def _pool_of(self, device: Device) -> str | None:
+        if self.pod_pools:
+            return device.pool if device.pool in self.pools else None
+        return self.build_pool if self.device_pool is None else self.device_pool.get(device.id)
 
 
 class SettingsSource(Protocol):
@@ -338,7 +346,10 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         moved_after=Seconds(waits.moved_after),
     )
     devices = [device for node in nodes for device in node.devices]
-    by_device = device_pools(pools.pools, devices)
+    by_nodes = pod_pools(pools.pools)
+    # Nodes come and go: what is promised is held against those of one moment only where they are always the same.
+    devices = [] if by_nodes else devices
+    by_device = None if by_nodes else device_pools(pools.pools, devices)
     names = tuple(pools.pools) or ("default",)
     build, train = pool_for("build", pools.build, names), pool_for("train", pools.train, names)
     sizes = {name: len(devices) if by_device is None else list(by_device.values()).count(name) for name in names}
@@ -351,6 +362,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         training=training_queues(training.queues, train, sizes[train] if devices else None),
         pools=names,
         device_pool=by_device,
+        pod_pools=by_nodes,
         build_pool=build,
         train_pool=train,
         over_subscription=pools.over_subscription,

@@ -1,6 +1,8 @@
 """The settings: what a good config means, and what every bad one is told."""
 # ruff: noqa: E501 - in the table of messages a line is a case
 
+from dataclasses import replace
+
 import pytest
 from traitlets.config import Config
 
@@ -218,3 +220,32 @@ def test_every_trait_says_its_effect_and_its_default(section):
     for name, trait in section.class_traits(config=True).items():
         if trait.this_class is section:
             assert "Default:" in trait.help, f"{section.__name__}.{name}"
+
+
+def test_pools_of_nodes_keep_the_pool_that_the_backend_says_and_are_not_held_against_todays_devices():
+    pools = {"build": {"nodes": {"gpu": "a"}, "hold": "always"}, "train": {"nodes": {}, "provider": "hami"}}
+    settings = build(Pools={"pools": pools}, **queues(vision={"quota": 4000}))
+    assert [(pool.name, pool.hold.value, pool.provider.value) for pool in settings.pod_pools] == [
+        ("build", "always", "reservation"),
+        ("train", "demand", "hami"),
+    ]
+    nodes = (replace(NODES[0], devices=tuple(replace(d, pool="train") for d in NODES[0].devices)),)
+    assert settings.nodes(nodes) == nodes
+    assert not settings.nodes(NODES)[0].devices  # the backend put them into a pool that is not there
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"nodes": {}, "devices": 1}, "cannot be mixed"),
+        ({"nodes": {}, "provder": "hami"}, "there is no such key"),
+        ({"nodes": "build"}, "not labels of nodes"),
+        ({"nodes": {}, "resource": "gpu"}, "not the name of a resource"),
+        ({"nodes": {}, "provider": "mps"}, "Use one of 'reservation', 'hami', 'kai'"),
+        ({"nodes": {}, "visibility": True}, "there is no such value"),
+        ({"nodes": {}, "tolerations": {"key": "x"}}, "not tolerations"),
+    ],
+)
+def test_a_pool_of_nodes_that_cannot_be_is_refused(entry, message):
+    with pytest.raises(SettingsError, match=message):
+        build(Pools={"pools": {"build": {"nodes": {}}, "train": entry}})
