@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("kubernetes", reason='The Kubernetes tests need: pip install -e ".[dev]"')
 
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
+from tests.kubernetes.kwok import Kwok
 from tests.kubernetes.namespaces import delete_namespaces, make_namespaces
 from tests.kubernetes.programs import missing_programs, tools_folder
 
@@ -35,6 +36,21 @@ def namespace_set(control_plane):
     made = make_namespaces(control_plane)
     yield made
     delete_namespaces(control_plane, made)
+
+
+@pytest.fixture(scope="session")
+def _kwok(control_plane):
+    require_programs("kwok")
+    kwok = Kwok(control_plane)
+    kwok.start()
+    return kwok
+
+
+@pytest.fixture(scope="module")
+def kwok(_kwok):
+    """Its nodes go with the module."""
+    yield _kwok
+    _kwok.remove_all()
 
 
 @pytest.fixture(scope="module")

@@ -2,32 +2,29 @@
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.kubernetes.marks import end_marked
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(__file__).with_name("tools") / "build.sh"
 
-# Reads ids of process groups, one a line, and ends those groups when its input ends: that is when the test session
-# is gone, also if it was killed.
+#: In the environment of every process that comes from a session, with a value of that session's own.
+SESSION_MARK = "JUPYTER_GQ_TEST_SESSION"
+
+# Ends what carries the mark when its input ends: that is when the test session is gone, also if it was killed.
 _KEEPER = """
 import os, signal, sys
-groups = set()
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-for line in sys.stdin:
-    number = int(line)
-    if number > 0:
-        groups.add(number)
-    else:
-        groups.discard(-number)
-for group in groups:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+sys.stdin.read()
+sys.path.insert(0, sys.argv[1])
+from marks import end_marked
+end_marked(sys.argv[2])
 """
 
 
@@ -54,38 +51,36 @@ class Programs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.mark = secrets.token_hex(8)
         self._running: dict[str, subprocess.Popen] = {}
         self._keeper = subprocess.Popen(
-            [sys.executable, "-S", "-c", _KEEPER], stdin=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-S", "-c", _KEEPER, str(Path(__file__).parent), self._entry],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
         )
+
+    @property
+    def _entry(self) -> str:
+        return f"{SESSION_MARK}={self.mark}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment so that it ends with the session, however the session ends."""
+        return {SESSION_MARK: self.mark}
 
     def start(self, name: str, command, environment=None, **more) -> subprocess.Popen:
         """Start it in a process group of its own; its output is added to `<name>.log`."""
         with (self.folder / f"{name}.log").open("ab") as log:
-            program = subprocess.Popen(
+            self._running[name] = subprocess.Popen(
                 [str(part) for part in command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env=os.environ | (environment or {}),
+                env=os.environ | self.environment | (environment or {}),
                 **more,
             )
-        self.keep(program.pid)
-        self._running[name] = program
-        return program
-
-    def keep(self, group: int) -> None:
-        """This process group ends with the session, however the session ends."""
-        self._tell(group)
-
-    def forget(self, group: int) -> None:
-        """This process group has ended: its number may soon be another's."""
-        self._tell(-group)
-
-    def _tell(self, number: int) -> None:
-        self._keeper.stdin.write(f"{number}\n")
-        self._keeper.stdin.flush()
+        return self._running[name]
 
     def running(self, name: str) -> bool:
         program = self._running.get(name)
@@ -106,10 +101,10 @@ class Programs:
         except subprocess.TimeoutExpired:
             program.kill()
             program.wait()
-        self.forget(program.pid)
 
     def end(self) -> None:
         for name in reversed(list(self._running)):
             self.stop(name, signal.SIGKILL)
+        end_marked(self._entry)
         self._keeper.stdin.close()
         self._keeper.wait()

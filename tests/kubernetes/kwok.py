@@ -1,0 +1,92 @@
+"""Many nodes whose pods are only said to run: for scale, and for what is hard to make a real process do.
+
+What its pods do is in kwok-stages.yaml. It takes care of the nodes that it made, of no others, so stand-in kubelets can
+be in the same cluster.
+"""
+
+import itertools
+from pathlib import Path
+
+from kubernetes.client import ApiException
+
+from tests.kubernetes.control_plane import NODE_SILENT_AFTER, ControlPlane
+from tests.kubernetes.waiting import until
+
+_STAGES = Path(__file__).with_name("kwok-stages.yaml")
+#: kwok's own word for the nodes that are its.
+_OURS = ("kwok.x-k8s.io/node", "fake")
+
+
+class Kwok:
+    """Start it, add nodes, remove them. It ends with the control plane."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self._numbers = itertools.count(1)
+        self._nodes: set[str] = set()
+
+    def start(self) -> None:
+        command = [self.plane.tools / "kwok", f"--kubeconfig={self.plane.kubeconfig('kwok', ('system:masters',))}"]
+        command += [f"--config={_STAGES}", f"--manage-nodes-with-annotation-selector={'='.join(_OURS)}"]
+        # It renews a lease four times in that time.
+        command += [f"--node-lease-duration-seconds={NODE_SILENT_AFTER}", "--cidr=127.32.0.0/11", "--node-ip=127.0.0.1"]
+        self.plane.programs.start("kwok", command)
+
+    def add_nodes(
+        self, count=1, gpus=8, *, name="kwok", labels=None, taints=(), resource="nvidia.com/gpu"
+    ) -> list[str]:
+        """Nodes with so many devices each, ready for pods; their names begin with `name` and are new."""
+        names = [f"{name}-{next(self._numbers)}" for _ in range(count)]
+        for node in names:
+            self.plane.core.create_node(_node(node, {resource: str(gpus)} if gpus else {}, labels or {}, list(taints)))
+        self._nodes.update(names)
+        for node in names:
+            until(lambda node=node: self._takes_pods(node), lambda: f"a ready node\n{self.plane.programs.log('kwok')}")
+        return names
+
+    def remove_nodes(self, *names: str) -> None:
+        """Take them away; their pods go with them, when the controllers have seen it."""
+        for name in names:
+            self._nodes.discard(name)
+            try:
+                self.plane.core.delete_node(name)
+            except ApiException as error:
+                if error.status != 404:
+                    raise
+
+    def remove_all(self) -> None:
+        self.remove_nodes(*self._nodes)
+
+    def lose(self, name: str) -> None:
+        """Nobody speaks for this node any more: it is Unknown after `NODE_SILENT_AFTER` seconds."""
+        self.plane.core.patch_node(name, {"metadata": {"annotations": {_OURS[0]: "lost"}}})
+
+    def find(self, name: str) -> None:
+        """Somebody speaks for it again."""
+        self.plane.core.patch_node(name, {"metadata": {"annotations": {_OURS[0]: _OURS[1]}}})
+
+    def _takes_pods(self, name: str) -> bool:
+        node = self.plane.core.read_node(name)
+        ready = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions or ())
+        return ready and not any("node.kubernetes.io/" in taint.key for taint in node.spec.taints or ())
+
+
+def _node(name, devices, labels, taints):
+    room = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "250", **devices}
+    known = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    return {
+        "metadata": {"name": name, "labels": known | labels, "annotations": dict([_OURS])},
+        "spec": {"taints": taints},
+        "status": {"capacity": room, "allocatable": room, "nodeInfo": _INFO},
+    }
+
+
+#: The API wants each of them.
+_INFO = {
+    **dict.fromkeys(["bootID", "machineID", "systemUUID", "osImage", "kubeProxyVersion"], ""),
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "containerRuntimeVersion": "kwok",
+    "kernelVersion": "kwok",
+    "kubeletVersion": "v1.35.4",
+}
