@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.controller.settings import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
+from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
@@ -225,6 +227,40 @@ class SharesOnSomeNodes(FakeBackend):
     share_label = SHARE_LABEL
 
 
+class RunsPods(FakeBackend):
+    """Its tasks are pods, whose uids the test writes into `pods`; it hears agents, whose orders the test sets."""
+
+    kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
+
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        super().__init__(clock, nodes, fuse)
+        #: Task of each pod, by workload, run and uid.
+        self.pods: dict[tuple[str, int, str], int] = {}
+        self.images: dict[str, str] = {}
+        self.heard: list[tuple[str, AgentReport]] = []
+        self.told: dict[str, AgentOrders] = {}
+
+    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+        return self.pods.get((workload, run, identity.uid))
+
+    def image_of(self, ticket: str) -> str:
+        return self.images.get(ticket, "")
+
+    def hear(self, node: str, report: AgentReport) -> AgentOrders:
+        self.heard.append((node, report))
+        return self.orders(node)
+
+    def lose_devices(self) -> None:
+        """All of them fall ill."""
+        self._nodes = tuple(
+            replace(node, devices=tuple(replace(device, healthy=False) for device in node.devices))
+            for node in self._nodes
+        )
+
+    def orders(self, node: str) -> AgentOrders:
+        return self.told.get(node, AgentOrders())
+
+
 class NeverStops(FakeBackend):
     """Ignores every signal."""
 
@@ -329,6 +365,16 @@ class FakeBundles:
 
     def delete(self, job: str, owner: str) -> None:
         self.kept.pop(job, None)
+
+
+class SharedBundles(FakeBundles):
+    """Runners fetch and send files by way of the service."""
+
+    def bundle(self, job: str) -> dict[str, Any] | None:
+        return self.kept.get(job)
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        self.logs[job] = text
 
 
 class FakeProbe:

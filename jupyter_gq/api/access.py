@@ -1,4 +1,4 @@
-"""Who may call a route: Hub scopes, and nothing else that a caller could claim.
+"""Who may call a route: Hub scopes, or what the cluster says of a pod, and nothing that a caller could claim.
 
 Rules
 -----
@@ -6,7 +6,8 @@ Rules
 2. admin implies submit, submit implies read. The Hub expands this itself; it is repeated here so that a Hub whose
    scopes were declared without their subscopes does not lock its admins out.
 3. A scope with a filter counts only when the filter names this caller (`custom:gq:read!user=ann` for ann).
-4. A job token opens the two routes of its own job, and no other; a Hub token does not open those.
+4. A job token opens the routes of its own job's runner, and no other; a Hub token does not open those.
+5. The token of a pod opens what its service account is for, on Kubernetes only; see `api.pods`.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ class Access(StrEnum):
     MONITOR = "monitor"  # an admin, or any service of the Hub that may access this one
     ADMIN = "admin"
     JOB_TOKEN = "job_token"  # noqa: S105 - a kind of access, not a secret
+    POD = "pod"  # the pod of a job's task
+    AGENT = "agent"  # the agent of the node in the path
 
     @property
     def scope(self) -> str | None:

@@ -12,6 +12,7 @@ from tornado.web import Application, RequestHandler
 from .auth import Authenticator
 from .endpoint import DRAINED, Endpoint, Wiring
 from .facade import Facade
+from .pods import PodAuthenticator
 from .route import Route
 from .routes import ROUTES
 
@@ -27,13 +28,15 @@ def make_application(
     *,
     bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
     page: bool = False,
+    pods: PodAuthenticator | None = None,
 ) -> Application:
     """The API under `{prefix}api/v1/`. `bundle_limit` gives the bytes that a job's bundle may have now.
 
     `page` adds the web page at the prefix itself; it needs the environment that the Hub gives to its services.
+    `pods` knows the tokens of pods; without it the routes for them are not found.
     """
     prefix = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
-    wiring = Wiring(controller=controller, authenticator=authenticator, bundle_limit=bundle_limit)
+    wiring = Wiring(controller=controller, authenticator=authenticator, bundle_limit=bundle_limit, pods=pods)
     by_path: dict[str, dict[str, Route]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = route

@@ -27,6 +27,11 @@ MOST_CACHED = 10_000
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
+def acceptable(token: str) -> bool:
+    """It has the form of a token, so that it may be passed on in a header."""
+    return _TOKEN.fullmatch(token) is not None
+
+
 class Authenticator(Protocol):
     """Tells whom a token belongs to."""
 
@@ -80,7 +85,7 @@ class HubAuthenticator:
 
     async def identify(self, token: str) -> Identity:
         """Whom this token belongs to."""
-        if not _TOKEN.fullmatch(token):
+        if not acceptable(token):
             raise invalid_token()
         key = hashlib.sha256(token.encode()).digest()
         now = self._now()

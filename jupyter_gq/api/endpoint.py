@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,17 @@ from jupyter_gq.domain.errors import JupyterGQError
 from . import errors
 from .access import Access
 from .auth import Authenticator
-from .call import Call, Reply
+from .call import Call, Reply, Speaker
 from .errors import Refusal, refusal, refusal_of
 from .facade import Facade
 from .parse import parse_model
-from .route import Parameter, Route, Size
+from .pods import PodAuthenticator, no_pods
+from .route import Media, Parameter, Route, Size
 
 log = logging.getLogger(__name__)
 
 SMALL_BODY = 1024 * 1024
+LOG_BODY = 64 * 1024
 OUTPUTS_BODY = 32 * 1024 * 1024
 #: What is refused is still read, and thrown away, up to this many bytes: who is cut off while sending sees no answer.
 DRAINED = 256 * 1024 * 1024
@@ -50,12 +52,14 @@ class Wiring:
     authenticator: Authenticator
     #: The largest bundle now, in bytes; it can change with the configuration.
     bundle_limit: Callable[[], int]
+    #: Knows the tokens of pods; None where there are none.
+    pods: PodAuthenticator | None = None
 
     def body_limit(self, size: Size) -> int:
         """Bytes of a body. Text may be twice as long on the way (escapes) as what the bundle's limit counts."""
         if size is Size.BUNDLE:
             return 2 * self.bundle_limit() + SMALL_BODY
-        return OUTPUTS_BODY if size is Size.OUTPUTS else SMALL_BODY
+        return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
 
 
 @stream_request_body
@@ -66,11 +70,11 @@ class Endpoint(RequestHandler):
         """`routes` are those of this path, by method; none for a path that does not exist."""
         self._wiring, self._routes = wiring, routes
         self._route: Route | None = None
-        self._identity: Caller | None = None
+        self._speaker = Speaker()
         self._refused: Exception | None = None
         self._body = bytearray()
         self._limit = SMALL_BODY
-        self._pump: asyncio.Task[None] | None = None
+        self._pump: asyncio.Future[Any] | None = None
 
     def set_default_headers(self) -> None:
         """On every answer, also on errors."""
@@ -87,7 +91,7 @@ class Endpoint(RequestHandler):
         try:
             self._route = self._find()
             self._limit = self._wiring.body_limit(self._route.size)
-            self._identity = await self._authorise(self._route)
+            self._speaker = await self._authorise(self._route)
             if self._declared_length() > self._limit:
                 raise errors.body_too_large(self._limit)
         except (Refusal, JupyterGQError) as error:
@@ -110,15 +114,16 @@ class Endpoint(RequestHandler):
         route = self._find()
         call = Call(
             controller=self._wiring.controller,
-            identity=self._identity,
+            speaker=self._speaker,
             path={name: str(value) for name, value in self.path_kwargs.items()},
             query={parameter.name: self._parameter(parameter) for parameter in route.query},
             headers=self._declared_headers(route),
-            body=None if route.request is None else parse_model(route.request, bytes(self._body)),
+            body=self._parsed(route),
             still_permitted=self._still_permitted,
         )
         self._body.clear()
-        await self._send(route.run(call))
+        reply = route.run(call)
+        await self._send(reply if isinstance(reply, Reply) else await self._awaited(reply))
 
     get = post = put = delete = head = patch = options = _respond  # the table says which of them exist
 
@@ -135,15 +140,20 @@ class Endpoint(RequestHandler):
             raise refusal(405, "method_not_allowed", message, Allow=allowed)
         return route
 
-    async def _authorise(self, route: Route) -> Caller | None:
+    async def _authorise(self, route: Route) -> Speaker:
         if route.access is Access.PUBLIC:
-            return None
+            return Speaker()
         token = self._token()
         if route.access is Access.JOB_TOKEN:
-            if not self._wiring.controller.authorise_job_token(str(self.path_kwargs["job"]), token):
+            task = self._wiring.controller.task_of_token(str(self.path_kwargs["job"]), token)
+            if task is None:
                 raise errors.invalid_token()
-            return None
-        return await permitted_caller(self._wiring.authenticator, token, route.access)
+            return Speaker(task=task)
+        if route.access in {Access.POD, Access.AGENT}:
+            if self._wiring.pods is None:
+                raise no_pods()
+            return Speaker(pod=await self._wiring.pods.permitted(token, route.access, self.path_kwargs.get("node")))
+        return Speaker(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     def _token(self) -> str:
         kind, _, token = self.request.headers.get("Authorization", "").strip().partition(" ")
@@ -167,6 +177,13 @@ class Endpoint(RequestHandler):
     def _declared_length(self) -> int:
         given = self.request.headers.get("Content-Length", "0")
         return int(given) if given.isdecimal() else 0
+
+    def _parsed(self, route: Route) -> Any:
+        if route.request is None:
+            return None
+        if isinstance(route.request, Media):
+            return self._body.decode("utf-8", "replace")
+        return parse_model(route.request, bytes(self._body))
 
     def _parameter(self, parameter: Parameter) -> Any:
         given = self.get_query_argument(parameter.name, None)
@@ -203,6 +220,15 @@ class Endpoint(RequestHandler):
             self.finish(reply.body.model_dump_json())
         else:
             self.finish(json.dumps(reply.body))
+
+    async def _awaited(self, answer: Awaitable[Reply]) -> Reply:
+        """The answer once it is there; nobody computes it for an asker who has gone."""
+        self._pump = asyncio.ensure_future(answer)
+        await asyncio.wait({self._pump})
+        if self._pump.cancelled():
+            raise StreamClosedError
+        reply: Reply = self._pump.result()
+        return reply
 
     async def _follow(self, stream: AsyncGenerator[bytes, None]) -> None:
         if self.request.method == "HEAD":

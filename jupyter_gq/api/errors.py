@@ -12,6 +12,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.NeverFits, 422, "gpus"),
     (errors.NotAMember, 403, "queue"),
     (errors.QuotaExceeded, 403, "gpus"),
+    (errors.NotThisRun, 403, None),
     (errors.NotFound, 404, None),
     (errors.Conflict, 409, None),
     (errors.TooLarge, 413, None),

@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from jupyter_gq.client import models
+from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.identity import PodIdentity
 
 
 class Subscription(Protocol):
@@ -83,8 +85,20 @@ class Facade(Protocol):
     def keep(self, caller: Caller, server: str) -> models.NotebookView:
         """Answer an idle warning."""
 
-    def authorise_job_token(self, job_id: str, token: str) -> bool:
-        """This is the token of that job."""
+    def task_of_token(self, job_id: str, token: str) -> int | None:
+        """The task of that job whose token this is; None when it is none of them."""
+
+    def exchange_token(self, job_id: str, pod: PodIdentity) -> models.JobToken:
+        """The token with which a pod of that job's present run goes on."""
+
+    def bundle(self, job_id: str, task: int) -> dict[str, Any]:
+        """What a pod needs to run the job."""
+
+    def put_log(self, job_id: str, task: int, text: str) -> None:
+        """The end of a task's log so far."""
+
+    async def report_node(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
+        """Take in what an agent sees; answer its orders, at once or when they change in so many seconds."""
 
     def append_outputs(self, job_id: str, events: list[dict[str, Any]]) -> int:
         """Store pieces; the highest stored number."""

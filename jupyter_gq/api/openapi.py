@@ -16,15 +16,17 @@ from .routes import ROUTES
 
 Json = dict[str, Any]
 
+_PODS = frozenset({Access.POD, Access.AGENT})
+
 MEANINGS = {
     400: "The body is not JSON.",
     401: "No token, or one that is not valid.",
-    403: "The token lacks a scope, or a quota or membership forbids it.",
+    403: "The token lacks a scope or is another pod's, or a quota or membership forbids it.",
     404: "There is no such object, or it is not yours.",
     409: "The object is not in a state in which that can be done.",
     413: "The body is larger than the limit.",
     422: "A value is wrong; `field` says which.",
-    503: "JupyterHub cannot be asked who you are.",
+    503: "JupyterHub (or the cluster, for pods) cannot be asked who you are.",
     507: "The disk of the service is full; nothing was kept.",
 }
 #: Part of no route's request or response, yet worth knowing: the data of events.
@@ -56,7 +58,7 @@ def refusals_of(route: Route) -> list[int]:
     found = set(route.refusals)
     if route.access is not Access.PUBLIC:
         found |= {401}
-    if route.access.scope is not None:
+    if route.access.scope is not None or route.access in _PODS:
         found |= {403, 503}
     if "{" in route.path:
         found |= {404}
@@ -81,7 +83,7 @@ def _operation(route: Route) -> Json:
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": _ref(route.request)}}}
+        operation["requestBody"] = {"required": True, **_content(route.request)}
     return operation
 
 
@@ -108,6 +110,8 @@ def _security(access: Access) -> list[Json]:
         return []
     if access is Access.JOB_TOKEN:
         return [{"jobToken": []}]
+    if access in _PODS:
+        return [{"podToken": []}]
     return [{"hubToken": [access.scope]}]
 
 
@@ -125,6 +129,12 @@ def _security_schemes() -> Json:
             "in": "header",
             "name": "Authorization",
             "description": "`token <token of the job>`, which only the job's own runner knows.",
+        },
+        "podToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A service-account token that Kubernetes projects into a pod of ours, for the audience "
+            "`jupyter-gq`. On Kubernetes only.",
         },
     }
 
@@ -147,7 +157,7 @@ def _ref(model: type[BaseModel]) -> Json:
 
 
 def _schemas() -> Json:
-    requests = {route.request for route in ROUTES if route.request is not None}
+    requests = {route.request for route in ROUTES if isinstance(route.request, type)}
     answers = {route.response for route in ROUTES if isinstance(route.response, type)}
     answers |= {models.Problem, *EVENT_MODELS}
     wanted = [(model, "validation") for model in requests] + [(model, "serialization") for model in answers]

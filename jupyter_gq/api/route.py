@@ -1,6 +1,6 @@
 """What a route is: one row of the table in `api.routes`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -17,12 +17,13 @@ class Size(StrEnum):
     """How large the body of a request may be; `api.endpoint` knows the bytes."""
 
     SMALL = "small"
+    LOG = "log"
     OUTPUTS = "outputs"
     BUNDLE = "bundle"
 
 
 class Media(StrEnum):
-    """Answers that are not one of our models."""
+    """Bodies and answers that are not one of our models."""
 
     JSON = "application/json"
     TEXT = "text/plain"
@@ -54,9 +55,10 @@ class Route:
     access: Access
     #: One sentence for the reference.
     summary: str
-    run: Callable[[Call], Reply]
+    #: An answer that is not ready at once is awaited; it is cancelled when the asker goes away.
+    run: Callable[[Call], Reply | Awaitable[Reply]]
     #: What the body must be; None = the body is not read.
-    request: type[BaseModel] | None = None
+    request: type[BaseModel] | Media | None = None
     #: What is answered; None = nothing but a status.
     response: type[BaseModel] | Media | None = None
     #: What each status of success means.

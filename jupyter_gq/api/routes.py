@@ -1,11 +1,11 @@
 """The table of the API. Routing, authorisation, validation and the OpenAPI document are all made from it."""
 
-from jupyter_gq.client import models
+from jupyter_gq.client import agents, models
 
 from .access import Access
 from .call import Call, Reply
 from .events import follow
-from .handlers import jobs, notebooks, runs, service
+from .handlers import jobs, nodes, notebooks, runs, service
 from .route import Media, Parameter, Route, Size
 
 LIMIT = Parameter(name="limit", type="integer", minimum=1, maximum=500, default=50, help="Most entries of a page.")
@@ -14,6 +14,9 @@ OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for every
 AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that is known.")
 AFTER_EVENT = Parameter(name="after", type="integer", help="Id of the last event seen; left out: from now on.")
 LAST_EVENT = Parameter(name="Last-Event-ID", help="The same, as browsers send it; comes before `after`.")
+WAIT = Parameter(
+    name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for other orders than last time."
+)
 KEY = Parameter(name="Idempotency-Key", help="Sending the same key again returns the same job and makes no second.")
 CREATED = {201: "Made.", 200: "There was one already; this is it."}
 DONE = {204: "Done."}
@@ -177,6 +180,44 @@ ROUTES: tuple[Route, ...] = (
         run=runs.heartbeat,
         request=models.Heartbeat,
         statuses=DONE,
+    ),
+    Route(
+        method="POST",
+        path="jobs/{job}/token",
+        access=Access.POD,
+        summary="The pod of a job's task gets the token of that task, until it has its bundle.",
+        run=runs.exchange_token,
+        response=models.JobToken,
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/bundle",
+        access=Access.JOB_TOKEN,
+        summary="What a pod needs to run the job: its bundle and, after a pause, the executed notebook so far.",
+        run=runs.bundle,
+        response=Media.JSON,
+    ),
+    Route(
+        method="PUT",
+        path="jobs/{job}/log",
+        access=Access.JOB_TOKEN,
+        summary="The end of the log of a task that runs in a pod.",
+        run=runs.put_log,
+        request=Media.TEXT,
+        statuses=DONE,
+        refusals=(507,),
+        size=Size.LOG,
+    ),
+    Route(
+        method="POST",
+        path="agents/{node}/report",
+        access=Access.AGENT,
+        summary="The agent of a node tells what it sees and gets its orders; it can wait for them to change.",
+        run=nodes.report,
+        request=agents.AgentReport,
+        response=agents.AgentOrders,
+        query=(WAIT,),
     ),
     Route(
         method="POST",

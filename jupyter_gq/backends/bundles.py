@@ -7,7 +7,7 @@ Guarantees
 3. Reading never follows the owner's links to somebody else's files.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class BundleStore(Protocol):
@@ -31,4 +31,17 @@ class BundleStore(Protocol):
 
     def delete(self, job: str, owner: str) -> None:
         """Forget all files of the job. No error if there are none."""
+        ...
+
+
+@runtime_checkable
+class ServesPods(Protocol):
+    """A store of files from which runners fetch what they need, and to which they send their logs."""
+
+    def bundle(self, job: str) -> dict[str, Any] | None:
+        """The bundle as it was written; None when there is none."""
+        ...
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
         ...

@@ -146,3 +146,7 @@ class HearsAgents(Protocol):
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         """Take in what the agent of that node sees; answer what it shall watch and do."""
         ...
+
+    def orders(self, node: str) -> AgentOrders:
+        """The answer that its agent would get now, without its having said anything new."""
+        ...

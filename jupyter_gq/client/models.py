@@ -367,6 +367,15 @@ class Health(BaseModel):
     policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
 
 
+class JobToken(BaseModel):
+    """What a pod of a job gets for its own token."""
+
+    token: str = Field(description="Secret of this task in this run; dead with it.")
+    run: int
+    task: int
+    last_seq: int = Field(description="Highest stored piece of output: number on from there.")
+
+
 EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 
 

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import (
     ActivityReport,
     DeviceList,
@@ -24,6 +25,7 @@ from jupyter_gq.client.models import (
     JobList,
     JobRequest,
     JobSubmission,
+    JobToken,
     JobView,
     Me,
     NotebookList,
@@ -40,6 +42,7 @@ from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.engine import Scheduler
@@ -58,6 +61,7 @@ from .jobs import Jobs
 from .observe import Observer, Seen
 from .overview import Overview
 from .past_use import PastUse
+from .pods import Agents, JobPods, Signal
 from .presenter import Presenter
 from .records import Records
 from .retention import Retention
@@ -99,6 +103,8 @@ class Controller:
     #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
     check_invariants: bool = False
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    #: Fired when something may have changed for those who wait in a request.
+    _moved: Signal = field(init=False, default_factory=Signal)
     #: Remembers between steps what it has seen; None before the first one.
     _scheduler: Scheduler | None = field(init=False, default=None)
     #: Why the last step failed; None when it did not.
@@ -106,6 +112,8 @@ class Controller:
     _context: Context = field(init=False)
     _presenter: Presenter = field(init=False)
     _jobs: Jobs = field(init=False)
+    _pods: JobPods = field(init=False)
+    _agents: Agents = field(init=False)
     _tickets: Tickets = field(init=False)
     _overview: Overview = field(init=False)
     _activity: ActivityLog = field(init=False)
@@ -134,7 +142,9 @@ class Controller:
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
-        self._jobs = Jobs(self._context, self._presenter)
+        self._pods = JobPods(self._context)
+        self._agents = Agents(context=self._context, moved=self._moved)
+        self._jobs = Jobs(self._context, self._presenter, self._pods)
         self._tickets = Tickets(self._context, self._presenter, self._activity)
         self._overview = Overview(self._context)
         self._observer = Observer(self._context)
@@ -183,6 +193,7 @@ class Controller:
         await self._forecasts.look()
         if self._context.records.revision != revision:
             self._context.broker.mention(None, "queues", "", {})
+        self._moved.fire()
 
     async def refresh(self) -> None:
         """Take up a changed config file."""
@@ -197,6 +208,7 @@ class Controller:
     def wake(self) -> None:
         """Make the next step begin at once."""
         self._awake.set()
+        self._moved.fire()
 
     async def _rest(self) -> None:
         try:
@@ -272,9 +284,25 @@ class Controller:
         """The end of the newest run's log."""
         return self._jobs.log(caller, job_id)
 
-    def authorise_job_token(self, job_id: str, token: str) -> bool:
-        """The token is that of the job's present run."""
-        return self._jobs.authorise(job_id, token)
+    def task_of_token(self, job_id: str, token: str) -> int | None:
+        """The task of the job's present run that this token belongs to."""
+        return self._pods.task_of_token(job_id, token)
+
+    def exchange_token(self, job_id: str, pod: PodIdentity) -> JobToken:
+        """A pod of the job's present run gets the token of its task."""
+        return self._pods.exchange_token(job_id, pod)
+
+    def bundle(self, job_id: str, task: int) -> Json:
+        """What a pod needs to run the job."""
+        return self._pods.bundle(job_id, task)
+
+    def put_log(self, job_id: str, task: int, text: str) -> None:
+        """Keep the end of a task's log."""
+        self._pods.put_log(job_id, task, text)
+
+    async def report_node(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
+        """What the agent of a node sees, and its orders."""
+        return await self._agents.report(node, pod, report, wait)
 
     def append_outputs(self, job_id: str, events: list[Json]) -> int:
         """Store pieces of output; return up to which piece all is stored."""

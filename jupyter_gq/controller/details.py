@@ -8,6 +8,9 @@
 | `where` | both | node and devices of the present or last run |
 | `server`, `notebook_path`, `cwd`, `mode`, `targets`, `prefix` | jobs | from the manifest |
 | `progress`, `error` | jobs | `client.models.Progress`, `JobError` |
+| `image` | jobs | that of the notebook it was sent from, where servers are pods |
+| `task_tokens` | jobs | hashes of the tokens of this run's tasks other than 0, by number |
+| `taken` | jobs | tasks of this run that have their bundle: their pods get no other token |
 | `lost` | jobs | how many runs vanished without a word |
 | `refused` | both | its place was refused: how often in a row, until when it is held back, and in whose words |
 | `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
@@ -82,6 +85,21 @@ def of_acceptance() -> dict[str, Any]:
 def refusal(record: Record) -> Refusal | None:
     """That its place was refused lately; None when it was not."""
     return record.detail.get("refused")
+
+
+def task_tokens(record: Record) -> dict[str, str]:
+    """Hashes of the tokens of the present run's tasks other than the first, by the number of the task."""
+    return dict(record.detail.get("task_tokens", {}))
+
+
+def taken(record: Record) -> list[int]:
+    """Tasks of the present run that have fetched their bundle."""
+    return list(record.detail.get("taken", ()))
+
+
+def without_tokens(record: Record) -> dict[str, Any]:
+    """What a new run begins with: no token of the run before is good any more."""
+    return {key: empty for key, empty in (("task_tokens", {}), ("taken", [])) if record.detail.get(key)}
 
 
 def sentence(record: Record) -> str:

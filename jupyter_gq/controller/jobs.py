@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from secrets import compare_digest
 from typing import Any
 
 from pydantic import ValidationError
@@ -31,7 +30,8 @@ from jupyter_gq.store.protocol import Json, OutputEvent, Record
 from . import details
 from .act import stop_change
 from .caller import Caller
-from .context import Context, token_hash
+from .context import Context
+from .pods import JobPods
 from .presenter import Presenter
 from .records import Change
 
@@ -47,8 +47,8 @@ _ERROR_TEXT = 500
 class Jobs:
     """The requests about jobs. A job that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter) -> None:
-        self._context, self._presenter = context, presenter
+    def __init__(self, context: Context, presenter: Presenter, pods: JobPods) -> None:
+        self._context, self._presenter, self._pods = context, presenter, pods
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Queue a job. With a key that was seen before: the job of that time, and False."""
@@ -61,7 +61,7 @@ class Jobs:
         workload = replace(workload, name=_name(submission))
         record = Record(
             workload=workload,
-            detail=details.of_manifest(submission.bundle.manifest),
+            detail=details.of_manifest(submission.bundle.manifest) | self._image(caller, submission),
             idempotency_key=key or None,
         )
         self._keep(record, submission.bundle)
@@ -135,12 +135,6 @@ class Jobs:
 
     # --- the job's own runner
 
-    def authorise(self, job: str, token: str) -> bool:
-        """The token is that of the job's present run."""
-        record = self._context.records.get(job)
-        known = record.token_hash if record is not None and record.workload.kind is Kind.TRAINING else None
-        return known is not None and compare_digest(known, token_hash(token))
-
     def append_outputs(self, job: str, events: Sequence[Json]) -> int:
         """Store new pieces; return up to which piece all is stored. Pieces after a gap are not taken."""
         pieces = [OutputEvent(seq=seq, payload=dict(event)) for event in events if (seq := _seq(event)) is not None]
@@ -178,6 +172,20 @@ class Jobs:
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no job {job!r}.")
         return record
+
+    def _image(self, caller: Caller, submission: JobSubmission) -> Json:
+        """That of the server that it was sent from, which has what its code needs; nothing when nobody knows it."""
+        server = submission.bundle.manifest.server
+        found = [
+            record.workload
+            for record in self._context.records.live()
+            if record.workload.kind is Kind.NOTEBOOK
+            and record.workload.holds
+            and (record.workload.owner, record.workload.name) == (caller.user, server)
+        ]
+        newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
+        image = "" if newest is None else self._pods.image_of(newest.id)
+        return {"image": image} if image else {}
 
     def _checked(self, caller: Caller, request: JobRequest, name: str) -> Workload:
         """The workload of a request that could run some day; raise otherwise."""

@@ -38,6 +38,12 @@ class InvalidAmount(UserError, ValueError):
         self.value, self.problem, self.fix = value, problem, fix
 
 
+class NotThisRun(UserError):
+    """Somebody speaks for a run of a job that is not his."""
+
+    code = "not_this_run"
+
+
 class UnknownQueue(UserError):
     """No queue has that name."""
 

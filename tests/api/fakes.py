@@ -3,21 +3,24 @@
 import asyncio
 from typing import Any
 
+from jupyter_gq.api.pods import PodAuthenticator, Review
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.identity import PodIdentity
 
 JOB_TOKEN = "token-of-job-1"
 
 
 class Raises:
-    """Every act ends with this error. Knows the token of job-1 and nothing else."""
+    """Every act ends with this error. Knows the token of job-1's first task and nothing else."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
         self.acts: list[tuple[str, tuple[Any, ...]]] = []
 
-    def authorise_job_token(self, job_id: str, token: str) -> bool:
-        return (job_id, token) == ("job-1", JOB_TOKEN)
+    def task_of_token(self, job_id: str, token: str) -> int | None:
+        return 0 if (job_id, token) == ("job-1", JOB_TOKEN) else None
 
     def __getattr__(self, act: str) -> Any:
         def fail(*given: Any, **named: Any) -> Any:
@@ -25,6 +28,47 @@ class Raises:
             raise self.error
 
         return fail
+
+
+class KnowsThesePods:
+    """A cluster that vouches for these tokens, and counts how often it was asked."""
+
+    def __init__(self, **pods: PodIdentity) -> None:
+        self.pods = dict(pods)
+        self.asked: list[str] = []
+
+    async def __call__(self, token: str, audience: str) -> PodIdentity | None:
+        assert audience == "jupyter-gq"
+        self.asked.append(token)
+        await asyncio.sleep(0)
+        return self.pods.get(token)
+
+
+def a_pod(name: str, account: str, namespace: str, node: str = "node-a") -> PodIdentity:
+    """A pod of the cluster; its uid is its name twice."""
+    return PodIdentity(namespace=namespace, service_account=account, pod=name, uid=f"{name}-{name}", node=node)
+
+
+PODS = {
+    "agent": a_pod("gq-agent-x", "gq-agent", "nodes"),
+    "runner": a_pod("gq-job-1-1-0", "gq-runner", "train"),
+    "second": a_pod("gq-job-1-1-1", "gq-runner", "train"),
+    "stranger": a_pod("gq-job-9-1-0", "gq-runner", "train"),
+    "elsewhere": a_pod("gq-job-1-1-0", "gq-runner", "hub"),
+    "default": a_pod("something", "default", "train"),
+    "nowhere": a_pod("gq-agent-y", "gq-agent", "nodes", node=""),
+}
+
+
+def authenticator(review: Review | None = None, **options: Any) -> PodAuthenticator:
+    """Knows `PODS`, unless another review is given."""
+    review = review or KnowsThesePods(**PODS)
+    return PodAuthenticator(review, nodes_namespace="nodes", training_namespace="train", **options)
+
+
+async def cannot_review(token: str, audience: str) -> PodIdentity | None:
+    """The API server does not answer."""
+    raise BackendError("the API server does not answer: connection refused at 10.0.0.1")
 
 
 class Streams:

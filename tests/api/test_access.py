@@ -5,18 +5,24 @@ import asyncio
 import pytest
 
 from jupyter_gq.api.access import Access
-from jupyter_gq.api.route import Route
+from jupyter_gq.api.route import Media, Route
 from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.domain.errors import NotFound
 
-from .fakes import JOB_TOKEN, Raises
+from .fakes import JOB_TOKEN, Raises, authenticator
 from .hubs import ADMIN, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalksNonsense, user
 
 pytestmark = pytest.mark.asyncio
 
 #: Written out by hand, so that opening a route to everybody needs a change here too.
 PUBLIC = {("GET", "health"), ("GET", "openapi.json")}
-JOB_TOKEN_ONLY = {("POST", "jobs/{job}/outputs"), ("POST", "jobs/{job}/heartbeat")}
+JOB_TOKEN_ONLY = {
+    ("POST", "jobs/{job}/outputs"),
+    ("POST", "jobs/{job}/heartbeat"),
+    ("GET", "jobs/{job}/bundle"),
+    ("PUT", "jobs/{job}/log"),
+}
+PODS = {("POST", "jobs/{job}/token"): Access.POD, ("POST", "agents/{node}/report"): Access.AGENT}
 READS = {
     ("GET", "me"),
     ("GET", "queues"),
@@ -37,6 +43,7 @@ BODIES = {
     "TicketRequest": {},
     "ProcessReport": {"pid": 1, "started": 1.0},
     "ActivityReport": {"at": 1.0, "kernels": []},
+    "AgentReport": {"probe": "OK"},
 }
 #: A token, and what it opens.
 TOKENS = {
@@ -49,17 +56,22 @@ TOKENS = {
     "root": {Access.READ, Access.SUBMIT, Access.MONITOR, Access.ADMIN},
     "prometheus": {Access.MONITOR},
     JOB_TOKEN: {Access.JOB_TOKEN},
+    "agent": {Access.AGENT},
+    "runner": {Access.POD},
+    "default": set(),
 }
 IDS = [f"{route.method} {route.path}" for route in ROUTES]
 
 
 def path_of(route: Route) -> str:
-    return "api/v1/" + route.path.format_map({"job": "job-1", "ticket": "nb-1", "server": "-"})
+    return "api/v1/" + route.path.format_map({"job": "job-1", "ticket": "nb-1", "server": "-", "node": "node-a"})
 
 
-def body_of(route: Route, bundle) -> dict | None:
+def body_of(route: Route, bundle) -> dict | bytes | None:
     if route.request is None:
         return None
+    if isinstance(route.request, Media):
+        return b"some text"
     bodies = BODIES | {"JobSubmission": {"queue": "q", "gpus": "1", "bundle": bundle}}
     return bodies[route.request.__name__]
 
@@ -70,12 +82,13 @@ async def test_the_table_opens_to_each_access_exactly_what_is_meant():
     assert {row for row, access in table.items() if access is Access.PUBLIC} == PUBLIC
     assert {row for row, access in table.items() if access is Access.JOB_TOKEN} == JOB_TOKEN_ONLY
     assert {row for row, access in table.items() if access is Access.READ} == READS
+    assert {row: access for row, access in table.items() if access in {Access.POD, Access.AGENT}} == PODS
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=IDS)
 async def test_each_route_opens_to_the_right_tokens_only(serve, bundle, route):
     controller = Raises(NotFound("reached the controller"))
-    served = await serve(controller)
+    served = await serve(controller, pods=authenticator())
     for token, opens in TOKENS.items():
         controller.acts.clear()
         response = await served.ask(route.method, path_of(route), token=token, body=body_of(route, bundle))

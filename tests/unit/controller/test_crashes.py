@@ -30,7 +30,7 @@ def test_killed_anywhere_in_the_step_that_starts_a_job(tmp_path, place):
         assert (view.phase, view.run) == ("running", 1)
         assert world.backend.copies == {(job, 1): 1}
         assert world.sql.get(job).detail.get("lost", 0) == 0
-        assert world.controller.authorise_job_token(job, world.backend.runs[(job, 1)].token)
+        assert world.controller.task_of_token(job, world.backend.runs[(job, 1)].token) == 0
 
     asyncio.run(play())
     world.close()

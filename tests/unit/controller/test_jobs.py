@@ -207,18 +207,18 @@ async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
 
 async def test_only_the_token_of_the_present_run_speaks_for_a_job(world):
     job, other = world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.25")
-    assert not world.controller.authorise_job_token(job, "")
+    assert world.controller.task_of_token(job, "") is None
     await world.step(2)
     token, of_other = (world.backend.runs[(each, 1)].token for each in (job, other))
     assert token != of_other
-    assert world.controller.authorise_job_token(job, token)
-    assert not world.controller.authorise_job_token(job, of_other)
-    assert not world.controller.authorise_job_token("job-none", token)
+    assert world.controller.task_of_token(job, token) == 0
+    assert world.controller.task_of_token(job, of_other) is None
+    assert world.controller.task_of_token("job-none", token) is None
     assert token not in repr(world.sql.get(job))
     world.backend.end(job, Outcome.LOST)
     await world.step(3)
-    assert not world.controller.authorise_job_token(job, token)
-    assert world.controller.authorise_job_token(job, world.backend.runs[(job, 2)].token)
+    assert world.controller.task_of_token(job, token) is None
+    assert world.controller.task_of_token(job, world.backend.runs[(job, 2)].token) == 0
 
 
 async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
@@ -227,7 +227,7 @@ async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
     token = world.backend.runs[(job, 1)].token
     world.backend.end(job)
     await world.step(2)
-    assert world.controller.authorise_job_token(job, token)
+    assert world.controller.task_of_token(job, token) == 0
     assert world.controller.append_outputs(job, [_piece(1)]) == 1
 
 

@@ -1,0 +1,331 @@
+"""Pods and agents: a token opens what its pod is for, for the present run, and nothing else."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.agents import AgentCommand, AgentOrders
+from jupyter_gq.client.models import TicketRequest
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.controller import Controller
+from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.store.sql import SqlStore
+from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node, counting
+
+from .conftest import Served
+from .fakes import JOB_TOKEN, PODS, KnowsThesePods, Raises, authenticator, cannot_review
+from .world import CONFIG, World, submission
+
+pytestmark = pytest.mark.asyncio
+
+ANN = Caller(user="ann", groups=frozenset({"vision"}), admin=False)
+REPORT = {"probe": "OK"}
+TOKEN = "api/v1/jobs/{job}/token"
+
+
+@dataclass
+class Cluster:
+    """A service whose tasks are pods."""
+
+    controller: Controller
+    machine: RunsPods
+    bundles: SharedBundles
+    store: SqlStore
+    clock: FixedClock
+    served: Served | None = None
+
+    def send(self, bundle: dict[str, Any], **changes: Any) -> str:
+        return self.controller.submit(ANN, submission(bundle, **changes), None)[0].id
+
+    async def steps(self, count: int = 3) -> None:
+        for _ in range(count):
+            await self.controller.step()
+
+    def is_task(self, job: str, run: int, **tasks: int) -> None:
+        """These pods are the tasks of that run."""
+        for name, task in tasks.items():
+            self.machine.pods[(job, run, PODS[name].uid)] = task
+
+    async def exchange(self, job: str, pod: str = "runner") -> dict[str, Any]:
+        response = await self.served.ask("POST", TOKEN.format(job=job), pod)
+        assert response.code == 200, response.body
+        return json.loads(response.body)
+
+    async def beat(self, job: str, token: str) -> int:
+        return (await self.served.ask("POST", f"api/v1/jobs/{job}/heartbeat", token, {"run": 1})).code
+
+
+@pytest_asyncio.fixture
+async def cluster(serve, tmp_path):
+    clock, nodes = FixedClock(), (a_node(2, name="node-a"),)
+    machine, bundles = RunsPods(clock, nodes), SharedBundles()
+    store = SqlStore(f"sqlite:///{tmp_path / 'service.sqlite'}")
+    controller = Controller(
+        store=store,
+        backends=(machine,),
+        settings=FixedSettings(build_settings(CONFIG, nodes)),
+        clock=clock,
+        bundles=bundles,
+        new_id=counting(),
+        new_token=counting("token-"),
+        check_invariants=True,
+    )
+    made = Cluster(controller, machine, bundles, store, clock)
+    made.served = await serve(controller, pods=authenticator())
+    yield made
+    store.close()
+
+
+# --- whose token it is
+
+
+async def test_without_kubernetes_there_is_nothing_for_pods(serve):
+    served = await serve(Raises(AssertionError()))
+    for path, body in ((TOKEN.format(job="job-1"), None), ("api/v1/agents/node-a/report", REPORT)):
+        status, problem = await served.problem("POST", path, "runner", body)
+        assert (status, problem["code"]) == (404, "no_pods")
+        assert "does not run on Kubernetes" in problem["message"]
+
+
+@pytest.mark.parametrize("token", ["unknown", "ann", "root", JOB_TOKEN, "\xe4", "x" * 5000])
+async def test_what_the_cluster_does_not_vouch_for_is_no_token_of_a_pod(serve, token):
+    served = await serve(Raises(AssertionError()), pods=authenticator())
+    for path, body in ((TOKEN.format(job="job-1"), None), ("api/v1/agents/node-a/report", REPORT)):
+        status, problem = await served.problem("POST", path, token, body)
+        assert (status, problem["code"]) == (401, "invalid_pod_token")
+        assert "projected" in problem["message"]
+
+
+@pytest.mark.parametrize("token", ["agent", "elsewhere", "default"])
+async def test_a_pod_of_another_account_or_namespace_is_no_runner(serve, token):
+    served = await serve(Raises(AssertionError()), pods=authenticator())
+    status, problem = await served.problem("POST", TOKEN.format(job="job-1"), token)
+    assert (status, problem["code"]) == (403, "wrong_service_account")
+    assert "'gq-runner' in 'train'" in problem["message"]
+    assert repr(PODS[token].namespace) in problem["message"]
+
+
+async def test_an_agent_speaks_for_its_own_node_only(serve):
+    served = await serve(Raises(NotFound("reached")), pods=authenticator())
+    assert (await served.problem("POST", "api/v1/agents/node-a/report", "agent", REPORT))[0] == 404
+    for node, token, told in (("node-b", "agent", "'node-a'"), ("node-a", "nowhere", "since 1.30")):
+        status, problem = await served.problem("POST", f"api/v1/agents/{node}/report", token, REPORT)
+        assert (status, problem["code"]) == (403, "wrong_node")
+        assert told in problem["message"]
+    status, problem = await served.problem("POST", "api/v1/agents/node-a/report", "runner", REPORT)
+    assert (status, problem["code"]) == (403, "wrong_service_account")
+
+
+async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_failed(serve):
+    served = await serve(Raises(AssertionError()), pods=authenticator(cannot_review))
+    response = await served.ask("POST", TOKEN.format(job="job-1"), "runner")
+    assert (response.code, response.headers["Retry-After"]) == (503, "2")
+    assert b'"cluster_unreachable"' in response.body
+    assert b"10.0.0.1" not in response.body
+
+
+async def test_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_all():
+    now, review = [0.0], KnowsThesePods(**PODS)
+    pods = authenticator(review, clock=lambda: now[0], cache_seconds=60)
+    from jupyter_gq.api.access import Access
+    from jupyter_gq.api.errors import Refusal
+
+    await asyncio.gather(*(pods.permitted("runner", Access.POD) for _ in range(5)))
+    now[0] = 4.9
+    assert (await pods.permitted("runner", Access.POD)).pod == "gq-job-1-1-0"
+    assert review.asked == ["runner"]
+    del review.pods["runner"]
+    now[0] = 5.0
+    for _ in range(2):
+        with pytest.raises(Refusal):
+            await pods.permitted("runner", Access.POD)
+    assert review.asked == ["runner"] * 3
+
+
+# --- the token of a task
+
+
+async def test_a_pod_of_the_present_run_gets_a_token_with_which_it_delivers(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    given = await cluster.exchange(job)
+    assert {name: given[name] for name in ("run", "task", "last_seq")} == {"run": 1, "task": 0, "last_seq": 0}
+    assert await cluster.beat(job, given["token"]) == 204
+    assert given["token"] not in repr(cluster.store.get(job))
+    again = await cluster.exchange(job)
+    assert [await cluster.beat(job, each["token"]) for each in (given, again)] == [401, 204]
+
+
+async def test_a_pod_that_is_no_task_of_the_present_run_gets_none(cluster, bundle):
+    job, other = cluster.send(bundle, gpus="0.25"), cluster.send(bundle, gpus="0.25")
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    cluster.is_task(other, 1, stranger=0)
+    status, problem = await cluster.served.problem("POST", TOKEN.format(job=job), "stranger")
+    assert (status, problem["code"]) == (403, "not_this_run")
+    assert f"no task of run 1 of the job {job}" in problem["message"]
+    given = await cluster.exchange(job)
+    assert await cluster.beat(other, given["token"]) == 401
+    assert (await cluster.served.problem("POST", TOKEN.format(job="job-none"), "runner"))[0] == 404
+
+
+async def test_a_run_that_has_ended_takes_its_token_with_it(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    first = await cluster.exchange(job)
+    cluster.machine.end(job, Outcome.LOST)
+    await cluster.steps()
+    assert cluster.controller.job(ANN, job).run == 2
+    assert await cluster.beat(job, first["token"]) == 401
+    assert (await cluster.served.problem("POST", TOKEN.format(job=job), "runner"))[0] == 403
+    cluster.is_task(job, 2, second=0)
+    assert (await cluster.exchange(job, "second"))["run"] == 2
+    cluster.machine.end(job)
+    await cluster.steps()
+    status, problem = await cluster.served.problem("POST", TOKEN.format(job=job), "second")
+    assert (status, problem["code"]) == (404, "not_found")
+    assert "it has ended" in problem["message"]
+
+
+async def test_between_two_runs_nobody_speaks_for_a_job(cluster, bundle):
+    job = cluster.send(bundle, gpus="1")
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    given = await cluster.exchange(job)
+    cluster.machine.end(job, Outcome.LOST)
+    cluster.machine.lose_devices()
+    await cluster.steps(1)
+    assert cluster.controller.job(ANN, job).phase == "paused"
+    assert await cluster.beat(job, given["token"]) == 401
+
+
+async def test_each_task_of_a_gang_has_its_own_token_and_the_first_speaks(cluster, bundle):
+    job = cluster.send(bundle, gpus="0.25", tasks=2)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0, second=1)
+    first, second = await cluster.exchange(job, "runner"), await cluster.exchange(job, "second")
+    assert (first["task"], second["task"]) == (0, 1)
+    assert [await cluster.beat(job, each["token"]) for each in (first, second)] == [204, 403]
+    status, problem = await cluster.served.problem(
+        "POST", f"api/v1/jobs/{job}/outputs", second["token"], {"events": []}
+    )
+    assert (status, problem["code"]) == (403, "not_the_first_task")
+    assert second["token"] not in repr(cluster.store.get(job))
+    cluster.machine.end(job, Outcome.LOST)
+    await cluster.steps()
+    assert cluster.controller.task_of_token(job, second["token"]) is None
+
+
+async def test_with_its_bundle_a_task_has_had_its_token(cluster, bundle):
+    job = cluster.send(bundle, gpus="0.25", tasks=2)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0, second=1)
+    given = await cluster.exchange(job)
+    for _ in range(2):
+        response = await cluster.served.ask("GET", f"api/v1/jobs/{job}/bundle", given["token"])
+        assert response.code == 200
+    fetched = json.loads(response.body)
+    assert fetched.pop("executed") is None
+    assert fetched == cluster.bundles.kept[job]
+    status, problem = await cluster.served.problem("POST", TOKEN.format(job=job), "runner")
+    assert (status, problem["code"]) == (409, "conflict")
+    assert "given out once" in problem["message"]
+    assert (await cluster.exchange(job, "second"))["task"] == 1
+    assert await cluster.beat(job, given["token"]) == 204
+    cluster.machine.end(job, Outcome.LOST)
+    await cluster.steps()
+    cluster.is_task(job, 2, runner=0)
+    cluster.bundles.executed[job] = {"cells": ["as far as it came"]}
+    given = await cluster.exchange(job)
+    response = await cluster.served.ask("GET", f"api/v1/jobs/{job}/bundle", given["token"])
+    assert json.loads(response.body)["executed"] == {"cells": ["as far as it came"]}
+
+
+async def test_numbers_go_on_where_the_run_before_ended(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.controller.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"} for seq in (1, 2, 3)])
+    cluster.is_task(job, 1, runner=0)
+    assert (await cluster.exchange(job))["last_seq"] == 3
+
+
+async def test_a_log_is_kept_up_to_its_limit(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    token, path = (await cluster.exchange(job))["token"], f"api/v1/jobs/{job}/log"
+    assert (await cluster.served.ask("PUT", path, token, "epoch 1 ä\n".encode() + b"\xff")).code == 204
+    assert cluster.controller.log(ANN, job) == "epoch 1 ä\n\ufffd"
+    assert (await cluster.served.problem("PUT", path, token, b"x" * (64 * 1024 + 1)))[0] == 413
+    assert (await cluster.served.problem("PUT", path, "runner", b"x"))[0] == 401
+
+
+async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bundle):
+    world = World(tmp_path)
+    job = world.controller.submit(ANN, submission(bundle), None)[0].id
+    await world.steps()
+    served = await serve(world.controller, pods=authenticator())
+    token = world.job_token(job)
+    for given in (
+        ("POST", TOKEN.format(job=job), "runner"),
+        ("GET", f"api/v1/jobs/{job}/bundle", token),
+        ("PUT", f"api/v1/jobs/{job}/log", token, b"x"),
+        ("POST", "api/v1/agents/node-a/report", "agent", REPORT),
+    ):
+        assert (await served.problem(*given))[0] == 404
+    world.close()
+
+
+async def test_a_job_remembers_the_image_of_the_notebook_it_was_sent_from(cluster, bundle):
+    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus="0.25"))
+    await cluster.steps()
+    cluster.machine.images[ticket.id] = "lab@sha256:1"
+    assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail["image"] == "lab@sha256:1"
+    bundle["manifest"]["server"] = "other"
+    assert "image" not in cluster.store.get(cluster.send(bundle, gpus="0.25")).detail
+
+
+# --- agents
+
+
+async def report(cluster: Cluster, wait: int = 0) -> AgentOrders:
+    response = await cluster.served.ask("POST", f"api/v1/agents/node-a/report?wait={wait}", "agent", REPORT)
+    assert response.code == 200, response.body
+    return AgentOrders.model_validate_json(response.body)
+
+
+async def test_an_agent_gets_its_orders(cluster):
+    cluster.machine.told["node-a"] = AgentOrders(report_every=1.5)
+    assert await report(cluster) == AgentOrders(report_every=1.5)
+    (node, heard) = cluster.machine.heard[-1]
+    assert (node, heard.probe) == ("node-a", "OK")
+
+
+async def test_an_agent_that_waits_is_answered_as_soon_as_its_orders_change(cluster):
+    async with asyncio.timeout(20):
+        assert await report(cluster, wait=25) == AgentOrders()  # nothing was told before
+        waiting = asyncio.create_task(report(cluster, wait=25))
+        while len(cluster.machine.heard) < 2:
+            await asyncio.sleep(0.01)
+        await cluster.steps()
+        assert not waiting.done(), "nothing changed for it"
+        changed = AgentOrders(commands=[AgentCommand(id="c1", kind="suspend", pod_uid="u")])
+        cluster.machine.told["node-a"] = changed
+        cluster.controller.wake()
+        assert await waiting == changed
+        assert len(cluster.machine.heard) == 2, "a report is heard once"
+
+
+async def test_waiting_is_bounded(cluster):
+    await report(cluster)
+    assert await report(cluster, wait=1) == AgentOrders()
+    status, problem = await cluster.served.problem("POST", "api/v1/agents/node-a/report?wait=26", "agent", REPORT)
+    assert (status, problem["field"]) == (422, "wait")
