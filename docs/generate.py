@@ -34,6 +34,7 @@ CONFIGURABLE = (
     "jupyter_gq.service:SchedulerService",
     "jupyter_gq.backends.local:LocalBackend",
     "jupyter_gq.backends.servers:ServersBackend",
+    "jupyter_gq.agent.app:NodeAgent",
     "jupyter_gq.lab.extension:JupyterGQ",
 )
 

@@ -16,15 +16,19 @@ COMMANDS = {
     "whatif": ("jupyter_gq.planning.whatif", "change quotas, jobs or nodes of a written state and see what follows"),
     "simulate": ("jupyter_gq.planning.simulate", "replay a trace on so many GPUs, beside static quotas"),
 }
+#: Each command that reads its own arguments, as settings: its module, its class and its line of help.
+APPLICATIONS = {
+    "service": ("jupyter_gq.service", "SchedulerService", "the scheduler service (JupyterHub starts it)"),
+    "agent": ("jupyter_gq.agent.app", "NodeAgent", "the agent of one node of a Kubernetes cluster"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; return its exit code."""
     arguments, rest = build_parser().parse_known_args(argv)
-    if arguments.command == "service":
-        from jupyter_gq.service import SchedulerService
-
-        SchedulerService.launch_instance(rest)
+    if arguments.command in APPLICATIONS:
+        module, name, _ = APPLICATIONS[arguments.command]
+        getattr(import_module(module), name).launch_instance(rest)
         return 0
     if rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")
@@ -45,7 +49,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, (_, help_text) in COMMANDS.items():
         _command(name).add_arguments(commands.add_parser(name, help=help_text, description=_sentence(help_text)))
-    commands.add_parser("service", help="the scheduler service (JupyterHub starts it)", add_help=False)
+    for name, (*_, help_text) in APPLICATIONS.items():
+        commands.add_parser(name, help=help_text, add_help=False)
     return parser
 
 

@@ -102,7 +102,14 @@ class NvmlProbe:
             index=index,
             model=_text(self._nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA "),
             memory=MiB(total // _MIB),
+            minor=self._minor(handle),
         )
+
+    def _minor(self, handle: Any) -> int | None:
+        try:
+            return int(self._nvml.nvmlDeviceGetMinorNumber(handle))
+        except self._nvml.NVMLError:
+            return None
 
     def _running(self, handle: Any) -> Iterable[Any]:
         running = list(self._nvml.nvmlDeviceGetComputeRunningProcesses(handle))

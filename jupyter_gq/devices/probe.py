@@ -37,6 +37,8 @@ class DeviceInfo:
     index: int
     model: str
     memory: MiB
+    #: Number of its device node (/dev/nvidia<N>), which need not be its index; None = it has none, or it is unknown.
+    minor: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

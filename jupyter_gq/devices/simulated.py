@@ -48,8 +48,11 @@ _LONGEST_REPORT = 32
 _SHORTEST_WINDOW = 0.5
 
 
-def parse_devices(text: str) -> tuple[DeviceInfo, ...]:
-    """Read "2x A100-40GB, T4-16GB" as devices; raise `ValueError` with a sentence when it cannot be read."""
+def parse_devices(text: str, node: str = "") -> tuple[DeviceInfo, ...]:
+    """Read "2x A100-40GB, T4-16GB" as devices; raise `ValueError` with a sentence when it cannot be read.
+
+    Ids are unique on this machine; with the name of a node they are so in its cluster.
+    """
     models: list[str] = []
     for entry in (part.strip() for part in text.split(",")):
         if not entry:
@@ -60,8 +63,9 @@ def parse_devices(text: str) -> tuple[DeviceInfo, ...]:
         models += [match["model"]] * int(match["count"] or 1)
         if len(models) > MOST_DEVICES:
             raise ValueError(f"{text!r} are more than {MOST_DEVICES} devices")
+    prefix = f"{SIMULATED_PREFIX}{node}-" if node else SIMULATED_PREFIX
     return tuple(
-        DeviceInfo(uuid=f"{SIMULATED_PREFIX}{index}", index=index, model=model, memory=_memory(model))
+        DeviceInfo(uuid=f"{prefix}{index}", index=index, model=model, memory=_memory(model))
         for index, model in enumerate(models)
     )
 
@@ -140,6 +144,9 @@ class SimulatedDevices(Configurable):
         "reported instead); `always`; `never`.",
     ).tag(config=True)
 
+    #: Part of the ids where several machines simulate devices.
+    node = Unicode("")
+
     @validate("devices")
     def _check_devices(self, proposal: Bunch) -> str:
         try:
@@ -150,7 +157,7 @@ class SimulatedDevices(Configurable):
 
     def probe(self, *, why: str, now: Callable[[], float]) -> SimulatedProbe:
         """The probe that shows them."""
-        return SimulatedProbe(parse_devices(self.devices), why=why, now=now)
+        return SimulatedProbe(parse_devices(self.devices, self.node), why=why, now=now)
 
 
 def _memory(model: str) -> MiB:

@@ -41,6 +41,7 @@ class FakeNvml:
             "nvmlDeviceGetHandleByUUID": self.handle_by_uuid,
             "nvmlDeviceGetMemoryInfo": lambda _: SimpleNamespace(total=40 * GIB - 1),
             "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+            "nvmlDeviceGetMinorNumber": lambda handle: 1 - handle,
             "nvmlDeviceGetName": lambda _: "NVIDIA A100-SXM4-40GB",
             "nvmlDeviceGetComputeRunningProcesses": lambda _: self.running,
             "nvmlDeviceGetMPSComputeRunningProcesses": lambda _: [],
@@ -66,7 +67,14 @@ def test_devices_are_described():
     probe = probe_of(FakeNvml())
     assert probe.status().state is ProbeState.OK
     assert probe.status().detail == "2x A100-SXM4-40GB"
-    assert probe.devices()[1] == DeviceInfo(uuid="GPU-1", index=1, model="A100-SXM4-40GB", memory=40959)
+    assert probe.devices()[1] == DeviceInfo(uuid="GPU-1", index=1, model="A100-SXM4-40GB", memory=40959, minor=0)
+
+
+def test_a_driver_that_does_not_tell_the_number_of_the_device_node_leaves_it_unknown():
+    assert [device.minor for device in probe_of(FakeNvml(nvmlDeviceGetMinorNumber="NOT_SUPPORTED")).devices()] == [
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(

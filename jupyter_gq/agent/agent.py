@@ -1,0 +1,93 @@
+"""The agent's loop: look, report, take the answer's orders, again.
+
+Rules
+-----
+1. A service that is away ends nothing: the agent waits, longer each time, and goes on looking.
+2. New orders are followed at once; without them a report goes out every `report_every` seconds.
+3. Nothing is kept between two runs of the agent: after its start it asks for its orders first.
+"""
+
+import asyncio
+import logging
+
+from jupyter_gq.client.agents import AgentCommand, AgentOrders
+from jupyter_gq.client.problems import ServiceError
+
+from .backoff import Backoff
+from .link import ServiceLink, TokenMissing
+from .patience import PatientLook
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two reports at the least, whatever the service answers.
+LEAST_PAUSE = 0.2
+
+
+class Agent:
+    """Runs until it is cancelled."""
+
+    def __init__(self, looks: PatientLook, link: ServiceLink, backoff: Backoff, *, report_every: float) -> None:
+        """`report_every` is in seconds; the service may ask for more often, not for less."""
+        self._looks, self._link, self._backoff = looks, link, backoff
+        self._most = report_every
+        #: What the service said last; None: it has not been heard since the start, or since it was away.
+        self._orders: AgentOrders | None = None
+        self._away: str | None = None
+        #: Ids of commands that were answered by what is missing.
+        self._declined: set[str] = set()
+
+    async def run(self) -> None:
+        """Report for ever."""
+        while True:
+            try:
+                pause = await self._step()
+            except Exception:  # the last guard of the loop
+                log.exception("a look failed; it is tried again")
+                pause = self._backoff.next()
+            await asyncio.sleep(pause)
+
+    async def _step(self) -> float:
+        """One look and one report; the seconds to wait before the next."""
+        watch = [] if self._orders is None else self._orders.watch
+        report = await self._looks.look(watch)
+        every = self._every()
+        # Not heard yet: what is to be watched is wanted at once.
+        wait = 0.0 if self._orders is None else every
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            orders = await self._link.report(report, wait)
+        except (ServiceError, TokenMissing) as error:
+            return self._failed(error)
+        self._heard()
+        before, self._orders = self._orders, orders
+        declined = self._decline(orders.commands)
+        if declined or before is None or before != orders:
+            return LEAST_PAUSE
+        # A service that does not wait for us must not be asked without a pause.
+        return max(LEAST_PAUSE, begun + every - loop.time())
+
+    def _every(self) -> float:
+        asked = self._most if self._orders is None else self._orders.report_every
+        return max(LEAST_PAUSE, min(self._most, asked))
+
+    def _decline(self, commands: list[AgentCommand]) -> bool:
+        """Note commands that this agent cannot carry out; each report says why. True when one of them is new."""
+        new = [command for command in commands if command.id not in self._declined]
+        for command in new:
+            log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
+        self._declined = {command.id for command in commands}
+        return bool(new)
+
+    def _failed(self, error: ServiceError | TokenMissing) -> float:
+        pause = self._backoff.next()
+        if self._away != str(error):
+            log.warning("the report was not taken; it is tried again and again. %s", error)
+        self._away = str(error)
+        return pause
+
+    def _heard(self) -> None:
+        if self._away is not None:
+            log.info("the service at %s takes reports again", self._link.url)
+        self._away = None
+        self._backoff.reset()

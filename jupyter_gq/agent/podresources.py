@@ -1,0 +1,58 @@
+"""The messages of the kubelet's PodResources API, version 1, as far as the agent reads them.
+
+They are built from this table when the module is imported, so that nobody needs `protoc`, and no generated file asks
+for one version of protobuf. Fields that are not named here are skipped by protobuf: newer kubelets send more.
+"""
+
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+
+#: Where a kubelet serves it.
+LIST = "/v1.PodResourcesLister/List"
+ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
+
+#: Each message: its fields by name, with their number and type. A message name is a type too; [] = any number of them.
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "ListPodResourcesRequest": {},
+    "ListPodResourcesResponse": {"pod_resources": (1, "PodResources[]")},
+    "PodResources": {"name": (1, "string"), "namespace": (2, "string"), "containers": (3, "ContainerResources[]")},
+    "ContainerResources": {"name": (1, "string"), "devices": (2, "ContainerDevices[]")},
+    "ContainerDevices": {"resource_name": (1, "string"), "device_ids": (2, "string[]")},
+    "AllocatableResourcesRequest": {},
+    "AllocatableResourcesResponse": {"devices": (1, "ContainerDevices[]")},
+}
+
+
+def _pool() -> DescriptorPool:
+    file = FileDescriptorProto(name="podresources/v1/api.proto", package="v1", syntax="proto3")
+    for message, fields in _MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for name, (number, kind) in fields.items():
+            field = described.field.add(name=name, number=number)
+            many, kind = kind.endswith("[]"), kind.removesuffix("[]")
+            field.label = FieldDescriptorProto.LABEL_REPEATED if many else FieldDescriptorProto.LABEL_OPTIONAL
+            if kind in _MESSAGES:
+                field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".v1.{kind}"
+            else:
+                field.type = FieldDescriptorProto.TYPE_STRING
+    # A pool of our own: another package of this process may define the same names.
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+_POOL = _pool()
+
+
+def message(name: str) -> Any:
+    """The class of that message."""
+    return GetMessageClass(_POOL.FindMessageTypeByName(f"v1.{name}"))
+
+
+ListRequest = message("ListPodResourcesRequest")
+ListResponse = message("ListPodResourcesResponse")
+AllocatableRequest = message("AllocatableResourcesRequest")
+AllocatableResponse = message("AllocatableResourcesResponse")
