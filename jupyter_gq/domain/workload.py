@@ -37,6 +37,10 @@ class Request:
     #: Only nodes with these labels: (key, value).
     node_labels: tuple[tuple[str, str], ...] = ()
 
+    def __hash__(self) -> int:
+        """Of what differs most: requests are looked up some hundred thousand times in a cycle."""
+        return hash((self.devices, self.milli_per_device, self.cpu_milli, self.memory))
+
     @property
     def milli(self) -> MilliGpu:
         """The sum over its devices."""

@@ -518,16 +518,16 @@ class Books:
 
     # --- questions
 
-    def turn(self, promising: Test = always, *, growth: bool = False) -> Turn:
+    def turn(self, promising: Test = always, *, growth: bool = False, by_pool: bool = False) -> Turn:
         """Those who wait without a promise, each in his turn, without the classes that are not promising now.
 
-        `growth`: also what elastic work could still have.
+        `growth`: also what elastic work could still have. `by_pool`: see `Turn`.
         """
         if growth:
             self.units.fresh_lines()
         takes_part = self.is_seeking if growth else self.is_unsettled
         with self.passing(None) if self.holds else nullcontext():  # once for all that are asked whether they may fit
-            return Turn(self.accounts, self.facts.lines, takes_part, promising, self.shares())
+            return Turn(self.accounts, self.facts.lines, takes_part, promising, self.shares(), by_pool=by_pool)
 
     def shares(self) -> dict[str, dict[str, int]] | None:
         """What each user has of each leaf queue, with what this cycle decided; None if that does not matter."""

@@ -46,7 +46,7 @@ def consolidate(books: Books) -> None:
         """A bound before the search: what is held counts, for it does not bind the one for whom it is held."""
         return books.ledger.total(books.account(workload).queue.pool, View.FUTURE) + held >= gang.smallest(workload)
 
-    turn = books.turn(enough)
+    turn = books.turn(enough, by_pool=True)
     while (workload := turn.next()) is not None:
         if search.help(workload):
             turn.done()

@@ -113,7 +113,7 @@ def keep_promises(books: Books) -> None:
 def admit(books: Books) -> None:
     """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
     promising = books.may_fit_soon if books.leaving else books.may_fit_now
-    _admit_all(books, books.turn(promising, growth=True), also_promise=bool(books.leaving))
+    _admit_all(books, books.turn(promising, growth=True, by_pool=True), also_promise=bool(books.leaving))
     while lines := books.units.fresh_lines():
         _admit_all(books, Turn(books.accounts, lines, books.is_seeking), also_promise=bool(books.leaving))
 

@@ -157,7 +157,19 @@ class _Scene:
     #: By what may be used: how much is idle, and the most on one device.
     idle: dict[Filter, tuple[int, int]]
     #: By pool and class of requests.
+    alike: dict[tuple[str, ClassKey], "_Alike"]
     room: dict[tuple[str, ClassKey], "_Room"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Alike:
+    """What is the same for like requests in a pool, whatever their queue."""
+
+    lack: Lack | None
+    #: How much is idle, what is the most on one device, and in one domain of what it asks for, if it does.
+    idle: int
+    largest: int
+    in_one_domain: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,7 +186,9 @@ class _Room:
 def pending(books: Books) -> Waiting:
     """One entry for each workload that still waits."""
     facts = books.facts
-    scene = _Scene(books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={}, room={})
+    scene = _Scene(
+        books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={}, alike={}, room={}
+    )
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
     queues, shares = [], books.shares()
     for queue in sorted(facts.queued):
@@ -182,7 +196,7 @@ def pending(books: Books) -> Waiting:
         for key, ranked in facts.lines[queue].classes.items():
             one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
             if one is not None:
-                why[key] = _explain(scene, one)
+                why[key] = _explain(scene, one, key)
         members: Sequence[Workload] = facts.queued[queue].frozen()
         if shares is not None:
             members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
@@ -207,14 +221,14 @@ def _own(scene: _Scene, workload: Workload) -> Why:
     if gathers.blockers:
         return partial(_the_same, gathers)
     with scene.books.passing(workload):  # it is not devices that it waits for
-        return _explain(scene, workload)
+        return _explain(scene, workload, request_class(workload))
 
 
 def _the_same(written: Explanation) -> Explanation:
     return written
 
 
-def _explain(scene: _Scene, workload: Workload) -> Why:
+def _explain(scene: _Scene, workload: Workload, key: ClassKey) -> Why:
     """What is found out now; the sentence is written when somebody reads it."""
     books = scene.books
     account = books.account(workload)
@@ -223,15 +237,15 @@ def _explain(scene: _Scene, workload: Workload) -> Why:
     forbidden = books.obstacle(workload, now=False)
     if forbidden is not None:
         return _forbidden(scene, workload, forbidden)
-    lack = books.facts.lack_when_empty(account.queue.pool, workload)
-    if lack is not None:
-        return partial(_never_fits, lack, {**_numbers(scene, workload), **lack.numbers})
-    held_back = _held_back(scene, workload) if books.holds else None
-    if held_back is not None:
-        return held_back
-    tight = _room(scene, workload).tight
-    blockers = tuple(scene.in_the_way.of(workload))
-    return partial(_no_room, workload, account.queue, _numbers(scene, workload), blockers, tight)
+    alike = _alike(scene, workload, key)
+    numbers = _numbers_of(workload, account, alike)
+    if alike.lack is not None:
+        return partial(_never_fits, alike.lack, {**numbers, **alike.lack.numbers})
+    room = _room(scene, workload, key)
+    if room.place is not None:  # it would fit, but for what is held for others
+        return partial(_behind, holders_of(books, workload, room.place), {**numbers, "held": room.held}, books.now)
+    blockers = tuple(scene.in_the_way.of(workload, key))
+    return partial(_no_room, workload, account.queue, numbers, blockers, room.tight)
 
 
 def _unknown_queue(queue: str) -> Explanation:
@@ -322,20 +336,12 @@ def _gathers(scene: _Scene, workload: Workload) -> Explanation:
     )
 
 
-def _held_back(scene: _Scene, workload: Workload) -> Why | None:
-    """It would fit, but for what is held for others; None when it would not."""
-    books, room = scene.books, _room(scene, workload)
-    if room.place is None:
-        return None
-    numbers = {**_numbers(scene, workload), "held": room.held}
-    return partial(_behind, holders_of(books, workload, room.place), numbers, books.now)
-
-
-def _room(scene: _Scene, workload: Workload) -> _Room:
+def _room(scene: _Scene, workload: Workload, like: ClassKey) -> _Room:
     books = scene.books
     ledger, pool = books.ledger, books.account(workload).queue.pool
-    key = (pool, request_class(workload))
-    if key not in scene.room:
+    key = (pool, like)
+    found = scene.room.get(key)
+    if found is None:
         idle, place = ledger.total(pool), None
         with books.passing(None):  # what is held for somebody is idle, too
             if books.holds:
@@ -343,8 +349,8 @@ def _room(scene: _Scene, workload: Workload) -> _Room:
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
                 ledger.rollback(mark)
             held = ledger.total(pool) - idle
-            scene.room[key] = _Room(held=held, place=place, tight=_tight(scene, workload))
-    return scene.room[key]
+            found = scene.room[key] = _Room(held=held, place=place, tight=_tight(scene, workload))
+    return found
 
 
 def _behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
@@ -374,7 +380,9 @@ def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Why:
         numbers.update(bound=queue.quota, bound_used=forbidden.account.fixed_lasting)
     else:
         numbers.update(bound=queue.limit or NO_GPU, bound_used=forbidden.account.lasting)
-    return partial(_at_its_bound, forbidden.rule, queue, numbers, tuple(scene.in_the_way.of(workload)))
+    return partial(
+        _at_its_bound, forbidden.rule, queue, numbers, tuple(scene.in_the_way.of(workload, request_class(workload)))
+    )
 
 
 def _at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
@@ -496,43 +504,46 @@ def _standing(queue: Queue, used: int, workload: Workload) -> str:
 
 
 def _numbers(scene: _Scene, workload: Workload) -> Numbers:
-    books = scene.books
-    selected = _usable(books, workload)
-    if not books.holds or (selected in scene.idle and required_domains(books.ledger, workload) is None):
-        return _numbers_of(scene, workload, selected)
-    with books.passing(None):  # what is held for somebody is idle, too
-        return _numbers_of(scene, workload, selected)
+    return _numbers_of(workload, scene.books.account(workload), _alike(scene, workload, request_class(workload)))
 
 
-def _usable(books: Books, workload: Workload) -> Filter:
-    request = leading_request(workload)
-    pool = books.account(workload).queue.pool
-    return filter_of(pool, request if request.devices else Request(devices=1))
-
-
-def _numbers_of(scene: _Scene, workload: Workload, selected: Filter) -> Numbers:
-    account, ledger = scene.books.account(workload), scene.books.ledger
-    if selected not in scene.idle:
-        index = ledger.scope(selected).index(View.NOW)
-        scene.idle[selected] = (index.total, index.largest())
-    idle, largest = scene.idle[selected]
-    numbers = _own_numbers(workload, account, idle, largest)
-    domains = required_domains(ledger, workload)
-    if domains is not None:
-        indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
-        numbers["in_one_domain"] = max((index.total for index in indexes), default=0)
-    return numbers
-
-
-def _own_numbers(workload: Workload, account: Account, idle: int, largest: int) -> dict[str, int]:
-    return {
+def _numbers_of(workload: Workload, account: Account, alike: _Alike) -> dict[str, int]:
+    numbers = {
         "requested": gang.smallest(workload),
         "used": account.used,
         "quota": account.queue.quota,
         "fair_share": account.fair_share,
-        "idle": idle,
-        "largest_idle": largest,
+        "idle": alike.idle,
+        "largest_idle": alike.largest,
     }
+    if alike.in_one_domain is not None:
+        numbers["in_one_domain"] = alike.in_one_domain
+    return numbers
+
+
+def _alike(scene: _Scene, workload: Workload, key: ClassKey) -> _Alike:
+    pool = scene.books.account(workload).queue.pool
+    found = scene.alike.get((pool, key))
+    if found is None:
+        with scene.books.passing(None):  # what is held for somebody is idle, too
+            found = scene.alike[pool, key] = _find_alike(scene, workload, pool)
+    return found
+
+
+def _find_alike(scene: _Scene, workload: Workload, pool: str) -> _Alike:
+    ledger, request = scene.books.ledger, leading_request(workload)
+    selected = filter_of(pool, request if request.devices else Request(devices=1))
+    if selected not in scene.idle:
+        index = ledger.scope(selected).index(View.NOW)
+        scene.idle[selected] = (index.total, index.largest())
+    idle, largest = scene.idle[selected]
+    domains = required_domains(ledger, workload)
+    in_one_domain = None
+    if domains is not None:
+        indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
+        in_one_domain = max((index.total for index in indexes), default=0)
+    lack = scene.books.facts.lack_when_empty(pool, workload)
+    return _Alike(lack=lack, idle=idle, largest=largest, in_one_domain=in_one_domain)
 
 
 def _way(blockers: Sequence[Workload]) -> str:

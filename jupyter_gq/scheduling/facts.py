@@ -20,7 +20,7 @@ from . import gang
 from .disruption import Disruption, disruption
 from .lacking import Lack, lack_of
 from .min_runtime import MinRuntimes
-from .ordering import Line, Seniority, seniority
+from .ordering import ClassKey, Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
 from .placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
 from .policy import Placement, Policy
@@ -91,6 +91,7 @@ class Facts:
         self.priorities: Counter[int] = Counter()
         self._priorities_in: dict[str, Counter[int]] = {}
         self._lacks: dict[object, Lack | None] = {}
+        self._classes: dict[ClassKey, ClassKey] = {}
         #: Those whose bytes are lent.
         self.suspended: dict[str, Workload] = {}
         #: Running notebooks: the only ones that can be idle.
@@ -155,7 +156,7 @@ class Facts:
     def line_up(self, workload: Workload) -> None:
         """It waits in the line of its queue, and takes its turn."""
         if workload.queue not in self.lines:
-            self.lines[workload.queue] = Line()
+            self.lines[workload.queue] = Line(self._classes)
         self.lines[workload.queue].add(workload)
 
     def step_out(self, workload: Workload) -> None:

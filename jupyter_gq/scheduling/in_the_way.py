@@ -19,7 +19,7 @@ from jupyter_gq.domain.workload import Workload
 from .books import Books
 from .clearing import make_room
 from .disruption import disruption, is_there, placed_in_this_cycle
-from .ordering import ClassKey, request_class
+from .ordering import ClassKey
 from .reservations import holders_of
 
 #: So many holders are tried one by one before whole nodes are.
@@ -36,15 +36,19 @@ class InTheWay:
         self._holders: dict[str, _Asked] = {}
         self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
 
-    def of(self, workload: Workload) -> list[Workload]:
-        """A small set of those who hold, or were promised, what it would need; empty when nobody's going helps."""
+    def of(self, workload: Workload, like: ClassKey) -> list[Workload]:
+        """A small set of those who hold, or were promised, what it would need; empty when nobody's going helps.
+
+        `like` is its class.
+        """
         account = self._books.account(workload)
         if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):
             return self._search(workload)
-        key = (account.queue.pool, request_class(workload))
-        if key not in self._found:
-            self._found[key] = self._search(workload)
-        return self._found[key]
+        key = (account.queue.pool, like)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._search(workload)
+        return found
 
     def _search(self, workload: Workload) -> list[Workload]:
         books, holders = self._books, self._holders_in(self._books.account(workload).queue.pool)

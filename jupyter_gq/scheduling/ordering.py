@@ -19,7 +19,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from jupyter_gq.domain.workload import Kind, Request, TaskGroup, TopologyConstraint, Workload
+from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 
 from . import gang
 from .parts import Part, is_growth
@@ -27,9 +27,6 @@ from .quota import Account, Accounts
 from .ranked import Ranked
 
 Seniority = tuple[int, int, float, str]
-ClassKey = tuple[
-    Request, int, int, bool, int, Kind, bool, bool, tuple[TaskGroup, ...], TopologyConstraint | None, str, int
-]
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
@@ -39,9 +36,25 @@ def seniority(workload: Workload) -> Seniority:
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
+class ClassKey:
+    """What makes requests alike. It is looked up again and again, so its hash is kept."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Request | bool | int | str | tuple[TaskGroup, ...] | TopologyConstraint | None) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ClassKey) and self._parts == other._parts)
+
+
 def request_class(workload: Workload) -> ClassKey:
     """Those that agree in this are the same to every rule, but for their seniority."""
-    return (
+    return ClassKey(
         workload.request,
         workload.tasks,
         workload.min_members,
@@ -70,22 +83,46 @@ def _standing(workload: Workload) -> str:
 Test = Callable[[Workload], bool]
 
 
+#: A question about a class, asked with one of it.
+ClassTest = Callable[[ClassKey, Workload], bool]
+
+
 def always(_: Workload) -> bool:
     return True
+
+
+def _any_class(_: ClassKey, __: Workload) -> bool:
+    return True
+
+
+def _once_for_each_class(test: Test) -> ClassTest:
+    """The same question, asked once for all of a class."""
+    known: dict[ClassKey, bool] = {}
+
+    def ask(key: ClassKey, workload: Workload) -> bool:
+        answer = known.get(key)
+        if answer is None:
+            answer = known[key] = test(workload)
+        return answer
+
+    return ask
 
 
 class Line:
     """Those who wait in one leaf queue, by class. It lasts from cycle to cycle."""
 
-    __slots__ = ("classes",)
+    __slots__ = ("_known", "classes")
 
-    def __init__(self) -> None:
+    def __init__(self, known: dict[ClassKey, ClassKey] | None = None) -> None:
+        """`known`: shared by lines, so that like requests of several queues have one key, which compares at once."""
+        self._known = {} if known is None else known
         #: Never one without members.
         self.classes: dict[ClassKey, Ranked[Seniority]] = {}
 
     def add(self, workload: Workload) -> None:
         """It waits from now on."""
         key = request_class(workload)
+        key = self._known.setdefault(key, key)
         if key not in self.classes:
             self.classes[key] = Ranked(seniority)
         self.classes[key].add(workload)
@@ -103,7 +140,7 @@ class _Leaf:
 
     __slots__ = ("at", "heads", "line", "takes_part")
 
-    def __init__(self, line: Line, takes_part: Test, promising: Test) -> None:
+    def __init__(self, line: Line, takes_part: Test, promising: ClassTest) -> None:
         self.line = line
         self.takes_part = takes_part
         self.at: dict[ClassKey, int] = {}
@@ -111,13 +148,13 @@ class _Leaf:
         for key in line.classes:
             self._push(key, 0, promising)
 
-    def _push(self, key: ClassKey, start: int, promising: Test) -> None:
+    def _push(self, key: ClassKey, start: int, promising: ClassTest) -> None:
         """The first of that class from `start` on who takes part follows, if the class is promising."""
         ranked, takes_part = self.line.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
             if takes_part(members[index]):
-                if promising(members[index]):
+                if promising(key, members[index]):
                     self.at[key] = index
                     heapq.heappush(self.heads, (ranked.key_of(index), key))
                 return
@@ -131,7 +168,7 @@ class _Leaf:
     def advance(self) -> None:
         """The first one is done; the next of its class follows."""
         _, key = heapq.heappop(self.heads)
-        self._push(key, self.at[key] + 1, always)
+        self._push(key, self.at[key] + 1, _any_class)
 
     def pass_over(self) -> None:
         """The first one cannot be helped, nor any of its class."""
@@ -150,12 +187,12 @@ class _FairLeaf:
 
     __slots__ = ("at", "heads", "hopeless", "members", "used")
 
-    def __init__(self, line: Line, takes_part: Test, promising: Test, used: Shares) -> None:
+    def __init__(self, line: Line, takes_part: Test, promising: ClassTest, used: Shares) -> None:
         self.used = dict(used)
         self.members: dict[tuple[ClassKey, str], list[Workload]] = {}
         for key, ranked in line.classes.items():
             waiting = [workload for workload in ranked.members if takes_part(workload)]
-            if waiting and promising(waiting[0]):
+            if waiting and promising(key, waiting[0]):
                 for workload in waiting:
                     self.members.setdefault((key, workload.owner), []).append(workload)
         self.at = dict.fromkeys(self.members, 0)
@@ -228,15 +265,24 @@ class Turn:
         takes_part: Test,
         promising: Test = always,
         shares: Mapping[str, Shares] | None = None,
+        *,
+        by_pool: bool = False,
     ) -> None:
-        """`shares`: what each user has of each leaf queue; None = that does not matter."""
+        """`shares`: what each user has of each leaf queue; None = that does not matter.
+
+        `by_pool`: `promising` says the same of all of a class whose queues have the same pool, so it is asked once.
+        """
         self._accounts = accounts
         found: dict[str, _Leaf | _FairLeaf] = {}
+        tests: dict[str, ClassTest] = {}
         for name, line in lines.items():
+            pool = accounts.of(name).queue.pool if by_pool else name
+            if pool not in tests:
+                tests[pool] = _once_for_each_class(promising)
             if shares is None:
-                found[name] = _Leaf(line, takes_part, promising)
+                found[name] = _Leaf(line, takes_part, tests[pool])
             else:
-                found[name] = _FairLeaf(line, takes_part, promising, shares.get(name, {}))
+                found[name] = _FairLeaf(line, takes_part, tests[pool], shares.get(name, {}))
         self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
         #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).
