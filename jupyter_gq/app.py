@@ -28,7 +28,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments, rest = build_parser().parse_known_args(argv)
     if arguments.command in APPLICATIONS:
         module, name, _ = APPLICATIONS[arguments.command]
-        getattr(import_module(module), name).launch_instance(rest)
+        try:
+            application = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            missing = f"the Python module {error.name} is missing: pip install 'jupyter-gq[kubernetes]'"
+            print(f"jupyter-gq {arguments.command}: {missing}", file=sys.stderr)
+            return 2
+        application.launch_instance(rest)
         return 0
     if rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two reports at the least, whatever the service answers.
 LEAST_PAUSE = 0.2
+#: At the most: the service waits no longer, and an agent that is silent for much longer counts as gone.
+MOST_PAUSE = 25.0
 
 
 class Agent:
@@ -52,7 +54,7 @@ class Agent:
         report = await self._looks.look(watch)
         every = self._every()
         # Not heard yet: what is to be watched is wanted at once.
-        wait = 0.0 if self._orders is None else every
+        wait = 0 if self._orders is None else int(every)
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -64,7 +66,7 @@ class Agent:
         declined = self._decline(orders.commands)
         if declined or before is None or before != orders:
             return LEAST_PAUSE
-        # A service that does not wait for us must not be asked without a pause.
+        # The service waits whole seconds, or not at all when it has just begun.
         return max(LEAST_PAUSE, begun + every - loop.time())
 
     def _every(self) -> float:

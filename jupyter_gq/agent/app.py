@@ -19,7 +19,7 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
-from .agent import Agent
+from .agent import LEAST_PAUSE, MOST_PAUSE, Agent
 from .backoff import Backoff
 from .kubelet import KubeletSocket
 from .link import ServiceLink
@@ -87,8 +87,11 @@ class NodeAgent(Application):
 
     @validate("report_every")
     def _check_report_every(self, proposal: Bunch) -> float:
-        if not 0.2 <= proposal["value"] <= 60:
-            raise TraitError(f"c.NodeAgent.report_every = {proposal['value']!r}: it must be from 0.2 to 60 seconds.")
+        if not LEAST_PAUSE <= proposal["value"] <= MOST_PAUSE:
+            raise TraitError(
+                f"c.NodeAgent.report_every = {proposal['value']!r}: it must be from "
+                f"{LEAST_PAUSE} to {MOST_PAUSE} seconds."
+            )
         return float(proposal["value"])
 
     @default("log_level")

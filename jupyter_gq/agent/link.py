@@ -46,10 +46,10 @@ class ServiceLink:
         """Address of the service."""
         return self._transport.url
 
-    async def report(self, report: AgentReport, wait: float) -> AgentOrders:
+    async def report(self, report: AgentReport, wait: int) -> AgentOrders:
         """Tell what is seen; the answer comes when there are new orders, or after `wait` seconds."""
         body = report.model_dump_json().encode()
-        answer = await self._transport.request("POST", self._path, body=body, query={"wait": f"{wait:g}"})
+        answer = await self._transport.request("POST", self._path, body=body, query={"wait": wait})
         try:
             return AgentOrders.model_validate_json(answer.body)
         except ValidationError as error:

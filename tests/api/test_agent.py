@@ -1,0 +1,191 @@
+"""The agent of a node against the real API: it dials, waits for orders, and outlives everything that is away."""
+
+import asyncio
+import logging
+
+import pytest
+import pytest_asyncio
+from tornado.netutil import bind_sockets
+
+from jupyter_gq.agent.agent import Agent
+from jupyter_gq.agent.backoff import Backoff
+from jupyter_gq.agent.link import ServiceLink
+from jupyter_gq.agent.patience import PatientLook
+from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport, AgentShare, WatchedPod
+from jupyter_gq.controller.controller import Controller
+from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.store.sql import SqlStore
+from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
+
+from .conftest import PREFIX
+from .fakes import authenticator
+from .world import CONFIG
+
+pytestmark = pytest.mark.asyncio
+
+POD = WatchedPod(pod_uid="u", namespace="train", pod="gq-job-1-1-0")
+SUSPEND = AgentCommand(id="c1", kind="suspend", pod_uid="u")
+
+
+class IsFine:
+    """A node that sees what it shall watch and can do nothing."""
+
+    def look(self, watch):
+        return AgentReport(
+            probe="OK", shares=[AgentShare(pod_uid=pod.pod_uid) for pod in watch], missing={"suspend": "It cannot."}
+        )
+
+
+class BreaksOnce(IsFine):
+    """A defect of ours shows at the first look."""
+
+    def __init__(self):
+        self.broke = False
+
+    def look(self, watch):
+        if not self.broke:
+            self.broke = True
+            raise RuntimeError("a defect")
+        return super().look(watch)
+
+
+class World:
+    """A service that hears agents, and one agent that dials it."""
+
+    def __init__(self, folder, serve):
+        self.clock, self.serve = FixedClock(), serve
+        nodes = (a_node(2, name="node-a"),)
+        self.machine = RunsPods(self.clock, nodes)
+        self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
+        self.controller = Controller(
+            store=self.store,
+            backends=(self.machine,),
+            settings=FixedSettings(build_settings(CONFIG, nodes)),
+            clock=self.clock,
+            bundles=SharedBundles(),
+        )
+        self.token = folder / "token"
+        self.token.write_text("agent\n")
+        self.tasks = []
+
+    async def start(self, **more):
+        return (await self.serve(self.controller, pods=authenticator(), **more)).url
+
+    def dial(self, url, *, node="node-a", looks=None, every=20.0):
+        link = ServiceLink(url, self.token, node, longest_wait=every)
+        backoff = Backoff(lambda: 1.0, first=0.02, most=0.05)
+        agent = Agent(PatientLook(looks or IsFine(), 10), link, backoff, report_every=every)
+        self.tasks.append(asyncio.create_task(agent.run()))
+
+    @property
+    def reports(self):
+        return [report for _, report in self.machine.heard]
+
+    def order(self, **orders):
+        self.machine.told["node-a"] = AgentOrders(**orders)
+        self.controller.wake()
+
+    async def heard(self, count):
+        await until(lambda: len(self.machine.heard) >= count)
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path, serve):
+    world = World(tmp_path, serve)
+    yield world
+    for task in world.tasks:
+        task.cancel()
+    await asyncio.gather(*world.tasks, return_exceptions=True)
+    world.store.close()
+
+
+async def test_it_reports_for_its_node_and_follows_new_orders_at_once(world):
+    world.dial(await world.start())
+    await world.heard(2)
+    assert {node for node, _ in world.machine.heard} == {"node-a"}
+    begun = asyncio.get_running_loop().time()
+    world.order(watch=[POD])
+    await until(lambda: [share.pod_uid for share in world.reports[-1].shares] == ["u"])
+    assert asyncio.get_running_loop().time() - begun < 5, "it did not wait for the end of its 20 seconds"
+
+
+async def test_without_new_orders_it_is_silent_until_its_time_has_come(world):
+    world.dial(await world.start(), every=0.3)
+    await world.heard(2)
+    begun = asyncio.get_running_loop().time()
+    await world.heard(6)
+    assert asyncio.get_running_loop().time() - begun > 0.9
+
+
+@pytest.mark.parametrize(("most", "asked"), [(20.0, 0.3), (0.3, 3600.0)])
+async def test_the_service_may_ask_for_more_reports_and_not_for_less(world, most, asked):
+    world.machine.told["node-a"] = AgentOrders(report_every=asked)
+    world.dial(await world.start(), every=most)
+    await world.heard(4)
+
+
+async def test_a_command_that_it_cannot_carry_out_is_declined_at_once_and_not_as_fast_as_it_can(world, caplog):
+    world.dial(await world.start())
+    await world.heard(2)
+    world.order(commands=[SUSPEND])
+    await until(lambda: "cannot suspend pod u" in caplog.text)
+    count = len(world.reports)
+    await world.heard(count + 1)
+    assert world.reports[-1].missing == {"suspend": "It cannot."}
+    assert all(report.done == [] for report in world.reports)
+    await world.controller.step()
+    assert caplog.text.count("cannot suspend") == 1
+    assert len(world.reports) <= count + 2, "what is ordered still is no new order"
+
+
+async def test_a_token_that_the_kubelet_renews_is_read_anew(world, caplog):
+    world.token.write_text("of yesterday")
+    world.dial(await world.start())
+    await until(lambda: "invalid_pod_token" in caplog.text)
+    world.token.unlink()
+    await until(lambda: "cannot be read" in caplog.text)
+    world.token.write_text("")
+    await until(lambda: "is empty" in caplog.text)
+    assert world.machine.heard == []
+    world.token.write_text("agent")
+    await world.heard(1)
+    assert "of yesterday" not in caplog.text
+
+
+async def test_it_may_not_speak_for_another_node_and_says_why_once(world, caplog):
+    world.dial(await world.start(), node="node-b")
+    await until(lambda: "wrong_node" in caplog.text)
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+    assert caplog.text.count("wrong_node") == 1
+    assert world.machine.heard == []
+
+
+async def test_a_service_that_comes_late_or_again_is_found(world, caplog):
+    caplog.set_level(logging.INFO)
+    (held,) = bind_sockets(0, "127.0.0.1")
+    port = held.getsockname()[1]
+    held.close()
+    world.dial(f"http://127.0.0.1:{port}{PREFIX}", every=0.3)
+    for time in (1, 2):
+        await until(lambda: caplog.text.count("the report was not taken") == time)  # noqa: B023
+        count = len(world.machine.heard)
+        server = make_server(make_application(world.controller, None, PREFIX, pods=authenticator()))
+        server.add_sockets(bind_sockets(port, "127.0.0.1"))
+        await world.heard(count + 2)
+        assert caplog.text.count("takes reports again") == time
+        server.stop()
+        await server.close_all_connections()
+
+
+async def test_a_defect_is_logged_and_the_agent_goes_on(world, caplog):
+    world.dial(await world.start(), looks=BreaksOnce())
+    await world.heard(1)
+    assert "a defect" in caplog.text

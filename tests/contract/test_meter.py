@@ -1,0 +1,104 @@
+"""The use of a share is the same figure, measured by the service on its own machine or by the agent on a node."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.agent.kubelet import KubeletSocket
+from jupyter_gq.agent.node import Node
+from jupyter_gq.agent.processes import Processes, by_environment
+from jupyter_gq.client.agents import AgentShare, WatchedPod
+from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
+from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
+from tests.fakes import FixedClock
+
+PROC = Path("/proc")
+#: Says how much memory it uses and computes when told to, as a server's kernel does.
+KERNEL = """
+import sys, time, jupyter_gq
+for line in sys.stdin:
+    what, amount = line.split()
+    if what == "memory":
+        jupyter_gq.simulate_memory(int(amount))
+    until = time.perf_counter() + (float(amount) if what == "compute" else 0)
+    while time.perf_counter() < until:
+        pass
+    print("done", flush=True)
+"""
+#: Has a kernel as its only child, and passes on what it is told.
+SERVER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {KERNEL!r}])"
+
+
+class Pod:
+    """A server and its kernel, marked as a pod."""
+
+    def __init__(self, uid):
+        self.uid = uid
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            env={**os.environ, "JUPYTER_GQ_POD_UID": uid},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, what):
+        print(what, file=self.server.stdin, flush=True)
+        assert self.server.stdout.readline() == "done\n"
+
+    @property
+    def kernel(self):
+        (found,) = set(Processes(PROC, by_environment).of_pods([self.uid])[self.uid]) - {self.server.pid}
+        return found
+
+    def end(self):
+        self.server.communicate()
+
+
+@pytest.fixture
+def pods(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    started = [Pod(f"pod-{name}-of-{os.getpid()}") for name in ("a", "b")]
+    yield started
+    for pod in started:
+        pod.end()
+
+
+def test_the_agent_says_of_a_pod_what_the_service_measures_of_the_same_processes(pods, tmp_path):
+    clock = FixedClock()
+    probe = SimulatedProbe(parse_devices("2x A100-40GB", "n1"), why="test.", now=clock.now)
+    meter = ProbeMeter(probe)
+    node = Node(
+        probe=probe,
+        meter=meter,
+        kubelet=KubeletSocket(tmp_path / "none"),
+        processes=Processes(PROC, by_environment),
+        proc=PROC,
+    )
+    pods[0].tell("memory 1234")
+    pods[1].tell("memory 77")
+    devices = {pods[0].uid: ("GPU-sim-n1-0",), pods[1].uid: ("GPU-sim-n1-0", "GPU-sim-n1-1")}
+    watch = [WatchedPod(pod_uid=pod.uid, namespace="t", pod=pod.uid, devices=list(devices[pod.uid])) for pod in pods]
+    shares = {pod.uid: Share(devices=devices[pod.uid], pids=(pod.kernel,)) for pod in pods}
+
+    def both():
+        """What the agent reports, and the same by the measurement of the service."""
+        reported, measured = node.look(watch).shares, meter.measure(shares)
+        assert reported == [
+            AgentShare(pod_uid=uid, memory_mib=use.memory, utilisation=use.utilisation) for uid, use in measured.items()
+        ]
+        return [measured[pod.uid] for pod in pods]
+
+    assert both() == [ShareUse(memory=1234, utilisation=None), ShareUse(memory=154, utilisation=None)]
+    clock.forward(1)
+    pods[0].tell("compute 0.3")
+    first, second = both()
+    assert first.memory == 1234
+    assert first.utilisation > second.utilisation
+    pods[0].tell("memory 0")
+    clock.forward(1)
+    assert both()[0].memory == 0
