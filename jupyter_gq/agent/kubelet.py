@@ -21,14 +21,7 @@ from . import podresources as messages
 #: What the kubelet may take to answer.
 _TIMEOUT = 5.0
 _MOST_BYTES = 16 * 1024 * 1024
-_OPTIONS = (
-    # The path of a socket is no host name, and a kubelet (grpc-go) refuses the request that says so.
-    ("grpc.default_authority", "localhost"),
-    ("grpc.max_receive_message_length", _MOST_BYTES),
-    # Else a failed attempt holds the next one back for as long as two minutes, also on a new channel.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
-)
+_OPTIONS = (("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0))
 #: A device id with it is one of several copies of a device, made by a device plugin that shares.
 COPY = "::"
 

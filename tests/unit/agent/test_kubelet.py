@@ -94,11 +94,16 @@ def test_a_kubelet_that_restarts_is_asked_again_at_once(kubelet, socket):
     assert asked.look().allocations == (allocation("b", "GPU-1"),)
 
 
-def test_a_socket_that_was_left_by_a_dead_kubelet_is_a_sentence(socket):
+def test_a_socket_that_a_dead_kubelet_left_is_a_sentence_and_holds_its_successor_up_no_longer(kubelet, socket):
     with sockets.socket(sockets.AF_UNIX) as left:
         left.bind(str(socket))
-    with pytest.raises(KubeletError, match="does not answer"):
-        KubeletSocket(socket, timeout=2).look()
+    asked = KubeletSocket(socket, timeout=2)
+    for _ in range(4):
+        with pytest.raises(KubeletError, match="does not answer"):
+            asked.look()
+    socket.unlink()
+    kubelet(ListensOnASocket, a_pod("a", "GPU-1"))
+    assert asked.look().allocations == (allocation("a", "GPU-1"),)
 
 
 def test_the_names_of_kubernetes_are_used():
