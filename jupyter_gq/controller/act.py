@@ -8,6 +8,7 @@ Rules
 3. A workload whose backend could not be observed is left alone: it may run already.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Tells a runner how long it has after SIGTERM, which itself says nothing of that.
 STOP_GRACE = "GQ_STOP_GRACE"
+#: So many launches are written down together: each alone would cost a write to the disk.
+TOGETHER = 20
 #: A run that outlives its grace is told again so often.
 TELL_AGAIN = Seconds(10)
 
@@ -50,6 +53,8 @@ class Actor:
         self._tokens: dict[RunKey, str] = {}
         #: When each run was last told to stop by this process.
         self._told: dict[RunKey, Instant] = {}
+        #: Launched, and not yet written down.
+        self._launched: list[str] = []
 
     # --- the decision, into the records
 
@@ -129,6 +134,10 @@ class Actor:
                 await self._bring_into_step(record, seen)
             except Exception as error:  # noqa: BLE001 - one workload's defect must not keep the others waiting
                 failure = failure or error
+            if len(self._launched) >= TOGETHER:
+                self._write_launched()
+                await asyncio.sleep(0)  # what a backend does beside us goes on, and so do requests
+        self._write_launched()
         self._tidy()
         if failure is not None:
             raise failure
@@ -157,7 +166,14 @@ class Actor:
             self._context.known_runs.discard(key)
             self._refused(workload, error)
             return
-        self._context.records.commit([Change(workload=workload.id, event=Event.LAUNCHED)])
+        self._launched.append(workload.id)
+
+    def _write_launched(self) -> None:
+        """That they were launched; after a crash before this, the next look at the backend says so too."""
+        launched, self._launched = self._launched, []
+        records = [record for name in launched if (record := self._context.records.alive(name)) is not None]
+        admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
+        self._context.records.commit([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _refused(self, workload: Workload, error: Exception) -> None:
         told = f"It could not be started: {error}"
