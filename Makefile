@@ -79,7 +79,7 @@ contracts: setup
 
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## All tests (each tier is its own pytest run)
 
-test-unit: setup
+test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs
 	$(PYTEST) tests/contract tests/api tests/runner
 
@@ -113,6 +113,14 @@ cluster-tools: ## Build the control plane of the Kubernetes tests from Go module
 test-kubernetes: setup ## The tests against a real Kubernetes API server
 	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
 	$(PYTEST) tests/kubernetes
+
+.PHONY: postgresql
+postgresql:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; \
+	 else echo "The tests of the store on PostgreSQL are left out. Install it with: sudo apt-get install postgresql"; \
+	 fi
 
 screenshots: setup chromium ## Write the pictures of the README and the docs, from the real product
 	$(BIN)/python -m tests.browser.screenshots docs/images

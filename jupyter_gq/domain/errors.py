@@ -110,6 +110,29 @@ class StorageFull(JupyterGQError):
     code = "storage_full"
 
 
+class StoreUnavailable(JupyterGQError):
+    """The database does not answer. Whether the last write was kept is not known."""
+
+    code = "store_unavailable"
+
+    def __init__(self, place: str, told: str) -> None:
+        super().__init__(f"The scheduler's database {place} does not answer ({told}). It is tried again.")
+        self.place, self.told = place, told
+
+
+class Superseded(JupyterGQError):
+    """Another service has taken over; this one must not act any more. Nothing was changed."""
+
+    code = "superseded"
+
+    def __init__(self, own: int, found: int) -> None:
+        super().__init__(
+            f"Another scheduler service has taken over (its epoch is {found}, ours {own}), so this one ends. "
+            "If you see this again and again, two services of one installation are running."
+        )
+        self.own, self.found = own, found
+
+
 class BackendError(JupyterGQError):
     """The machine did not do what it was told."""
 

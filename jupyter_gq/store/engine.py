@@ -1,4 +1,4 @@
-"""Opens the database and tells its failures apart."""
+"""Opens the database: a SQLite file, or PostgreSQL by its URL."""
 
 import os
 from contextlib import suppress
@@ -7,41 +7,103 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from jupyter_gq.domain.errors import AdminError, StorageFull
+from jupyter_gq.domain.errors import AdminError
 
 #: How long a statement waits for another process that writes.
 BUSY_MS = 10_000
-#: What SQLite says when the disk, or a quota on it, refuses a write. (A quota is an input/output error to SQLite.)
-_FULL = frozenset(
-    {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_FSYNC"}
-)
-#: PostgreSQL's "disk full".
-_SQLSTATE_FULL = "53100"
 #: Execution option of connections that will write.
 WRITES = "jupyter_gq_writes"
+#: A connection to PostgreSQL is made or given up in so many seconds.
+_CONNECT = 4
+#: What libpq does to notice that the other end is gone without a word: seconds of silence before it asks, between its
+#: questions, and how many go unanswered; milliseconds that what was sent may stay unacknowledged.
+_KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 6_000,
+}
+#: The same for the server's end, and how long it works for us: what a service that vanished held is free again soon,
+#: so that its successor need not wait.
+_SESSION = (
+    "SET statement_timeout = '20s'; SET lock_timeout = '8s'; SET idle_in_transaction_session_timeout = '15s'; "
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
+)
 
 
 def open_engine(url: str) -> sa.Engine:
-    """An engine for this database; a new SQLite file can be read by its owner only."""
-    parsed = sa.make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        return sa.create_engine(parsed)
+    """An engine for this database; a new SQLite file can be read by its owner only.
+
+    `AdminError` for a URL that is none; the sentence never holds the URL, which may hold a password.
+    """
+    parsed = _parsed(url)
+    if parsed.get_backend_name() == "postgresql":
+        return _open_postgresql(parsed)
     if not parsed.database or parsed.database == ":memory:":
         raise AdminError("The store needs a file, such as sqlite:///service.sqlite: jobs must outlive the service.")
     _create_private(Path(parsed.database))
-    engine = sa.create_engine(parsed, connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000})
+    engine = sa.create_engine(
+        parsed, hide_parameters=True, connect_args={"isolation_level": None, "timeout": BUSY_MS / 1000}
+    )
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def storage_full(error: BaseException) -> StorageFull | None:
-    """The error to raise when this one means that the disk refused a write; None when it means something else."""
-    original = getattr(error, "orig", None) or error
-    refused = getattr(original, "sqlite_errorname", "") in _FULL or getattr(original, "sqlstate", "") == _SQLSTATE_FULL
-    if not refused:
-        return None
-    return StorageFull(f"The disk with the scheduler's database refused a write ({original}). Free some space there.")
+def place_of(engine: sa.Engine) -> str:
+    """Which database this is, for a sentence: no user, no password."""
+    url = engine.url
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    host, port = url.host or url.query.get("host") or "localhost", url.port or url.query.get("port")
+    return f"{url.database or ''!r} at {host}" + (f":{port}" if port else "")
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        # Without its cause, which may hold the text and so a password.
+        raise AdminError(
+            "The URL of the database cannot be read. Write it as postgresql://user@host/database or "
+            "sqlite:///file; in a password, @ : / and % are written as %40 %3A %2F %25."
+        ) from None
+    if parsed.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
+        raise AdminError(
+            f"There is no store on {parsed.drivername!r}. Use sqlite:///file or postgresql://user@host/database."
+        )
+    return parsed
+
+
+def _open_postgresql(url: sa.URL) -> sa.Engine:
+    try:
+        from psycopg import ProgrammingError, conninfo
+    except ImportError as error:
+        raise AdminError(
+            "A database on PostgreSQL needs the driver psycopg. Install it with: pip install 'jupyter-gq[postgresql]'"
+        ) from error
+    engine = sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        hide_parameters=True,  # an error would quote what was to be written
+        pool_pre_ping=True,  # so a server that was restarted in between is not noticed
+        pool_size=4,
+        max_overflow=8,
+        pool_timeout=_CONNECT,
+        pool_use_lifo=True,
+        connect_args={"connect_timeout": _CONNECT, "application_name": "jupyter-gq", **_KEEPALIVE},
+    )
+    try:
+        conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})
+    except ProgrammingError as error:
+        raise AdminError(f"The URL of the database cannot be used: {error}.") from None
+    sa.event.listen(engine, "connect", _prepare_postgresql)
+    return engine
+
+
+def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    connection.execute(_SESSION)
+    connection.commit()
 
 
 def _create_private(path: Path) -> None:

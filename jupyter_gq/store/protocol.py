@@ -7,6 +7,10 @@ Guarantees
 2. Events have increasing ids that are never reused, so a reader can resume after the last one it saw.
 3. Outputs of a job are unique by their sequence number; appending one twice changes nothing.
 4. A full disk raises `domain.errors.StorageFull` and changes nothing.
+5. A database that does not answer raises `StoreUnavailable`; whether that write was kept is not known. From then on
+   every call raises it at once, until `confirm` finds the database back.
+6. After `take_over` every write of the stores that were opened on this database before raises `Superseded` and
+   changes nothing, also those that began at the same moment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,6 +155,17 @@ class Store(Protocol):
 
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload. No error if there are none."""
+        ...
+
+    def take_over(self) -> int:
+        """Become the one that may write, in place of all that did before; return the new epoch.
+
+        Files of workloads that were never saved are removed: nobody is about to save those any more.
+        """
+        ...
+
+    def confirm(self) -> None:
+        """Return when the database answers and nobody has taken over; else `StoreUnavailable` or `Superseded`."""
         ...
 
     def close(self) -> None:

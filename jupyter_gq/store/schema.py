@@ -27,6 +27,8 @@ def migrate(connection: sa.Connection) -> None:
     Raises `AdminError` when the database was written by a newer release.
     """
     if connection.dialect.name == "postgresql":
+        # Who comes second waits for the first one, however long that takes.
+        connection.execute(sa.text("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
     found = revision(connection)
     if found == NEWEST:

@@ -1,22 +1,18 @@
 """The store on SQL. SQLite in WAL mode with one writer; PostgreSQL by its URL passes the same contract."""
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Conflict, NotFound
-from jupyter_gq.domain.states import FINAL
 from jupyter_gq.domain.workload import Kind
 
 from . import statements
-from .codec import decode_json, decode_workload, encode_json, encode_workload
-from .engine import WRITES, open_engine, storage_full
+from .codec import decode_json, encode_json
 from .protocol import Json, NewEvent, OutputEvent, Record, StoredEvent
-from .schema import migrate
+from .rows import record_of, record_or_none, row_of, stored_event
+from .transactions import Transactions
 
 #: Pieces that change the outputs of a cell; a later `set` makes them superfluous.
 _CHANGES_OUTPUTS = frozenset({"append", "replace", "clear", "set"})
@@ -29,48 +25,43 @@ class SqlStore:
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = open_engine(url)
-        self._writing = self._engine.execution_options(**{WRITES: True})
-        # One writer: without the lock two threads of ours would wait in SQLite's busy loop, which sleeps.
-        self._writer = threading.Lock()
-        with self._write() as connection:
-            migrate(connection)
+        self._database = Transactions(url)
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with ids."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             if records:
                 _put_records(connection, records)
             return tuple(_add_event(connection, event) for event in events)
 
     def get(self, workload: str) -> Record | None:
         """One record."""
-        with self._read() as connection:
-            return _record_or_none(statements.workload_by_id(connection, workload))
+        with self._database.read() as connection:
+            return record_or_none(statements.workload_by_id(connection, workload))
 
     def live(self) -> tuple[Record, ...]:
         """Every record that is not final, oldest `submitted_at` first (ties by id)."""
-        with self._read() as connection:
-            return tuple(_record(row) for row in statements.live_workloads(connection))
+        with self._database.read() as connection:
+            return tuple(record_of(row) for row in statements.live_workloads(connection))
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
     ) -> tuple[Record, ...]:
         """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
             rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
-            return tuple(_record(row) for row in rows)
+            return tuple(record_of(row) for row in rows)
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
         """Final records that were submitted before that time, in the order of their ids, those above `after`."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             rows = statements.finished_workloads(connection, submitted_before, after, limit)
-            return tuple(_record(row) for row in rows)
+            return tuple(record_of(row) for row in rows)
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
         """Remove so many pieces of its output, or its files, or its record; True when it is gone."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             row = statements.workload_by_id(connection, workload)
             if row is None:
                 return True
@@ -85,8 +76,8 @@ class SqlStore:
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
         """The record that this owner submitted with that key."""
-        with self._read() as connection:
-            return _record_or_none(statements.workload_by_key(connection, owner, key))
+        with self._database.read() as connection:
+            return record_or_none(statements.workload_by_key(connection, owner, key))
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
         """Append those that are new and continue the sequence; return the highest stored sequence number (0: none).
@@ -95,7 +86,7 @@ class SqlStore:
         that it makes superfluous are forgotten: a reader sees increasing numbers, and folds to the same outputs.
         Raises `NotFound` for a workload that was never saved.
         """
-        with self._write() as connection:
+        with self._database.write() as connection:
             last = statements.last_output(connection, workload)
             new = _continuation(last, outputs)
             if not new:
@@ -105,141 +96,78 @@ class SqlStore:
 
     def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
         """In order, those with a sequence number above `after`."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             rows = statements.outputs_after(connection, workload, after, limit)
         return tuple(OutputEvent(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
 
     def last_seq(self, workload: str) -> int:
         """The highest stored sequence number; 0 when there is none."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             return statements.last_output(connection, workload)
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
         """In order, those with an id above `event`."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             rows = statements.events_after(connection, event, limit)
-        return tuple(_stored_event(row) for row in rows)
+        return tuple(stored_event(row) for row in rows)
 
     def event_range(self) -> tuple[int, int]:
         """Smallest and largest id that is stored; (0, 0) when there is none."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             return statements.event_bounds(connection)
 
     def prune_events(self, keep: int) -> None:
         """Forget all but the newest `keep` events."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             statements.delete_events_but_newest(connection, keep)
 
     def setting(self, name: str) -> Json | None:
         """A small named document."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
 
     def put_setting(self, name: str, value: Json) -> None:
         """Insert or replace that document."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file of a workload, which need not be saved yet."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             statements.put_file(connection, {"workload": workload, "name": name, "content": content})
 
     def file(self, workload: str, name: str) -> bytes | None:
         """What is in that file; None when there is none."""
-        with self._read() as connection:
+        with self._database.read() as connection:
             return statements.file_by_name(connection, workload, name)
 
     def delete_files(self, workload: str) -> None:
         """Remove all files of a workload. No error if there are none."""
-        with self._write() as connection:
+        with self._database.write() as connection:
             statements.delete_files(connection, workload)
+
+    def take_over(self) -> int:
+        """Become the one that may write, in place of all that did before; return the new epoch.
+
+        It also removes the files of workloads that were never saved.
+        """
+        return self._database.take_over()
+
+    def confirm(self) -> None:
+        """Return when the database answers and nobody has taken over."""
+        self._database.confirm()
 
     def close(self) -> None:
         """Release the database."""
-        self._engine.dispose()
-
-    @contextmanager
-    def _read(self) -> Iterator[sa.Connection]:
-        with self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _write(self) -> Iterator[sa.Connection]:
-        try:
-            with self._writer, self._writing.begin() as connection:
-                yield connection
-        except sa.exc.DBAPIError as error:
-            full = storage_full(error)
-            if full is None:
-                raise
-            raise full from error
+        self._database.close()
 
 
 def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
     try:
-        statements.put_workloads(connection, [_row(record) for record in records])
+        statements.put_workloads(connection, [row_of(record) for record in records])
     except sa.exc.IntegrityError as error:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.") from error
-
-
-def _row(record: Record) -> dict[str, Any]:
-    workload = record.workload
-    return {
-        "id": workload.id,
-        "kind": workload.kind.value,
-        "owner": workload.owner,
-        "final": workload.state in FINAL,
-        "submitted_at": workload.submitted_at,
-        "idempotency_key": record.idempotency_key,
-        "token_hash": record.token_hash,
-        "document": encode_workload(workload),
-        "detail": encode_json(record.detail),
-    }
-
-
-def _record_or_none(row: statements.Row | None) -> Record | None:
-    return None if row is None else _record(row)
-
-
-def _record(row: statements.Row) -> Record:
-    detail: Mapping[str, Any] = decode_json(row.detail)
-    return Record(
-        workload=decode_workload(row.document),
-        detail=detail,
-        idempotency_key=row.idempotency_key,
-        token_hash=row.token_hash,
-    )
-
-
-def _add_event(connection: sa.Connection, event: NewEvent) -> StoredEvent:
-    row = {
-        "at": event.at,
-        "owner": event.owner,
-        "kind": event.kind,
-        "object": event.object,
-        "payload": encode_json(event.payload),
-    }
-    return StoredEvent(
-        id=statements.add_event(connection, row),
-        at=event.at,
-        owner=event.owner,
-        kind=event.kind,
-        object=event.object,
-        payload=event.payload,
-    )
-
-
-def _stored_event(row: statements.Row) -> StoredEvent:
-    return StoredEvent(
-        id=row.id,
-        at=Instant(row.at),
-        owner=row.owner,
-        kind=row.kind,
-        object=row.object,
-        payload=decode_json(row.payload),
-    )
 
 
 def _continuation(last: int, outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
@@ -269,3 +197,21 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputE
 
 def _changed_cell(payload: Json) -> str | None:
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
+
+
+def _add_event(connection: sa.Connection, event: NewEvent) -> StoredEvent:
+    row = {
+        "at": event.at,
+        "owner": event.owner,
+        "kind": event.kind,
+        "object": event.object,
+        "payload": encode_json(event.payload),
+    }
+    return StoredEvent(
+        id=statements.add_event(connection, row),
+        at=event.at,
+        owner=event.owner,
+        kind=event.kind,
+        object=event.object,
+        payload=event.payload,
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from .tables import events, files, outputs, settings, workloads
+from .tables import events, files, leadership, outputs, settings, workloads
 
 Row = sa.Row[Any]
 Values = Mapping[str, Any]
@@ -149,6 +149,27 @@ def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes |
 def delete_files(connection: sa.Connection, workload: str) -> int:
     """Forget the files of a workload; how many there were."""
     return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
+
+
+def delete_files_of_nobody(connection: sa.Connection) -> None:
+    """Forget the files of workloads that were never saved."""
+    saved = sa.select(workloads.c.id).where(workloads.c.id == files.c.workload)
+    connection.execute(sa.delete(files).where(~saved.exists()))
+
+
+def epoch(connection: sa.Connection) -> int:
+    """Who took over last."""
+    return int(connection.execute(sa.select(leadership.c.epoch)).scalar_one())
+
+
+def lock_epoch(connection: sa.Connection) -> int:
+    """Who took over last; until the end of the transaction nobody else gets past this."""
+    return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
+
+
+def set_epoch(connection: sa.Connection, epoch: int) -> None:
+    """Take over."""
+    connection.execute(sa.update(leadership).values(epoch=epoch))
 
 
 def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: tuple[str, ...]) -> None:

@@ -4,10 +4,13 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
+# Ordered by its bytes, as SQLite and Python do, whatever language the database has.
+_ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 workloads = sa.Table(
     "workloads",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("id", _ID, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("final", sa.Boolean, nullable=False),

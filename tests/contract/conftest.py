@@ -1,7 +1,8 @@
-"""Worlds for the contract of the backends."""
+"""Worlds for the contract of the backends, databases for that of the store."""
 
 import pytest
 
+from .postgresql import PostgresServer, programs_or_skip
 from .small_disk import mounted
 from .worlds import LocalWorld, ServersWorld
 
@@ -31,3 +32,28 @@ def small_disk(tmp_path):
     """A folder on a disk of 512 KiB."""
     with mounted(tmp_path / "disk") as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def _postgresql():
+    server = PostgresServer(programs_or_skip())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgresql(_postgresql):
+    """A PostgreSQL server that answers."""
+    _postgresql.start_again()
+    return _postgresql
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/state/service.sqlite"
+    return request.getfixturevalue("postgresql").new_database()

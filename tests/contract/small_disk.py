@@ -1,4 +1,4 @@
-"""A disk of 512 KiB, to be full."""
+"""A small disk, to be full."""
 
 import contextlib
 import os
@@ -9,13 +9,13 @@ import pytest
 
 
 @contextlib.contextmanager
-def mounted(folder):
-    """Make this folder a disk of 512 KiB; skip the test where that cannot be done."""
+def mounted(folder, size="512k"):
+    """Make this folder a disk of so many bytes; skip the test where that cannot be done."""
     folder.mkdir()
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("mounting a small disk needs root")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, check=False
     )
     if mounted.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")

@@ -1,4 +1,4 @@
-"""What every store guarantees. Another implementation is added by its URL."""
+"""What every store guarantees, on each database. Another one is added by its URL."""
 
 import multiprocessing
 import os
@@ -16,15 +16,11 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
 from jupyter_gq.store.engine import WRITES, open_engine
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.rows import row_of
 from jupyter_gq.store.schema import upgrade
-from jupyter_gq.store.sql import SqlStore, _put_records, _row
+from jupyter_gq.store.sql import SqlStore, _put_records
 from jupyter_gq.store.statements import put_setting, put_workloads
 from tests.builders import a_job, a_notebook
-
-
-@pytest.fixture(params=["sqlite"])
-def url(request, tmp_path):
-    return f"sqlite:///{tmp_path}/state/service.sqlite"
 
 
 @pytest.fixture
@@ -137,6 +133,16 @@ def test_live_is_oldest_first_without_what_is_final(store):
     done = a_record("done", submitted=0, state=State.SUCCEEDED)
     store.save([*jobs, done])
     assert [record.workload.id for record in store.live()] == ["b", "c", "a"]
+
+
+def test_ids_have_the_order_of_their_bytes(store):
+    ids = ["B", "a", "a-b", "ab", "Z", "_"]
+    store.save([a_record(id, submitted=1, state=State.SUCCEEDED) for id in ids])
+    store.save([a_record(f"{id}*", submitted=1) for id in ids])
+    assert [record.workload.id for record in store.live()] == sorted(f"{id}*" for id in ids)
+    assert [record.workload.id for record in store.finished(Instant(1e12))] == sorted(ids)
+    assert [record.workload.id for record in store.finished(Instant(1e12), after="Z")] == ["_", "a", "a-b", "ab"]
+    assert [record.workload.id for record in store.list(before="B")] == []
 
 
 def test_list_pages_newest_first_and_filters(store):
@@ -315,7 +321,7 @@ def test_a_database_of_the_first_release_is_brought_up_to_date_with_all_that_is_
     record = a_record()
     with engine.execution_options(**{WRITES: True}).begin() as connection:
         upgrade(connection, to="0001")
-        put_workloads(connection, [_row(record)])
+        put_workloads(connection, [row_of(record)])
         put_setting(connection, {"name": "policy", "value": "{}"})
     engine.dispose()
     store = SqlStore(url)
@@ -344,15 +350,17 @@ def test_a_killed_writer_leaves_what_it_had_committed_and_no_more(url):
 def _commit_then_hang(url, committed):
     store = SqlStore(url)
     store.save([a_record("committed")])
-    with store._write() as connection:
+    with store._database.write() as connection:
         _put_records(connection, [a_record("not committed")])
         committed.set()
         threading.Event().wait()
 
 
-def test_only_its_owner_can_read_the_database(store, url):
+def test_only_its_owner_can_read_a_database_in_a_file(tmp_path):
+    store = SqlStore(f"sqlite:///{tmp_path}/state/service.sqlite")
     store.save([a_record()])
-    folder = os.path.dirname(url.removeprefix("sqlite:///"))
+    folder = f"{tmp_path}/state"
     modes = {name: stat.S_IMODE(os.stat(f"{folder}/{name}").st_mode) for name in os.listdir(folder)}
     assert set(modes.values()) == {0o600}, modes
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    store.close()

@@ -104,7 +104,7 @@ class AsksInBetween(SqlStore):
 async def test_nobody_sees_a_part_of_its_output(world):
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
-    world.store = AsksInBetween(str(world.sql._engine.url))
+    world.store = AsksInBetween(world.url)
     world.restart()
     asked = []
 
@@ -137,7 +137,7 @@ async def test_a_failure_does_not_end_it(world, monkeypatch):
     monkeypatch.setattr(retention, "EVERY", 0.01)
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
-    world.store = ForgetsOnlyTheSecondTime(str(world.sql._engine.url))
+    world.store = ForgetsOnlyTheSecondTime(world.url)
     world.restart()
     running = asyncio.create_task(world.controller.run())
     async with asyncio.timeout(60):

@@ -103,7 +103,8 @@ class World:
         self.bundles, self.probe = FakeBundles(), FakeProbe()
         self.new_id, self.new_token = counting(), counting("secret-")
         (folder / "service.sqlite").write_bytes(_empty_database())
-        self.sql = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
+        self.url = f"sqlite:///{folder / 'service.sqlite'}"
+        self.sql = SqlStore(self.url)
         self.store: Store = StoreOfAServiceThatDies(self.sql, self.fuse)
         self._pids = counting()
         #: The ticket that each server process was attached to.

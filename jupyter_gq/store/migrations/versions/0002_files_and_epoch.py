@@ -1,4 +1,4 @@
-"""Files of workloads, and the epoch of who writes."""
+"""Files of workloads, the epoch of who writes, and on PostgreSQL the order of ids that SQLite and Python have."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,3 +20,5 @@ def upgrade() -> None:
         sa.Column("epoch", sa.Integer, nullable=False),
     )
     op.bulk_insert(leadership, [{"id": 1, "epoch": 0}])
+    if op.get_bind().dialect.name == "postgresql":
+        op.alter_column("workloads", "id", type_=sa.Text(collation="C"))

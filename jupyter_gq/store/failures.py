@@ -1,0 +1,44 @@
+"""Tells the failures of a database apart: which are ours to name, and what they mean to whoever asked."""
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import AdminError, JupyterGQError, StorageFull, StoreUnavailable
+
+#: What SQLite says when the disk, or a quota on it, refuses a write. (A quota is an input/output error to SQLite.)
+_SQLITE_FULL = frozenset(
+    {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_FSYNC"}
+)
+#: What SQLite says when the file cannot be used at this moment: another process holds it, or its disk is away.
+_SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY")
+#: PostgreSQL's "disk full".
+_FULL = "53100"
+#: PostgreSQL's "insufficient privilege".
+_FORBIDDEN = "42501"
+#: Classes of PostgreSQL's states that pass: connection, resources, operator intervention, system, locks, conflicts; a
+#: server that has become a read-only copy, and one that ended our idle transaction.
+_AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
+
+
+def named(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
+    """The error to raise in place of this one, for the database at `place`; None for one that nobody foresaw."""
+    original = getattr(error, "orig", None) or error
+    told = (str(original).strip() or type(original).__name__).splitlines()[0]
+    name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
+    if name in _SQLITE_FULL or state == _FULL:
+        return StorageFull(f"The disk with the scheduler's database refused a write ({told}). Free some space there.")
+    if state == _FORBIDDEN:
+        return AdminError(
+            f"The database {place} refuses what the scheduler needs ({told}). Make its user the owner of the database."
+        )
+    if name.startswith(_SQLITE_AWAY) or state.startswith(_AWAY_CLASSES) or _connection_lost(error, name, state):
+        return StoreUnavailable(place, told)
+    return None
+
+
+def _connection_lost(error: sa.exc.SQLAlchemyError, name: str, state: str) -> bool:
+    """The driver itself failed, without a word from the database; or no connection of the pool came free."""
+    if isinstance(error, sa.exc.TimeoutError):
+        return True
+    if not isinstance(error, sa.exc.DBAPIError) or name:
+        return False
+    return error.connection_invalidated or (isinstance(error, sa.exc.OperationalError) and not state)

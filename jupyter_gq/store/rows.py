@@ -1,0 +1,51 @@
+"""Records and events as rows of the tables, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import FINAL
+
+from . import statements
+from .codec import decode_json, decode_workload, encode_json, encode_workload
+from .protocol import Record, StoredEvent
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    workload = record.workload
+    return {
+        "id": workload.id,
+        "kind": workload.kind.value,
+        "owner": workload.owner,
+        "final": workload.state in FINAL,
+        "submitted_at": workload.submitted_at,
+        "idempotency_key": record.idempotency_key,
+        "token_hash": record.token_hash,
+        "document": encode_workload(workload),
+        "detail": encode_json(record.detail),
+    }
+
+
+def record_or_none(row: statements.Row | None) -> Record | None:
+    return None if row is None else record_of(row)
+
+
+def record_of(row: statements.Row) -> Record:
+    detail: Mapping[str, Any] = decode_json(row.detail)
+    return Record(
+        workload=decode_workload(row.document),
+        detail=detail,
+        idempotency_key=row.idempotency_key,
+        token_hash=row.token_hash,
+    )
+
+
+def stored_event(row: statements.Row) -> StoredEvent:
+    return StoredEvent(
+        id=row.id,
+        at=Instant(row.at),
+        owner=row.owner,
+        kind=row.kind,
+        object=row.object,
+        payload=decode_json(row.payload),
+    )

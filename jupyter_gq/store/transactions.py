@@ -1,0 +1,105 @@
+"""Transactions on the database: one writer at a time, and none that has been replaced.
+
+Rules
+-----
+1. Writers come one after the other, of all processes: on SQLite by its lock, on PostgreSQL by that of the row that
+   holds the epoch. So events have increasing ids in the order in which they can be read.
+2. A write names the epoch of this object. When another has taken over since, it raises `Superseded` and changes
+   nothing: the epoch is compared under the lock, in the transaction of the write.
+3. Once a transaction has failed because the database is away, all are refused at once, until `confirm` has reached it:
+   only who confirms waits for a database that does not answer.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import StoreUnavailable, Superseded
+
+from . import statements
+from .engine import WRITES, open_engine, place_of
+from .failures import named
+from .schema import migrate
+
+
+class Transactions:
+    """Opens the database at `url`, brings it to the present schema, and begins transactions on it."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url)
+        self._place = place_of(self._engine)
+        self._writing = self._engine.execution_options(**{WRITES: True})
+        # Without the lock two threads of ours would wait in SQLite's busy loop, which sleeps.
+        self._writer = threading.Lock()
+        #: What this object's writes name; 0 where nobody ever took over.
+        self._epoch = 0
+        #: Why the database is away; None while it answers.
+        self._away: StoreUnavailable | None = None
+        try:
+            with self._failures_named(), self._writing.begin() as connection:
+                migrate(connection)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads."""
+        self._refuse_while_away()
+        with self._failures_named(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction that writes, unless another has taken over."""
+        with self._locked() as (connection, epoch):
+            self._compare(epoch)
+            yield connection
+
+    def take_over(self) -> int:
+        """Become the one that may write; all others get `Superseded` from now on."""
+        with self._locked() as (connection, epoch):
+            statements.set_epoch(connection, epoch + 1)
+            # Nobody else is between keeping a file and saving its workload: what has none has been left behind.
+            statements.delete_files_of_nobody(connection)
+        self._epoch = epoch + 1
+        return self._epoch
+
+    def confirm(self) -> None:
+        """Reach the database and find that nobody has taken over; else `StoreUnavailable`, `Superseded`."""
+        with self._failures_named(), self._engine.connect() as connection:
+            epoch = statements.epoch(connection)
+        self._away = None
+        self._compare(epoch)
+
+    def close(self) -> None:
+        """Release the database."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[sa.Connection, int]]:
+        self._refuse_while_away()
+        with self._writer, self._failures_named(), self._writing.begin() as connection:
+            yield connection, statements.lock_epoch(connection)
+
+    def _compare(self, epoch: int) -> None:
+        if epoch != self._epoch:
+            raise Superseded(self._epoch, epoch)
+
+    def _refuse_while_away(self) -> None:
+        if self._away is not None:
+            raise StoreUnavailable(self._away.place, self._away.told)
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            better = named(error, self._place)
+            if better is None:
+                raise
+            if isinstance(better, StoreUnavailable):
+                self._away = better
+            raise better from error
