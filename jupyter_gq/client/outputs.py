@@ -4,12 +4,14 @@ Every piece is a JSON object with `seq` (from 1, no gaps, over all runs), `run`,
 
 | op | further fields | meaning |
 |---|---|---|
-| `run` | `state`: "start" or "pause" | a run begins, or the job was paused |
+| `run` | `state`: "start", "ready" (with `language`) or "pause" | a run begins, its kernel answers, it was paused |
 | `cell` | `cell`, `role` ("prefix" or "target"), `state` ("start", "end"), `execution_count` | its limits |
 | `append` | `cell`, `role`, `output` | an nbformat output; text of the same stream continues it |
 | `replace` | `cell`, `role`, `index`, `output` | output number `index` was updated (display id) |
 | `clear` | `cell`, `role` | clear_output |
 | `set` | `cell`, `role`, `outputs` | all outputs anew: sent when the size cap left something out |
+
+The end of a cell also says `finished`: false when it failed or was interrupted.
 
 The same fold stands in the lab extension (`labextension/src/outputs.ts`); `tests/data/outputs.json` holds the
 cases that both pass.

@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
-from jupyter_gq.runner.bundle import CellToRun
+from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.runner.cell_output import CellOutput
 from jupyter_gq.runner.kernel import KernelProcess
 from jupyter_gq.runner.recorder import Recorder

@@ -12,10 +12,11 @@ from typing import Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
-from jupyter_gq.runner.bundle import CellToRun
+from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.client.executed import Shown, executed
 from jupyter_gq.runner.cells import CellClient, CellFailed, KernelDied
 from jupyter_gq.runner.clock import now
-from jupyter_gq.runner.executed import executed, left_outputs, write_notebook
+from jupyter_gq.runner.executed import left_outputs, write_notebook
 from jupyter_gq.runner.job import Job
 from jupyter_gq.runner.kernel import FROM_OUTSIDE, KernelProcess, death_sentence, start_kernel
 from jupyter_gq.runner.link import connect, shut_down
@@ -56,9 +57,8 @@ class Run:
         self._recorder = Recorder(self._outlet.emit, self._loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
-        self._language: dict[str, Any] = {}
-        self._counts: dict[str, int | None] = {}
-        self._ended: set[str] = set()
+        #: What is written into the notebook; its outputs are the recorder's.
+        self._shown = Shown(run=job.folder.run)
         self._target_begun = False
         self._saved_state: object = None
         self._writing: asyncio.Future[None] | None = None
@@ -131,7 +131,8 @@ class Run:
             await self._outlet.open()
             self._outlet.emit([{"op": "run", "state": "start"}])
             self._restore()
-            self._connection, self._language = await connecting
+            self._connection, self._shown.language = await connecting
+            self._outlet.emit([{"op": "run", "state": "ready", "language": self._shown.language}])
         except KernelError as error:
             return broken(str(error))
         finally:
@@ -140,11 +141,8 @@ class Run:
         cells.kc = self._connection
         for cell in self._job.bundle.cells:
             verdict = await self._run_cell(cells, cell)
-            if self._job.stop.asked and self._job.folder.stop_seen:
-                return PAUSED
             if verdict is not None:
                 return verdict
-            self._ended.add(cell.id)
         return SUCCEEDED
 
     async def _connect(self) -> tuple[AsyncKernelClient, dict[str, Any]]:
@@ -173,25 +171,40 @@ class Run:
                 self._recorder.cell(cell.id, cell.role).restore(left if goes_on else [])
 
     async def _run_cell(self, cells: CellClient, cell: CellToRun) -> Verdict | None:
-        """Run one cell; None when it went well."""
+        """Run one cell; None when it went well and all of it was wanted."""
         about = {"op": "cell", "cell": cell.id, "role": cell.role}
         self._target_begun = self._target_begun or cell.role == "target"
         self._outlet.emit([{**about, "state": "start", "execution_count": None}])
+        verdict: Verdict | None = PAUSED  # when this is cancelled
         try:
-            self._counts[cell.id] = await cells.run_cell(cell)
-        except CellFailed as failure:
-            return raised(self._job.bundle.cells, cell, failure.ename, failure.evalue)
-        except KernelDied:
-            if await self._kernel_was_ended(WITH_US):
-                return PAUSED
-            code = self.kernel.exit_code
-            how = "was ended by this run" if code is None else death_sentence(code)
-            return kernel_ended(self._job.bundle.cells, cell, how)
+            verdict = await self._verdict_of(cells, cell)
         finally:
-            self._counts[cell.id] = cells.execution_count(cell)
+            count = self._shown.counts[cell.id] = cells.execution_count(cell)
+            if verdict is None:
+                self._shown.ended.add(cell.id)
             self._recorder.say(self._loop.time(), everything=True)
-            self._outlet.emit([{**about, "state": "end", "execution_count": self._counts[cell.id]}])
-        return None
+            ended = {**about, "state": "end", "execution_count": count, "finished": verdict is None}
+            self._outlet.emit([ended])
+        return verdict
+
+    async def _verdict_of(self, cells: CellClient, cell: CellToRun) -> Verdict | None:
+        try:
+            await cells.run_cell(cell)
+        except CellFailed as failure:
+            verdict: Verdict | None = raised(self._job.bundle.cells, cell, failure.ename, failure.evalue)
+        except KernelDied:
+            verdict = await self._verdict_without_kernel(cell)
+        else:
+            verdict = None
+        # Code that knows that it should end has ended because of that, however it did.
+        return PAUSED if self._job.stop.asked and self._job.folder.stop_seen else verdict
+
+    async def _verdict_without_kernel(self, cell: CellToRun) -> Verdict:
+        if await self._kernel_was_ended(WITH_US):
+            return PAUSED
+        code = self.kernel.exit_code
+        how = "was ended by this run" if code is None else death_sentence(code)
+        return kernel_ended(self._job.bundle.cells, cell, how)
 
     async def _kernel_was_ended(self, seconds: float) -> bool:
         """The kernel was ended from outside, and so are we: now or within this time.
@@ -237,12 +250,12 @@ class Run:
         spool = self._outlet.spool
         if spool is None:
             return
-        state = (spool.last, len(self._ended))
+        state = (spool.last, len(self._shown.ended))
         if state == self._saved_state:
             return
-        about = {"job": self._job.id, "run": self._job.folder.run, "seq": spool.last, "ended": sorted(self._ended)}
-        outputs = {cell.id: self._recorder.outputs(cell.id) for cell in self._job.bundle.cells}
-        notebook = executed(self._job.bundle, about, outputs, self._counts, self._language)
+        bundle, self._shown.seq = self._job.bundle, spool.last
+        self._shown.outputs = {cell.id: self._recorder.outputs(cell.id) for cell in bundle.cells}
+        notebook = executed(bundle.notebook, bundle.cells, self._shown.about(self._job.id), self._shown)
         if self._writing is not None:
             await asyncio.wait({self._writing})  # of a `_save` that was cancelled: it goes on in its thread
         self._writing = self._loop.run_in_executor(None, write_notebook, self._job.folder.notebook, notebook)

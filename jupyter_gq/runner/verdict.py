@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from jupyter_gq.runner.bundle import CellToRun
+from jupyter_gq.client.bundle import CellToRun
 
 _LONGEST_VALUE = 300
 

@@ -1,23 +1,130 @@
-"""The files of jobs: everything or nothing, and clear answers."""
+"""The files of jobs: everything or nothing, and clear answers, wherever they are kept."""
 
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
+from jupyter_gq.backends.bundles import BundleStore, ServesPods
+from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBundles
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge
+from jupyter_gq.store.sql import SqlStore
 
 BUNDLE = {"manifest": {"cwd": "/"}, "notebook": {"cells": ["ä"]}}
 
 
+class LocalFiles:
+    """Folders of this machine; the runner writes into them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "state"
+        self.bundles = LocalBundles(self._folder)
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        folder = self._folder / "jobs" / job / "runs" / str(run) / str(task)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log").write_text(text)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class StoredFiles:
+    """Files in the database; the runner sends what it has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
+        self.bundles = StoredBundles(self.store, self.store)
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        self.bundles.put_log(job, run, task, text)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+@pytest.fixture(params=[LocalFiles, StoredFiles])
+def kept(request, tmp_path):
+    """Each place in turn."""
+    made = request.param(tmp_path)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def bundles(tmp_path):
+def bundles(kept) -> BundleStore:
+    return kept.bundles
+
+
+@pytest.fixture
+def local(tmp_path):
     return LocalBundles(tmp_path / "state")
 
 
-def test_a_bundle_is_written_for_its_owner_alone(bundles, tmp_path):
+def test_before_there_is_a_notebook_or_a_log_there_is_none(bundles):
     bundles.write("job-1", "ann", BUNDLE, 1000)
+    assert bundles.executed_notebook("job-1", "ann") is None
+    assert bundles.log("job-1", "ann", 1000) is None
+    assert bundles.log("job-2", "ann", 1000) is None
+
+
+def test_a_bundle_above_the_limit_is_refused_with_numbers(bundles):
+    with pytest.raises(TooLarge, match=r"2\.0 MiB, but the limit is 1\.0 MiB"):
+        bundles.write("job-1", "ann", {"x": "y" * 2 * 1024 * 1024}, 1024 * 1024)
+    bundles.write("job-1", "ann", BUNDLE, 1000)  # nothing of the first try is there
+
+
+def test_an_id_is_used_once_until_its_files_are_deleted(bundles):
+    bundles.write("job-1", "ann", BUNDLE, 1000)
+    with pytest.raises(Conflict):
+        bundles.write("job-1", "ann", {}, 1000)
+    bundles.delete("job-1", "ann")
+    bundles.delete("job-1", "ann")
+    bundles.write("job-1", "ann", BUNDLE, 1000)
+
+
+def test_ids_cannot_leave_the_folder(bundles):
+    with pytest.raises(BackendError):
+        bundles.write("../job", "ann", BUNDLE, 1000)
+
+
+def test_the_log_is_that_of_the_newest_run_with_all_its_tasks(kept):
+    kept.bundles.write("job-1", "ann", BUNDLE, 1000)
+    kept.put_log("job-1", 2, 0, "old")
+    assert kept.bundles.log("job-1", "ann", 8) == "old"
+    kept.put_log("job-1", 10, 0, "first")
+    kept.put_log("job-1", 10, 0, "x" * 50 + "zero")
+    kept.put_log("job-1", 10, 1, "one")
+    kept.put_log("job-1", 9, 3, "late")
+    assert kept.bundles.log("job-1", "ann", 8) == "== task 0 ==\nzero\n== task 1 ==\none"
+    kept.bundles.delete("job-1", "ann")
+    assert kept.bundles.log("job-1", "ann", 8) is None
+
+
+def test_a_full_disk_keeps_nothing_on_this_machine(small_disk):
+    bundles = LocalBundles(small_disk)
+    with pytest.raises(StorageFull):
+        bundles.write("job-1", "ann", {"x": "y" * 600_000}, 10**6)
+    assert list((small_disk / "jobs").iterdir()) == []
+    bundles.write("job-1", "ann", BUNDLE, 10**6)
+
+
+def test_a_full_disk_keeps_nothing_in_the_store(small_disk):
+    files = StoredFiles(small_disk)
+    with pytest.raises(StorageFull):
+        files.bundles.write("job-1", "ann", {"x": "y" * 600_000}, 10**6)
+    assert files.bundles.bundle("job-1") is None
+    files.bundles.write("job-1", "ann", BUNDLE, 10**6)
+    files.close()
+
+
+# --- in folders
+
+
+def test_a_bundle_is_written_for_its_owner_alone(local, tmp_path):
+    local.write("job-1", "ann", BUNDLE, 1000)
     folder = tmp_path / "state/jobs/job-1"
     assert json.loads((folder / "bundle.json").read_text()) == BUNDLE
     assert sorted(path.name for path in folder.iterdir()) == ["bundle.json", "checkpoint"]
@@ -34,53 +141,38 @@ def test_a_folder_that_was_there_before_stays_as_the_admin_made_it(tmp_path, sys
     assert stat.S_IMODE((tmp_path / "jobs").stat().st_mode) == (0o711 if system_users else 0o700)
 
 
-def test_before_there_is_a_notebook_or_a_log_there_is_none(bundles):
-    bundles.write("job-1", "ann", BUNDLE, 1000)
-    assert bundles.executed_notebook("job-1", "ann") is None
-    assert bundles.log("job-1", "ann", 1000) is None
-    assert bundles.log("job-2", "ann", 1000) is None
-
-
-def test_a_bundle_above_the_limit_is_refused_with_numbers(bundles, tmp_path):
-    with pytest.raises(TooLarge, match=r"2\.0 MiB, but the limit is 1\.0 MiB"):
-        bundles.write("job-1", "ann", {"x": "y" * 2 * 1024 * 1024}, 1024 * 1024)
+def test_a_bundle_that_is_refused_leaves_no_folder(local, tmp_path):
+    with pytest.raises(TooLarge):
+        local.write("job-1", "ann", {"x": "y" * 2000}, 1000)
     assert not (tmp_path / "state/jobs/job-1").exists()
 
 
-def test_an_id_is_used_once(bundles, tmp_path):
-    bundles.write("job-1", "ann", BUNDLE, 1000)
-    with pytest.raises(Conflict):
-        bundles.write("job-1", "ann", {}, 1000)
-    assert (tmp_path / "state/jobs/job-1/bundle.json").exists(), "the first one stays"
-
-
-def test_ids_cannot_leave_the_folder(bundles):
-    with pytest.raises(BackendError):
-        bundles.write("../job", "ann", BUNDLE, 1000)
-
-
-def test_a_notebook_that_is_not_one_is_none(bundles, tmp_path):
-    bundles.write("job-1", "ann", BUNDLE, 1000)
+def test_a_notebook_that_is_not_one_is_none(local, tmp_path):
+    local.write("job-1", "ann", BUNDLE, 1000)
     file = tmp_path / "state/jobs/job-1/output.ipynb"
     for content in ("", "{", "[]"):
         file.write_text(content)
-        assert bundles.executed_notebook("job-1", "ann") is None
+        assert local.executed_notebook("job-1", "ann") is None
     file.write_text('{"cells": []}')
-    assert bundles.executed_notebook("job-1", "ann") == {"cells": []}
+    assert local.executed_notebook("job-1", "ann") == {"cells": []}
 
 
-def test_the_log_is_that_of_the_newest_run_with_all_its_tasks(bundles, tmp_path):
-    bundles.write("job-1", "ann", BUNDLE, 1000)
-    for run, task, text in ((2, 0, "old"), (10, 0, "x" * 50 + "zero"), (10, 1, "one")):
-        folder = tmp_path / f"state/jobs/job-1/runs/{run}/{task}"
-        folder.mkdir(parents=True)
-        (folder / "log").write_text(text)
-    assert bundles.log("job-1", "ann", 8) == "== task 0 ==\nzero\n== task 1 ==\none"
+# --- in the store
 
 
-def test_a_full_disk_keeps_nothing(small_disk):
-    bundles = LocalBundles(small_disk)
-    with pytest.raises(StorageFull):
-        bundles.write("job-1", "ann", {"x": "y" * 600_000}, 10**6)
-    assert list((small_disk / "jobs").iterdir()) == []
-    bundles.write("job-1", "ann", BUNDLE, 10**6)
+def test_only_the_store_serves_pods(tmp_path, local):
+    files = StoredFiles(tmp_path)
+    assert isinstance(files.bundles, ServesPods)
+    assert not isinstance(local, ServesPods)
+    files.bundles.write("job-1", "ann", BUNDLE, 1000)
+    assert files.bundles.bundle("job-1") == BUNDLE
+    assert files.bundles.bundle("job-2") is None
+    files.close()
+
+
+def test_of_a_log_the_end_is_kept(tmp_path):
+    files = StoredFiles(tmp_path)
+    files.bundles.put_log("job-1", 1, 0, "x" * 70_000 + "end")
+    log = files.bundles.log("job-1", "ann", 10**6)
+    assert (len(log), log[-4:]) == (64 * 1024, "xend")
+    files.close()

@@ -25,6 +25,7 @@ def test_prefix_and_target_run_in_order_and_the_output_arrives(job: Job, service
     told = [(p["op"], p.get("cell"), p.get("state")) for p in pieces if p["op"] in ("run", "cell")]
     assert told == [
         ("run", None, "start"),
+        ("run", None, "ready"),
         ("cell", "prefix", "start"),
         ("cell", "prefix", "end"),
         ("cell", "target", "start"),

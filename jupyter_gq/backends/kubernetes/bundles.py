@@ -1,0 +1,131 @@
+"""The files of jobs in the service's own store; see `backends.bundles` for the guarantees.
+
+A pod has no disk that outlives it, and each replica of the service must see the same. So the bundle and the logs are
+files of the store, and the executed notebook is none at all: it is made from the bundle and the stored outputs.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from jupyter_gq.client.bundle import CellsMissing, pair
+from jupyter_gq.client.executed import Shown, executed
+from jupyter_gq.domain.errors import BackendError, Conflict, TooLarge
+from jupyter_gq.store.protocol import OutputEvent
+
+_MIB = 1024 * 1024
+_BUNDLE, _LOGS = "bundle.json", "logs.json"
+#: Bytes of each task's log that are kept.
+LOG_KEPT = 64 * 1024
+_PAGE = 1000
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+
+class Files(Protocol):
+    """What is needed of the store to keep files."""
+
+    def put_file(self, workload: str, name: str, content: bytes) -> None:
+        """Insert or replace a file; raise `StorageFull` when the disk refuses it."""
+        ...
+
+    def file(self, workload: str, name: str) -> bytes | None:
+        """What is in it; None when there is none."""
+        ...
+
+    def delete_files(self, workload: str) -> None:
+        """Remove all files of a workload."""
+        ...
+
+
+class Outputs(Protocol):
+    """What is needed of the store to read what a job has shown."""
+
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputEvent]:
+        """In order, those with a number above `after`."""
+        ...
+
+
+class StoredBundles:
+    """Keeps the files of jobs in the store; owners are told apart by the service, not by the disk."""
+
+    def __init__(self, files: Files, outputs: Outputs) -> None:
+        """Both are the store, as a rule."""
+        self._files, self._outputs = files, outputs
+
+    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+        """Keep the bundle of a new job; everything or nothing."""
+        content = json.dumps(bundle).encode()
+        if len(content) > max_bytes:
+            raise TooLarge(
+                f"What would be sent is {len(content) / _MIB:.1f} MiB, but the limit is {max_bytes / _MIB:.1f} MiB. "
+                "Keep large data in files that the job reads, not in the cells."
+            )
+        if not _ID.fullmatch(job):
+            raise BackendError(f"{job!r} is not the id of a job.")
+        if self._files.file(job, _BUNDLE) is not None:
+            raise Conflict(f"There are already files of a job {job}.")
+        self._files.put_file(job, _BUNDLE, content)
+
+    def bundle(self, job: str) -> dict[str, Any] | None:
+        """The bundle as it was written; None when there is none."""
+        return _object(self._files.file(job, _BUNDLE))
+
+    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+        """The notebook with the outputs so far; None before there are any."""
+        bundle, shown = self.bundle(job), self._shown(job)
+        if bundle is None or not shown.seq:
+            return None
+        try:
+            notebook = bundle["notebook"]
+            cells = pair(bundle["manifest"], notebook)
+            return executed(notebook, cells, shown.about(job), shown)
+        except (CellsMissing, KeyError, TypeError, AttributeError):
+            return None  # it cannot be run either: the runner says why
+
+    def log(self, job: str, owner: str, tail: int) -> str | None:
+        """The last `tail` bytes of the newest run's log, of all its tasks if there are several; None before that."""
+        tasks = self._log_index(job)[1]
+        found = [(task, self._files.file(job, _log_name(task))) for task in tasks]
+        kept = tail // max(1, len(tasks))
+        texts = [(task, content[-kept:].decode(errors="replace")) for task, content in found if content is not None]
+        if len(texts) <= 1:
+            return texts[0][1] if texts else None
+        return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
+        newest, tasks = self._log_index(job)
+        if run < newest:
+            return
+        if run > newest or task not in tasks:
+            tasks = sorted({task} if run > newest else {task, *tasks})
+            self._files.put_file(job, _LOGS, json.dumps({"run": run, "tasks": tasks}).encode())
+        self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
+
+    def delete(self, job: str, owner: str) -> None:
+        """Forget all files of the job. No error if there are none."""
+        self._files.delete_files(job)
+
+    def _shown(self, job: str) -> Shown:
+        shown = Shown()
+        while pieces := self._outputs.outputs(job, shown.seq, _PAGE):
+            shown.take([{**piece.payload, "seq": piece.seq} for piece in pieces])
+        return shown
+
+    def _log_index(self, job: str) -> tuple[int, list[int]]:
+        """Number of the newest run that sent a log, and its tasks that did."""
+        index = _object(self._files.file(job, _LOGS)) or {"run": 0, "tasks": []}
+        return index["run"], index["tasks"]
+
+
+def _log_name(task: int) -> str:
+    return f"log.{task}"
+
+
+def _object(content: bytes | None) -> dict[str, Any] | None:
+    try:
+        document = json.loads(content or b"null")
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,63 @@
+"""The cells of a bundle, paired with their code. Pure, standard library only: each start of a job waits for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["prefix", "target"]
+
+
+class CellsMissing(LookupError):
+    """The manifest names cells that the notebook lacks."""
+
+    def __init__(self, cells: tuple[str, ...]) -> None:
+        super().__init__(f"The job's bundle lacks cells that its manifest names: {', '.join(cells)}.")
+        self.cells = cells
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellToRun:
+    """One code cell, in its place."""
+
+    #: Position in the notebook of the bundle.
+    index: int
+    #: Id under which its outputs are known. A cell that ran several times has its own id only the last time.
+    id: str
+    role: Role
+    source: str
+
+    @property
+    def first_line(self) -> str:
+        """Enough to recognise it by."""
+        line = self.source.strip().split("\n", 1)[0].strip()
+        return line if len(line) <= 60 else line[:57] + "..."
+
+
+def pair(manifest: Mapping[str, Any], notebook: Mapping[str, Any]) -> tuple[CellToRun, ...]:
+    """The cells that are run, in their order; the ids of the notebook's cells are made unique.
+
+    Raises `CellsMissing`, or what a damaged document gives: `KeyError`, `TypeError`, `AttributeError`.
+    """
+    waiting: list[tuple[str, Role]] = [(ref["cell_id"], "prefix") for ref in manifest["prefix"]]
+    waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
+    paired: list[CellToRun] = []
+    for index, cell in enumerate(notebook["cells"]):
+        if waiting and cell["cell_type"] == "code" and cell.get("id", waiting[0][0]) == waiting[0][0]:
+            wanted, role = waiting.pop(0)
+            later = {ref for ref, _ in waiting}
+            cell["id"] = _free_id(wanted, {c.id for c in paired} | later)
+            source = cell["source"]
+            text = source if isinstance(source, str) else "".join(source)
+            paired.append(CellToRun(index=index, id=cell["id"], role=role, source=text))
+    if waiting:
+        raise CellsMissing(tuple(ref for ref, _ in waiting))
+    return tuple(paired)
+
+
+def _free_id(wanted: str, taken: set[str]) -> str:
+    if wanted not in taken:
+        return wanted
+    number = 1
+    while (candidate := f"{wanted[:58]}-{number}") in taken:
+        number += 1
+    return candidate
