@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("kubernetes", reason='The Kubernetes tests need: pip install -e ".[dev]"')
 
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
+from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.kwok import Kwok
 from tests.kubernetes.namespaces import delete_namespaces, make_namespaces
 from tests.kubernetes.programs import missing_programs, tools_folder
@@ -51,6 +52,21 @@ def kwok(_kwok):
     """Its nodes go with the module."""
     yield _kwok
     _kwok.remove_all()
+
+
+@pytest.fixture(scope="module")
+def make_kubelet(control_plane):
+    """Nodes whose pods are processes: `make_kubelet("gpu-a", gpus=2)`. They end with the module."""
+    made = []
+
+    def make(name, gpus=2, **options):
+        made.append(Kubelet(control_plane, name, gpus, **options))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for kubelet in reversed(made):
+        kubelet.end()
 
 
 @pytest.fixture(scope="module")

@@ -189,9 +189,13 @@ class ControlPlane:
         if token:
             configuration.api_key = {"authorization": f"Bearer {token}"}
         else:
-            certificate, key = self._authority.user(user, groups)
+            certificate, key = self.certificate(user, groups)
             configuration.cert_file, configuration.key_file = str(certificate), str(key)
         return configuration
+
+    def certificate(self, user: str, groups=()) -> tuple[Path, Path]:
+        """Files with a certificate that makes one this user of these groups, and its key."""
+        return self._authority.user(user, groups)
 
     def _token_of(self, user: str) -> str | None:
         if user.startswith("system:serviceaccount:"):
@@ -230,7 +234,7 @@ class ControlPlane:
         elif token := self._token_of(user):
             who = {"token": token}
         else:
-            certificate, key = self._authority.user(user, groups)
+            certificate, key = self.certificate(user, groups)
             who = {"client-certificate": str(certificate), "client-key": str(key)}
         cluster = {"server": self.url, "certificate-authority": str(self.ca_file)}
         content = {

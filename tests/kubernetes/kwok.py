@@ -13,7 +13,7 @@ from tests.kubernetes.control_plane import NODE_SILENT_AFTER, ControlPlane
 from tests.kubernetes.waiting import until
 
 _STAGES = Path(__file__).with_name("kwok-stages.yaml")
-#: kwok's own word for the nodes that are its.
+#: The label of the nodes that are its: kwok looks at labels by its watch, so it lets go of a node that loses it.
 _OURS = ("kwok.x-k8s.io/node", "fake")
 
 
@@ -27,7 +27,7 @@ class Kwok:
 
     def start(self) -> None:
         command = [self.plane.tools / "kwok", f"--kubeconfig={self.plane.kubeconfig('kwok', ('system:masters',))}"]
-        command += [f"--config={_STAGES}", f"--manage-nodes-with-annotation-selector={'='.join(_OURS)}"]
+        command += [f"--config={_STAGES}", f"--manage-nodes-with-label-selector={'='.join(_OURS)}"]
         # It renews a lease four times in that time.
         command += [f"--node-lease-duration-seconds={NODE_SILENT_AFTER}", "--cidr=127.32.0.0/11", "--node-ip=127.0.0.1"]
         self.plane.programs.start("kwok", command)
@@ -59,11 +59,11 @@ class Kwok:
 
     def lose(self, name: str) -> None:
         """Nobody speaks for this node any more: it is Unknown after `NODE_SILENT_AFTER` seconds."""
-        self.plane.core.patch_node(name, {"metadata": {"annotations": {_OURS[0]: "lost"}}})
+        self.plane.core.patch_node(name, {"metadata": {"labels": {_OURS[0]: "lost"}}})
 
     def find(self, name: str) -> None:
         """Somebody speaks for it again."""
-        self.plane.core.patch_node(name, {"metadata": {"annotations": {_OURS[0]: _OURS[1]}}})
+        self.plane.core.patch_node(name, {"metadata": {"labels": {_OURS[0]: _OURS[1]}}})
 
     def _takes_pods(self, name: str) -> bool:
         node = self.plane.core.read_node(name)
@@ -75,7 +75,7 @@ def _node(name, devices, labels, taints):
     room = {"cpu": "128", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "250", **devices}
     known = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     return {
-        "metadata": {"name": name, "labels": known | labels, "annotations": dict([_OURS])},
+        "metadata": {"name": name, "labels": known | dict([_OURS]) | labels},
         "spec": {"taints": taints},
         "status": {"capacity": room, "allocatable": room, "nodeInfo": _INFO},
     }

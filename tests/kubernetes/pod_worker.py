@@ -1,0 +1,344 @@
+"""The life of one pod on its node, from admission to the last report, as a kubelet leads it.
+
+Rules
+-----
+1. What the API server knows of the pod arrives in one patch: phase, address, container. While the server is away the
+   patch is repeated; the process runs on.
+2. A pod that is deleted gets SIGTERM, then SIGKILL after its grace. Only when no process of it is left is it reported
+   as ended, and then removed from the API.
+3. A worker whose kubelet is killed stops where it is; the next kubelet's worker finds the process by the pod's uid.
+"""
+
+import logging
+import math
+import queue
+import signal
+import threading
+import time
+
+from tests.kubernetes.device_plugin import TooFew
+from tests.kubernetes.node_api import Refused, Stopped
+from tests.kubernetes.pod_environment import container_environment, expanded, pod_address, with_addresses
+from tests.kubernetes.pod_runtime import Container, now
+from tests.kubernetes.pod_volumes import Volumes, translated
+
+_LOG = logging.getLogger(__name__)
+#: Seconds between restarts of a process that fails again; the first one is at once.
+_BACK_OFF = 1.0
+_ENDED = ("Succeeded", "Failed")
+
+
+class PodWorker(threading.Thread):
+    """Leads one pod's life; `pod` is the newest object that was seen."""
+
+    def __init__(self, kubelet, pod) -> None:
+        super().__init__(name=f"pod {pod['metadata']['name']}", daemon=True)
+        self.kubelet, self.pod = kubelet, pod
+        self.uid = pod["metadata"]["uid"]
+        self.container: Container | None = None
+        self._news: queue.Queue = queue.Queue()
+        self._gone = False
+        self._last: dict | None = None
+
+    # --- what the kubelet tells ----------------------------------------------------------------------------------
+
+    def update(self, pod) -> None:
+        """A newer object of the same pod."""
+        self.pod = pod
+        if self._deleted:
+            self._news.put("deleted")
+
+    def vanish(self) -> None:
+        """The API server has no such pod any more: its processes end at once, and nothing is reported."""
+        self._gone = True
+        self._news.put("deleted")
+
+    def report_again(self) -> None:
+        """The API server may have other ideas of this pod, since the node was silent."""
+        self._news.put("report")
+
+    def nudge(self) -> None:
+        """Wake up: the process has ended, or the kubelet is killed."""
+        self._news.put("look")
+
+    @property
+    def _deleted(self) -> bool:
+        return self._gone or "deletionTimestamp" in self.pod["metadata"]
+
+    # --- the life ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        try:
+            self._live()
+        except Stopped:
+            return
+        except Exception:  # noqa: BLE001 - the last guard of a thread
+            _LOG.exception("The stand-in kubelet failed with %s", self.name)
+        self.kubelet.forget(self)
+
+    def _live(self) -> None:
+        if not self._adopt() and not self._begin():
+            self._remove()
+            return
+        while True:
+            self._until_ended_or_deleted()
+            if self._deleted:
+                self._terminate()
+                break
+            self.container.sweep()
+            if not self._restarts():
+                break
+            self._start_again()
+        self._finish()
+
+    def _adopt(self) -> bool:
+        """Take over the process that another kubelet of this node has started."""
+        known = self.kubelet.runtime.containers.get(self.uid)
+        if known is None or known.process is None:
+            return False
+        self.container = known
+        known.listen(self.nudge)
+        if known.code is None:
+            self._report(self._running())
+        return True
+
+    def _begin(self) -> bool:
+        """Make everything and start the process; False when the pod was refused, or deleted before."""
+        if self._deleted:
+            return False
+        try:
+            self._admit()
+        except TooFew as error:
+            self.container.over = True
+            self._report({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)})
+            self._until_deleted()
+            return False
+        if not self._has_image() or not self._prepared():
+            return False
+        self.container.start(self.nudge)
+        self._report(self._running())
+        return True
+
+    def _has_image(self) -> bool:
+        image = self._main["image"]
+        if not image.startswith("missing/"):
+            return True
+        problem = f'Back-off pulling image "{image}": ErrImagePull: failed to resolve image: {image}: not found'
+        self._report_waiting("ImagePullBackOff", problem)
+        self._until_deleted()
+        return False
+
+    def _prepared(self) -> bool:
+        """Everything is there, sooner or later; False when the pod is deleted before."""
+        while not self._deleted:
+            try:
+                self._prepare()
+            except Refused as refused:
+                self._report_waiting("ContainerCreating", str(refused))
+                self._wait_for_deletion(0.5)
+            else:
+                break
+        return not self._deleted
+
+    def _admit(self) -> None:
+        meta, main = self.pod["metadata"], self._main
+        folder = self.kubelet.folder / "pods" / self.uid
+        folder.mkdir(parents=True, exist_ok=True)
+        address = pod_address(meta["namespace"], self.pod["spec"].get("hostname") or meta["name"])
+        if self.pod["spec"].get("hostNetwork"):
+            address = "127.0.0.1"
+        self.container = Container(
+            uid=self.uid,
+            namespace=meta["namespace"],
+            pod=meta["name"],
+            name=main["name"],
+            folder=folder,
+            address=address,
+        )
+        runtime, devices = self.kubelet.runtime, self.kubelet.devices
+        runtime.containers[self.uid] = self.container
+        wanted = sum(_asked(container, devices.resource) for container in self.pod["spec"]["containers"])
+        devices.allocate(self.container, wanted, runtime)
+
+    def _prepare(self) -> None:
+        """Volumes, environment and command of the process."""
+        container, main, runtime = self.container, self._main, self.kubelet.runtime
+        volumes = Volumes(
+            self.kubelet.api,
+            self.pod,
+            container.address,
+            folder=container.folder,
+            host=self.kubelet.folder,
+            claims=self.kubelet.claims,
+        )
+        volumes.prepare()
+        own = container_environment(self.pod, main, container.address, volumes.lookup)
+        paths = volumes.translation(main, own)
+        paths[main.get("terminationMessagePath", "/dev/termination-log")] = str(container.termination_log)
+
+        def local(text):
+            return with_addresses(translated(text, paths), self.pod)
+
+        command = [expanded(word, own) for word in [*main.get("command", ()), *main.get("args", ())]]
+        # An image without a command of its own is one that waits, such as that of a reservation.
+        command = [local(word) for word in command] or ["sleep", "infinity"]
+        container.command = [runtime.found(command[0], main["image"]), *command[1:]]
+        container.environment = runtime.environment(self.uid, main["image"], container.folder)
+        if given := container.given(self.kubelet.devices.resource):
+            # The device plugin's word; what the pod says of the same name wins, as in a kubelet.
+            container.environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(given)
+        container.environment |= self.kubelet.access(paths) | {name: local(value) for name, value in own.items()}
+        if "workingDir" in main:
+            container.workdir = self._folder_for(local(main["workingDir"]))
+
+    def _folder_for(self, path: str):
+        folder = self.container.folder / "root" / path.lstrip("/")
+        if path.startswith(str(self.kubelet.folder)) or path.startswith(str(self.kubelet.claims)):
+            folder = path
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _until_ended_or_deleted(self) -> None:
+        while self.container.code is None and not self._deleted:
+            self._hear()
+
+    def _until_deleted(self) -> None:
+        while not self._deleted:
+            self._hear()
+
+    def _wait_for_deletion(self, seconds: float) -> bool:
+        deadline = _clock() + seconds
+        while not self._deleted and (left := deadline - _clock()) > 0:
+            self._hear(left)
+        return self._deleted
+
+    def _hear(self, patience: float | None = None) -> None:
+        """Wait for news; raises `Stopped`."""
+        try:
+            news = self._news.get(timeout=patience)
+        except queue.Empty:
+            return
+        if self.kubelet.api.stopped.is_set():
+            raise Stopped
+        if news == "report" and self._last is not None:
+            self._report(self._last)
+
+    def _restarts(self) -> bool:
+        policy = self.pod["spec"].get("restartPolicy", "Always")
+        return policy == "Always" or (policy == "OnFailure" and self.container.code != 0)
+
+    def _start_again(self) -> None:
+        if self.container.restarts:
+            self._report_waiting("CrashLoopBackOff", f"back-off {_BACK_OFF:g}s restarting failed container")
+            if self._wait_for_deletion(_BACK_OFF):
+                return
+        self.container.restarts += 1
+        self.container.start(self.nudge)
+        self._report(self._running())
+
+    def _terminate(self) -> None:
+        """SIGTERM, grace, SIGKILL; the grace may be cut while it runs."""
+        began = _clock()
+        if not self._gone:
+            self.container.signal(signal.SIGTERM)
+        while self.container.code is None and (left := began + self._grace - _clock()) > 0:
+            self._hear(left)
+        self.container.signal(signal.SIGKILL)
+        self.container.process.wait()
+        self.container.sweep()
+
+    @property
+    def _grace(self) -> float:
+        return 0 if self._gone else self.pod["metadata"].get("deletionGracePeriodSeconds") or 0
+
+    def _finish(self) -> None:
+        self.container.over = True
+        if not self._gone:
+            self._report(self._over())
+            if not self._deleted:
+                self._until_deleted()
+        self._remove()
+
+    def _remove(self) -> None:
+        """The last word: the API server forgets the pod."""
+        if self.container:
+            self.container.over = True
+        if self._gone:
+            return
+        meta = self.pod["metadata"]
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+        try:
+            self.kubelet.api.insist("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", body)
+        except Refused as refused:
+            if refused.status not in (404, 409):
+                raise
+
+    # --- reports -------------------------------------------------------------------------------------------------
+
+    @property
+    def _main(self):
+        return self.pod["spec"]["containers"][0]
+
+    def _report(self, status) -> None:
+        self._last = status
+        meta = self.pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        try:
+            self.kubelet.api.insist("PATCH", path, {"metadata": {"uid": self.uid}, "status": status})
+        except Refused as refused:
+            if refused.status not in (404, 409):
+                raise
+            self._gone = True
+
+    def _running(self):
+        state = {"running": {"startedAt": self.container.started}}
+        return self._status("Running", state, ready=True)
+
+    def _report_waiting(self, reason: str, message: str) -> None:
+        phase = "Running" if self.container.restarts else "Pending"
+        self._report(self._status(phase, {"waiting": {"reason": reason, "message": message}}, ready=False))
+
+    def _over(self):
+        container, code = self.container, self.container.code
+        state = {
+            "exitCode": code,
+            "reason": "Error" if code else "Completed",
+            "startedAt": container.started,
+            "finishedAt": container.finished or now(),
+            "message": container.message(self._main.get("terminationMessagePolicy", "File")),
+        }
+        return self._status(_ENDED[bool(code)], {"terminated": state}, ready=False)
+
+    def _status(self, phase: str, state, *, ready: bool):
+        word, containers = str(ready), []
+        for container in self.pod["spec"]["containers"]:
+            about = {"name": container["name"], "image": container["image"], "imageID": "", "state": state}
+            containers.append(about | {"ready": ready, "started": ready, "restartCount": self.container.restarts})
+        conditions = [{"type": kind, "status": word} for kind in ("Ready", "ContainersReady")]
+        status = {
+            "phase": phase,
+            "hostIP": "127.0.0.1",
+            "podIP": self.container.address,
+            "podIPs": [{"ip": self.container.address}],
+            "startTime": self.container.started or now(),
+            "conditions": [{"type": "Initialized", "status": "True"}, *conditions],
+            "containerStatuses": containers,
+        }
+        if inits := self.pod["spec"].get("initContainers"):
+            status["initContainerStatuses"] = [_skipped(container) for container in inits]
+        return status
+
+
+def _skipped(container):
+    done = {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}
+    about = {"name": container["name"], "image": container["image"], "imageID": "", "state": {"terminated": done}}
+    return about | {"ready": True, "restartCount": 0}
+
+
+def _asked(container, resource: str) -> int:
+    return math.ceil(float(container.get("resources", {}).get("limits", {}).get(resource, 0)))
+
+
+def _clock() -> float:
+    return time.monotonic()  # noqa: TID251 - the grace of real processes

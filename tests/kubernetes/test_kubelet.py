@@ -1,0 +1,128 @@
+"""The stand-in kubelet does what tests of pods count on."""
+
+import pytest
+
+from tests.kubernetes.waiting import until
+
+_CHECK = """
+import os, pathlib, signal, subprocess, sys
+
+def asked(*_):
+    pathlib.Path(os.environ["GQ_TERMINATION_LOG"]).write_text("I was asked")
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, asked)
+print(os.environ["POD_IP"], os.environ["PEER"], os.environ["NVIDIA_VISIBLE_DEVICES"])
+print(open(sys.argv[1] + "/token").read().count("."))
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture(scope="module")
+def node(make_kubelet):
+    return make_kubelet("gpu-a", gpus=2)
+
+
+def _pod(name, command=(), image="image", gpus=0, **spec):
+    devices = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    container = {"name": "main", "image": image, "command": list(command), "resources": devices}
+    spec.setdefault("containers", [container])
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-a"]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "affinity": {"nodeAffinity": affinity}, **spec},
+    }
+
+
+class _Pods:
+    def __init__(self, core, namespace):
+        self.core, self.namespace = core, namespace
+
+    def create(self, name, *args, **more):
+        self.core.create_namespaced_pod(self.namespace, _pod(name, *args, **more))
+
+    def get(self, name):
+        return self.core.read_namespaced_pod(name, self.namespace)
+
+    def reach(self, name, phase):
+        def reached():
+            pod = self.get(name)
+            return pod if pod.status.phase == phase else None
+
+        return until(reached, lambda: f"{name} {phase}: {self.get(name).status}")
+
+    def delete(self, name):
+        self.core.delete_namespaced_pod(name, self.namespace)
+
+    def gone(self, name):
+        until(lambda: name not in [p.metadata.name for p in self.core.list_namespaced_pod(self.namespace).items], name)
+
+
+@pytest.fixture(scope="module")
+def pods(control_plane, namespace_set):
+    return _Pods(control_plane.core, namespace_set.nodes)
+
+
+def test_a_pod_is_a_process_that_is_told_its_place_and_asked_to_end(node, pods, namespace_set):
+    container = {
+        "name": "main",
+        "image": "image",
+        "command": ["python", "-c", _CHECK, "/var/run/secrets/gq"],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        "env": [
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "PEER", "value": "first.gang:29500"},
+            {"name": "GQ_TERMINATION_LOG", "value": "/dev/termination-log"},
+        ],
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets/gq"}],
+    }
+    token = {"serviceAccountToken": {"path": "token", "audience": "jupyter-gq", "expirationSeconds": 600}}
+    volumes = [{"name": "token", "projected": {"sources": [token]}}]
+    pods.create("second", containers=[container], volumes=volumes, subdomain="gang", hostname="second")
+    pod = pods.reach("second", "Running")
+    until(lambda: "ready" in node.log(pods.namespace, "second"), "its output")
+    address, peer, device, dots = node.log(pods.namespace, "second").split()[:4]
+    assert address == pod.status.pod_ip
+    assert peer.startswith("127.")
+    assert peer.endswith(":29500")
+    assert (device, dots) == ("GPU-sim-gpu-a-1", "2")
+    held = node.container(pods.namespace, "second")
+    pods.delete("second")
+    pods.gone("second")
+    assert (held.code, held.message("File")) == (7, "I was asked")
+    assert not held.processes()
+
+
+def test_ends_are_reported_with_code_and_message(node, pods):
+    pods.create("fails", ["sh", "-c", "echo it broke; exit 3"])
+    pods.create("no-package", ["python", "-m", "jupyter_gq.runner"], image="an/image-no-runner")
+    pods.create("no-image", image="missing/image")
+    ended = pods.reach("fails", "Failed").status.container_statuses[0].state.terminated
+    assert (ended.exit_code, ended.reason) == (3, "Error")
+    pods.reach("no-package", "Failed")
+    assert "No module named 'jupyter_gq'" in node.log(pods.namespace, "no-package")
+    waiting = until(lambda: (pods.get("no-image").status.container_statuses or [None])[0], "its status").state.waiting
+    assert waiting.reason == "ImagePullBackOff"
+    for name in ("fails", "no-package", "no-image"):
+        pods.delete(name)
+        pods.gone(name)
+
+
+def test_a_pod_outlives_its_kubelet_and_the_api_server(node, pods, control_plane):
+    pods.create("steady", gpus=2)
+    pods.reach("steady", "Running")
+    process = node.container(pods.namespace, "steady").process.pid
+    node.restart()
+    control_plane.stop_api()
+    control_plane.start_api()
+    # Bound by us: for some seconds the scheduler does not try to reach the server again.
+    pods.create("later", ["sh", "-c", "exit 0"], nodeName="gpu-a")
+    pods.reach("later", "Succeeded")
+    assert pods.reach("steady", "Running").status.container_statuses[0].restart_count == 0
+    assert node.container(pods.namespace, "steady").process.pid == process
+    pods.delete("steady")
+    pods.gone("steady")
