@@ -70,6 +70,8 @@ format: setup
 lint: setup
 	$(BIN)/ruff check .
 	cd labextension && npm run --silent lint
+	for values in helm/jupyter-gq/ci/*-values.yaml; do $(BIN)/helm lint --strict --quiet helm/jupyter-gq --values $$values || exit 1; done
+	$(BIN)/hadolint docker/*.Dockerfile
 
 types: setup
 	$(BIN)/mypy jupyter_gq
@@ -80,7 +82,7 @@ contracts: setup
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## All tests (each tier is its own pytest run)
 
 test-unit: setup postgresql
-	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs
+	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
 	$(PYTEST) tests/contract tests/api tests/runner
 
 test-lab: setup

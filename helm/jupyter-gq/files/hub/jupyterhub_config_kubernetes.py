@@ -1,0 +1,1 @@
+# JupyterHub with GPU shares and training queues on Kubernetes.

@@ -1,0 +1,1 @@
+"""The Helm chart and the image recipes, looked at without a cluster."""

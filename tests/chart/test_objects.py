@@ -1,0 +1,194 @@
+"""What the chart renders: valid everywhere, named once, with no right and no secret too many."""
+
+import json
+import shutil
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.chart.render import CHART, EXAMPLES, NAMESPACE, NEWEST, OLDEST, ROOT, example, named, objects, run_helm
+
+each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+SERVICE = "gq-gq-service"
+NODES, TRAINING = "gq-gq-nodes", "gq-gq-train"
+
+
+def test_there_is_an_example_of_every_way_to_install():
+    assert {path.name.removesuffix("-values.yaml") for path in EXAMPLES} == {
+        "minimal", "postgresql", "hami", "jobs", "closed", "monitoring"
+    }  # fmt: skip
+
+
+@each_example
+def test_helm_finds_nothing_to_say(path):
+    done = run_helm("lint", "--strict", str(CHART), "--values", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@each_example
+def test_every_object_is_valid_in_every_version_that_we_support(path, version):
+    for found in example(path):
+        if found["apiVersion"] == "monitoring.coreos.com/v1":
+            continue  # not of Kubernetes itself
+        kubernetes_validate.validate(found, version, strict=True)
+
+
+@each_example
+def test_names_are_given_once(path):
+    names = [(found["kind"], found["metadata"].get("namespace"), found["metadata"]["name"]) for found in example(path)]
+    assert len(set(names)) == len(names)
+
+
+def test_every_name_comes_from_one_file():
+    for path in (CHART / "templates").rglob("*.yaml"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert ".Release.Name }}-" not in line, f"{path.name}:{number} makes a name of its own"
+
+
+@each_example
+def test_no_right_is_wider_than_its_use(path):
+    for found in example(path):
+        for rule in found.get("rules", []):
+            assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]], found["metadata"]["name"]
+            assert not {"secrets", "pods/exec", "serviceaccounts/token"} & set(rule["resources"])
+            assert not {"patch", "escalate", "bind", "impersonate", "deletecollection"} & set(rule["verbs"])
+        if found["kind"].endswith("Binding") and "roleRef" in found:
+            assert found["roleRef"]["name"] == SERVICE
+            assert found["subjects"] == [{"kind": "ServiceAccount", "name": "gq-service", "namespace": NAMESPACE}]
+
+
+def test_foreign_pods_are_read_only_where_the_administrator_says_so():
+    assert pods_of_the_cluster({}) == []
+    assert pods_of_the_cluster({"observe": {"allPods": True}}) == ["get", "list", "watch"]
+
+
+def pods_of_the_cluster(values):
+    rules = named(objects(values), "ClusterRole")["rules"]
+    return [verb for rule in rules if "pods" in rule["resources"] for verb in rule["verbs"]]
+
+
+@each_example
+def test_only_the_service_gets_a_token_of_the_api_server(path):
+    for found in example(path):
+        if found["kind"] == "ServiceAccount":
+            assert found["automountServiceAccountToken"] is False, found["metadata"]["name"]
+        if found["kind"] in ("Deployment", "DaemonSet"):
+            mounted = found["spec"]["template"]["spec"]["automountServiceAccountToken"]
+            assert mounted is (found["metadata"]["name"] == SERVICE)
+
+
+@each_example
+def test_no_secret_lies_in_a_config_map(path):
+    kinds = {found["kind"] for found in example(path)}
+    assert "Secret" not in kinds, "secrets are made by others and referred to by name"
+    for found in example(path):
+        if found["kind"] == "ConfigMap":
+            text = json.dumps(found["data"]).lower()
+            assert not [word for word in ("password", "api_token", "://user:") if word in text.replace(PROSE, "")]
+
+
+PROSE = "holds a password: it comes from a secret"
+
+
+@each_example
+def test_what_jobs_live_in_stays_when_the_chart_goes(path):
+    for found in example(path):
+        if found["kind"] in ("Namespace", "PersistentVolumeClaim"):
+            assert found["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", found["metadata"]["name"]
+        assert "helm.sh/hook" not in found["metadata"].get("annotations", {})
+
+
+def test_training_is_restricted_unless_a_pool_needs_a_mount_of_the_host():
+    def level(values):
+        return named(objects(values), "Namespace", TRAINING)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+
+    assert level({}) == "restricted"
+    assert level({"pools": {"a": {"visibility": "env"}}}) == "restricted"
+    assert level({"pools": {"a": {}, "b": {"visibility": "volume-mount"}}}) == "privileged"
+
+
+def test_sqlite_has_one_writer_and_postgresql_two_replicas():
+    alone = named(objects(), "Deployment")["spec"]
+    assert (alone["replicas"], alone["strategy"]["type"]) == (1, "Recreate")
+    two = example(CHART / "ci/postgresql-values.yaml")
+    assert named(two, "Deployment")["spec"]["replicas"] == 2
+    assert named(two, "PodDisruptionBudget", SERVICE)["spec"]["maxUnavailable"] == 1
+    assert "gq-gq-state" not in {found["metadata"]["name"] for found in two}
+
+
+def test_a_change_of_quotas_restarts_nothing_and_one_of_the_cluster_does():
+    def pods(values):
+        return named(objects(values), "Deployment")["spec"]["template"]
+
+    assert pods({}) == pods({"queues": {"a": {"quota": "1"}}}) == pods({"idle": {"after": 60}})
+    assert pods({}) != pods({"reservations": {"linger": 61}})
+
+
+def test_the_hubs_files_are_those_of_the_product_byte_for_byte():
+    shipped = list((CHART / "files" / "hub").iterdir())
+    assert [path.name for path in shipped] == ["jupyterhub_config_kubernetes.py"]
+    if not (ROOT / "hub_config" / shipped[0].name).exists():
+        pytest.skip(f"hub_config/{shipped[0].name} is not written yet")
+    for path in shipped:
+        assert path.read_bytes() == (ROOT / "hub_config" / path.name).read_bytes(), (
+            f"run: cp hub_config/{path.name} {path}"
+        )
+    data = named(objects(), "ConfigMap", "gq-gq-hub")["data"]
+    assert data[shipped[0].name] == shipped[0].read_text()
+
+
+def test_the_chart_is_of_the_version_of_the_product():
+    version = json.loads((ROOT / "labextension/package.json").read_text())["version"]
+    text = (CHART / "Chart.yaml").read_text()
+    assert f'appVersion: "{version}"' in text
+    assert f"version: {version}\n" in text
+    assert f'kubeVersion: ">={OLDEST}.0-0"' in text
+
+
+def test_the_notes_name_what_is_to_be_added_to_the_hub(tmp_path):
+    to_add = yaml.safe_load(notes(tmp_path).partition("upgrade it:\n")[2].partition("\n2.")[0])
+    hub = to_add["hub"]
+    assert hub["services"]["jupyter-gq"]["url"] == "http://gq-gq-service:8089"
+    assert hub["extraVolumes"][0]["configMap"]["name"] == "gq-gq-hub"
+    assert hub["extraVolumeMounts"][0]["mountPath"] == "/usr/local/etc/jupyterhub/jupyterhub_config.d"
+    assert to_add["cull"] == {"enabled": False}, "two judges of idleness would fight"
+    # Zero to JupyterHub drops these from hub.config: they have values of their own.
+    assert "config" not in hub
+
+
+def notes(tmp_path):
+    """`helm template` leaves the notes out and `helm install` asks a cluster: so they are put into an object."""
+    chart = shutil.copytree(CHART, tmp_path / "jupyter-gq")
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "_notes.tpl").write_text('{{- define "notes" }}' + text + "{{- end }}")
+    (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}')
+    done = run_helm("template", "gq", str(chart), "--namespace", NAMESPACE, "--show-only", "templates/notes.yaml")
+    assert done.returncode == 0, done.stderr
+    return yaml.safe_load(done.stdout)["notes"]
+
+
+def agent_and_service():
+    found = objects()
+    return named(found, "DaemonSet")["spec"]["template"]["spec"], named(found, "Deployment")["spec"]["template"]["spec"]
+
+
+def test_an_agent_shows_the_service_a_token_that_is_good_for_nothing_else():
+    agent, _ = agent_and_service()
+    (token,) = [volume for volume in agent["volumes"] if volume["name"] == "token"]
+    (source,) = token["projected"]["sources"]
+    assert source["serviceAccountToken"]["audience"] == "jupyter-gq"
+    assert "ports" not in agent["containers"][0]
+    assert Path(agent["containers"][0]["volumeMounts"][0]["mountPath"]).name == "jupyter-gq"
+
+
+def test_both_programs_are_started_by_commands_that_exist():
+    from jupyter_gq.app import build_parser
+
+    known = build_parser().format_help()
+    for pod in agent_and_service():
+        program, command, *_ = pod["containers"][0]["command"]
+        assert program == "jupyter-gq"
+        assert f"\n    {command} " in known, f"jupyter-gq has no command {command}"

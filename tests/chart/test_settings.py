@@ -1,0 +1,104 @@
+"""The settings that the chart writes are settings that exist, and say what the values said."""
+
+import importlib.util
+
+import pytest
+
+from jupyter_gq.controller import settings as ours
+from jupyter_gq.controller.policy_file import PolicyFile, _load_config
+from jupyter_gq.controller.queue_settings import KEYS
+from tests.chart.render import EXAMPLES, named, objects, schema
+
+#: Which values are which settings.
+SECTIONS = {
+    "fixedQuota": ours.FixedQuota,
+    "queueing": ours.TrainingQueues,
+    "poolUse": ours.Pools,
+    "idle": ours.IdlePolicy,
+    "fairness": ours.Fairness,
+    "longWaits": ours.LongWaits,
+    "placement": ours.Placement,
+}
+
+
+def folder(found, tmp_path, monkeypatch):
+    """The files as they are mounted in the service's pod; the entry."""
+    for name in ("gq-gq-hub", "gq-gq-service"):
+        for key, text in named(found, "ConfigMap", name)["data"].items():
+            (tmp_path / key).write_text(text)
+    monkeypatch.delenv("JUPYTER_GQ_DATABASE_URL", raising=False)
+    return tmp_path / "jupyterhub_config.py"
+
+
+def snake(word):
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_values_of_a_section_are_its_settings(section):
+    cls = SECTIONS[section]
+    written = {snake(key) for key in schema()["properties"][section]["properties"]}
+    elsewhere = {"TrainingQueues": {"queues"}, "Pools": {"pools"}}.get(cls.__name__, set())
+    assert written == {name for name in cls.class_trait_names(config=True) if name in vars(cls)} - elsewhere
+
+
+def test_every_section_of_the_settings_is_in_the_values():
+    assert set(SECTIONS.values()) == set(ours.SECTIONS)
+
+
+def test_a_queue_has_the_keys_of_a_queue():
+    queue = schema()["properties"]["queues"]["additionalProperties"]["properties"]
+    assert {snake(key) for key in queue} == set(KEYS)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_each_setting_that_is_written_exists(path, tmp_path, monkeypatch):
+    config = _load_config(folder(objects(None, path), tmp_path, monkeypatch), [])
+    known = known_settings()
+    unknown = [
+        f"c.{section}.{name}"
+        for section, values in config.items()
+        if section in known
+        for name in values
+        if name not in known[section]
+    ]
+    assert unknown == []
+
+
+def known_settings():
+    from jupyter_gq.hub.mixin import GPUShareMixin
+    from jupyter_gq.service import SchedulerService
+
+    classes = [*ours.SECTIONS, GPUShareMixin]
+    if importlib.util.find_spec("jupyter_gq.backends.kubernetes.settings"):
+        from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+
+        classes += [KubernetesBackend, SchedulerService]
+    return {cls.__name__: set(cls.class_trait_names(config=True)) for cls in classes}
+
+
+def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
+    values = {
+        "fixedQuota": {"default": "0.5", "users": {"ann": "2"}},
+        "queues": {"research": {"quota": "3"}, "nlp": {"parent": "research", "quota": "2", "overQuotaWeight": 4}},
+        "idle": {"after": 90, "always": True},
+        "longWaits": {"move": False},
+        "config": {"extra": "c.TrainingQueues.grace = 7\n"},
+    }
+    entry = folder(objects(values), tmp_path, monkeypatch)
+    config = _load_config(entry, [])
+    assert config.FixedQuota.default == "0.5"
+    assert config.TrainingQueues.queues["nlp"] == {"parent": "research", "quota": "2", "over_quota_weight": 4}
+    assert (config.IdlePolicy.after, config.IdlePolicy.always) == (90, True)
+    assert config.LongWaits.move is False
+    assert config.TrainingQueues.grace == 7
+    assert config.KubernetesBackend.training_namespace == "gq-gq-train"
+    assert config.SchedulerService.database_url == ""
+    monkeypatch.setenv("JUPYTER_GQ_DATABASE_URL", "postgresql+psycopg://db/gq")
+    assert _load_config(entry, []).SchedulerService.database_url == "postgresql+psycopg://db/gq"
+
+
+def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path, monkeypatch):
+    entry = folder(objects({"queues": {"nlp": {"quota": "2", "parent": "reserch"}}}), tmp_path, monkeypatch)
+    with pytest.raises(Exception, match=r"jupyterhub_config_values_policy.py, line \d+.*reserch"):
+        PolicyFile(entry, list)

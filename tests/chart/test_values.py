@@ -1,0 +1,233 @@
+"""The values: closed at every level, described, and every one of them has an effect."""
+
+import functools
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.chart.render import CHART, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
+
+#: Only there because Helm hands them to every chart.
+UNREAD = {"global", "enabled"}
+#: A value for those paths where the schema does not say enough to invent one.
+SAMPLES = {
+    "hub.url": "http://elsewhere:8081",
+    "hub.baseUrl": "/jupyter/",
+    "agent.kubeletDir": "/data/kubelet",
+    "config.extra": "c.IdlePolicy.after = 61\n",
+    "monitoring.interval": "17s",
+    "service.replicas": 2,
+    "pools.x.resource": "example.org/gpu",
+    "queues.x.parent": "y",
+    "agent.affinity": {"nodeAffinity": {}},
+    "service.affinity": {"podAffinity": {}},
+    "training.podOverrides": {"nodeSelector": {"disk": "fast"}},
+}
+#: What must hold besides for a value to count; the longest prefix of the path decides.
+POSTGRESQL = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database"}}}
+WITH = {
+    "service.replicas": POSTGRESQL,
+    "database.kind": {"database": {"postgresql": {"secretName": "database"}}},
+    "database.postgresql": POSTGRESQL,
+    "training.checkpoints.size": {"training": {"checkpoints": {"create": True}}},
+    "training.checkpoints.storageClassName": {"training": {"checkpoints": {"create": True}}},
+    "hub.serviceAccount": {"admissionPolicy": {"enabled": True}},
+    "admissionPolicy.exemptNamespaces": {"admissionPolicy": {"enabled": True}},
+    "monitoring": {"monitoring": {"serviceMonitor": True}},
+    "monitoring.serviceMonitor": {},
+    "queues.x.parent": {"queues": {"y": {}}},
+}
+
+
+def leaves(node, path=()):
+    """Path and schema of every value; "x" stands for a name, 0 for a place in a list."""
+    if "properties" in node:
+        for name, inner in node["properties"].items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(node.get("additionalProperties"), dict):
+        yield from leaves(node["additionalProperties"], (*path, "x"))
+    elif node.get("type") == "array" and "properties" in node["items"]:
+        yield from leaves(node["items"], (*path, 0))
+    else:
+        yield path, node
+
+
+def levels(node, path=()):
+    """Path of every object and every closed level inside of lists and names."""
+    if node.get("type") == "object" and not node.get("x-kubernetes"):
+        yield path, node
+    for name, inner in node.get("properties", {}).items():
+        yield from levels(inner, (*path, name))
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from levels(node["additionalProperties"], (*path, "x"))
+    if "items" in node:
+        yield from levels(node["items"], (*path, 0))
+
+
+def placed(path, value):
+    """The value at that path, in dicts and lists."""
+    for step in reversed(path):
+        value = [value] if step == 0 else {step: value}
+    return value
+
+
+def united(first, second):
+    """Both, the second over the first."""
+    if not (isinstance(first, dict) and isinstance(second, dict)):
+        return second
+    return {**first, **{key: united(first[key], value) if key in first else value for key, value in second.items()}}
+
+
+def sample(path, node):
+    """A value other than the default."""
+    dotted = ".".join(map(str, path))
+    if dotted in SAMPLES:
+        return SAMPLES[dotted]
+    default = defaults()
+    for step in path:
+        default = default.get(step) if isinstance(default, dict) else None
+    if "enum" in node:
+        return next(choice for choice in node["enum"] if choice not in (default, None, ""))
+    kind = node["type"][0] if isinstance(node["type"], list) else node["type"]
+    if kind == "boolean":
+        return not default
+    if kind in ("number", "integer"):
+        return (default or node.get("minimum", 0)) + 1
+    if kind == "array":
+        return ["10.9.0.0/16" if "pattern" in node["items"] else "other"]
+    return {"GPUs": "3", "bytes (Kubernetes quantity)": "7Gi"}.get(node.get("unit", ""), "other")
+
+
+LEAVES = {".".join(map(str, path)): (path, node) for path, node in leaves(schema()) if path[0] not in UNREAD}
+LEVELS = {".".join(map(str, path)) or "(top)": path for path, node in levels(schema())}
+
+
+@pytest.mark.parametrize("dotted", LEAVES)
+def test_every_value_has_an_effect(dotted):
+    path, node = LEAVES[dotted]
+    prefixes = [".".join(map(str, path[:end])) for end in range(len(path), 0, -1)]
+    besides = next((WITH[prefix] for prefix in prefixes if prefix in WITH), {})
+    empty = placed(path[: path.index("x") + 1], {}) if "x" in path[:-1] else {}
+    without = rendered(json.dumps(united(besides, empty)))
+    given = rendered(json.dumps(united(besides, placed(path, sample(path, node)))))
+    assert given != without, f"{dotted} is read by no template"
+
+
+@functools.cache
+def rendered(values):
+    """What these values, written as JSON, render."""
+    done = template(json.loads(values))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("dotted", LEVELS)
+def test_a_typo_is_refused_at_every_level(dotted):
+    path = LEVELS[dotted]
+    node = schema()
+    for step in path:
+        node = node["items"] if step == 0 else node.get("properties", {}).get(step) or node["additionalProperties"]
+    if isinstance(node["additionalProperties"], dict):
+        wrong = {"misspelt": {"misspelt": {}}} if "properties" in node["additionalProperties"] else {"misspelt": 5}
+    else:
+        wrong = {"misspelt": "1"}
+    done = template(placed(path, wrong))
+    assert done.returncode != 0, "a value that nobody knows was accepted"
+    assert "misspelt" in done.stderr, done.stderr
+
+
+def test_every_object_of_the_schema_is_closed_or_passed_on():
+    def check(node, path):
+        if node.get("type") == "object":
+            assert "additionalProperties" in node or node.get("x-kubernetes"), f"{path} is open"
+        for name, inner in node.get("properties", {}).items():
+            check(inner, f"{path}.{name}")
+        for inner in (node.get("items"), node.get("additionalProperties")):
+            if isinstance(inner, dict):
+                check(inner, f"{path}[]")
+
+    check(schema(), "")
+    assert {"global", "enabled"} <= set(schema()["properties"])
+
+
+def test_every_value_is_described_with_its_unit():
+    for dotted, (_, node) in LEAVES.items():
+        assert len(node.get("description", "")) >= 12 or dotted.endswith((".key", ".value")), dotted
+        numeric = {"number", "integer"} & set(node["type"] if isinstance(node["type"], list) else [node["type"]])
+        assert not numeric or node.get("unit"), f"{dotted} is a number of what?"
+
+
+def test_schema_and_values_name_the_same():
+    def compare(node, values, path):
+        for name in values:
+            assert name in node["properties"], f"{path}.{name} is not in the schema"
+        for name, inner in node["properties"].items():
+            assert name in values, f"{path}.{name} is not in values.yaml"
+            if "properties" in inner and not inner.get("x-kubernetes"):
+                compare(inner, values[name] or {}, f"{path}.{name}") if name != "resources" else None
+
+    compare(schema(), defaults(), "")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"queues": {"a": {"quota": 4}}},
+        {"queues": {"a": {"quota": "4GB"}}},
+        {"database": {"sqlite": {"size": "ten"}}},
+        {"database": {"kind": "mysql"}},
+        {"service": {"replicas": 3}},
+        {"pools": {"a": {"provider": "kueue"}}},
+        {"networkPolicies": {"allow": ["10.0.0.1"]}},
+        {"fixedQuota": {"default": "-1"}},
+    ],
+    ids=json.dumps,
+)
+def test_a_value_that_makes_no_sense_is_refused(values):
+    assert template(values).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"service": {"replicas": 2}}, "Set database.kind: postgresql, or service.replicas: 1."),
+        ({"database": {"kind": "postgresql"}}, "Name the Secret that holds the URL."),
+        ({"training": {"checkpoints": {"claim": "mine", "create": True}}}, "Set one of the two."),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_with_a_sentence(values, sentence):
+    done = template(values)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+
+
+def test_an_umbrella_chart_can_switch_it_and_hand_it_its_globals(tmp_path):
+    umbrella = tmp_path / "umbrella"
+    (umbrella / "charts").mkdir(parents=True)
+    shutil.copytree(CHART, umbrella / "charts" / "jupyter-gq")
+    (umbrella / "Chart.yaml").write_text(
+        "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n"
+        "dependencies: [{name: jupyter-gq, version: '*', condition: jupyter-gq.enabled}]\n"
+    )
+
+    def rendered(enabled):
+        values = {"global": {"site": "here"}, "jupyter-gq": {"enabled": enabled}}
+        (umbrella / "values.yaml").write_text(json.dumps(values))
+        command = [helm3(), "template", RELEASE, str(umbrella), "--kube-version", NEWEST]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    assert "kind: Deployment" in rendered(True)
+    assert rendered(False).strip() == ""
+
+
+def test_the_reference_page_names_every_value():
+    page = (ROOT / "docs/reference/chart.md").read_text()
+    for dotted in LEAVES:
+        assert f"`{shown(dotted)}`" in page, dotted
+
+
+def shown(dotted):
+    """As the page writes it."""
+    return dotted.replace(".x", ".<name>").replace(".0", "[]")
