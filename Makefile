@@ -47,7 +47,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" -e ".[kubernetes]" pytest pytest-asyncio
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" -e ".[kubernetes]" pytest pytest-asyncio hypothesis
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------
@@ -94,6 +94,7 @@ test-server: setup
 test-hub: setup $(HUB55)/.installed
 	$(PYTEST) tests/hub
 	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/hub
+	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
 test-demo: setup
 	$(PYTEST) tests/demo

@@ -33,6 +33,7 @@ CONFIGURABLE = (
     "jupyter_gq.controller.settings:LongWaits",
     "jupyter_gq.controller.settings:Placement",
     "jupyter_gq.hub.mixin:GPUShareMixin",
+    "jupyter_gq.hub.kube:GQKubeSpawner",
     "jupyter_gq.devices.simulated:SimulatedDevices",
     "jupyter_gq.service:SchedulerService",
     "jupyter_gq.backends.local:LocalBackend",

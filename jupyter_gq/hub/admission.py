@@ -10,16 +10,21 @@ Guarantees
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
+from jupyter_gq.client.pods import PodAdditions
 
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
 
 #: Environment of a server that has no device, when the service could not say so itself.
 NO_DEVICE = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void", "JUPYTER_GQ_GPUS": "0"}
+
+#: Variables that name devices; where servers are pods, only what the pod must carry says them.
+_DEVICE_NAMES = frozenset({"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"})
 
 _NOT_FOUND = 404
 _SERVER_FAULT = 500
@@ -60,16 +65,27 @@ class Share:
     environment: dict[str, str]
     #: What the user should know about it; "" when all is well.
     note: str = ""
+    #: Where servers are pods: what its pod must carry; None elsewhere, and for one without GPU that needs nothing.
+    pod: PodAdditions | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What is asked for, for which server."""
+
+    #: Name of the server, "" for the default one.
+    server: str
+    request: ShareRequest
+    #: Servers are pods here: a share of a GPU is complete only with what its pod must carry.
+    as_pod: bool = False
 
 
 class Admission:
-    """Follows one ticket of one server. Used once."""
+    """Follows one ticket of one server, from its request or from a share that turned out not to be had."""
 
-    def __init__(
-        self, *, service: ServiceClient, server: str, request: ShareRequest, board: StatusBoard, patience: Patience
-    ) -> None:
-        self._service, self._server, self._request, self._board = service, server, request, board
-        self._patience = patience
+    def __init__(self, *, service: ServiceClient, wish: Wish, board: StatusBoard, patience: Patience) -> None:
+        self._service, self._server, self._request, self._board = service, wish.server, wish.request, board
+        self._as_pod, self._patience = wish.as_pod, patience
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
         self._began = asyncio.get_running_loop().time()
@@ -77,28 +93,40 @@ class Admission:
     async def obtain(self) -> Share:
         """Ask for the share and wait for it; raise `Refused` when it is not to be had."""
         self._show("asking", "Asking for a share of a GPU." if self._request.wants_gpu else "Starting without a GPU.")
+        return await self._or_abandon(self._wait_in_line() if self._request.wants_gpu else self._without_gpu())
+
+    async def obtain_again(self, view: TicketView) -> Share:
+        """Wait for another place, after the one of this ticket was not to be had; the rest is as for `obtain`."""
+        self._ticket = view.id
+        return await self._or_abandon(self._wait_for(view))
+
+    async def _or_abandon(self, share: Awaitable[Share]) -> Share:
         admitted = False
         try:
-            share = await (self._wait_in_line() if self._request.wants_gpu else self._without_gpu())
+            obtained = await share
             admitted = True
         finally:
             if not admitted:
                 await self._abandon()
-        return share
+        return obtained
 
     async def _wait_in_line(self) -> Share:
-        view = await self._open()
+        return await self._wait_for(await self._open())
+
+    async def _wait_for(self, view: TicketView) -> Share:
         pause = _FIRST_PAUSE
-        while view.phase != "starting":
-            if view.phase == "stopped":
-                raise Refused(f"The request for {view.gpus} GPU ended: {view.sentence}", "gpu_queue_timeout", 409)
+        while not self._complete(view):
+            refuse_when_over(view)
             self._show("waiting", view.sentence, view)
             if self._waited() > self._patience.longest_wait:
                 raise Refused(self._gave_up(view), "gpu_queue_timeout", 503)
             await asyncio.sleep(min(pause, self._patience.period))
             pause *= _GROWTH
             view = await self._next(view)
-        return Share(ticket=view.id, gpus=view.gpus, environment=dict(view.environment))
+        return share_of(view)
+
+    def _complete(self, view: TicketView) -> bool:
+        return view.phase == "starting" and (view.pod is not None or not self._as_pod)
 
     async def _next(self, view: TicketView) -> TicketView:
         """The next answer about the ticket, over an outage of the service: its restart costs nobody the place."""
@@ -120,7 +148,8 @@ class Admission:
             logging.getLogger(__name__).warning("Starting a server without GPU, unknown to the service: %s", error)
             note = "The GPU service does not answer, so nothing can be sent to training for now."
             return Share(ticket="", gpus="0", environment=dict(NO_DEVICE), note=note)
-        return Share(ticket=view.id, gpus="0", environment={**NO_DEVICE, **view.environment})
+        share = share_of(view)
+        return replace(share, gpus="0", environment={**NO_DEVICE, **share.environment})
 
     async def _open(self) -> TicketView:
         """A ticket for this very request; one that an earlier start left behind is taken up only if it fits."""
@@ -145,7 +174,7 @@ class Admission:
     async def _again(self, view: TicketView) -> TicketView:
         """The present state of the ticket; a lapsed one, or one of a process that has not ended, is asked for anew."""
         try:
-            if view.phase == "waiting":
+            if view.phase == "waiting" or (view.phase == "starting" and self._as_pod):
                 return await self._service.ticket(view.id)
             await self._service.close_ticket(view.id)
             return await self._ask()
@@ -184,6 +213,21 @@ class Admission:
             f"No {view.gpus} GPU became free within {minutes} minute{'s' if minutes > 1 else ''}. {view.sentence} "
             "Try again later, choose less, or start without a GPU."
         )
+
+
+def share_of(view: TicketView) -> Share:
+    """What a ticket gives."""
+    environment = dict(view.environment)
+    if view.pod is not None:
+        environment = {name: value for name, value in environment.items() if name not in _DEVICE_NAMES}
+        environment |= view.pod.environment
+    return Share(ticket=view.id, gpus=view.gpus, environment=environment, pod=view.pod)
+
+
+def refuse_when_over(view: TicketView) -> None:
+    """Raise `Refused` for a ticket that is at its end."""
+    if view.phase == "stopped":
+        raise Refused(f"The request for {view.gpus} GPU ended: {view.sentence}", "gpu_queue_timeout", 409)
 
 
 async def give_back(service: ServiceClient, ticket: str) -> None:

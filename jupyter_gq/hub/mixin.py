@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 from traitlets import Any as AnyTrait
-from traitlets import Float, Unicode, default
-from traitlets.config import LoggingConfigurable
+from traitlets import Float, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.domain.errors import UserError
 
 from . import options_form
-from .admission import Admission, Patience, Refused, Share, attach, give_back
+from .admission import Admission, Patience, Refused, Share, Wish, attach, give_back
+from .base import OverSpawner
 from .credentials import SUBMIT, short_token
 from .refusal import refuse
 from .request import ShareRequest, read_request, unwrap
@@ -35,22 +35,21 @@ from .status import SpawnStatus, StatusBoard
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyterhub.spawner import Spawner as _Base
-else:
-    # Not Spawner: a class without start, stop and poll of its own would be refused.
-    _Base = LoggingConfigurable
-
 _STATE = "jupyter_gq"
 _SLOWEST_RETRY = 5.0
 
 
-class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
+class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
     """Put it before a spawner class: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
 
     service_url = Unicode(
         "http://127.0.0.1:8899/services/jupyter-gq/",
         help="Address of the scheduler service with its prefix, as the hub and the servers reach it. "
         "The configuration helper sets it.",
+    ).tag(config=True)
+    server_service_url = Unicode(
+        help="Address of the scheduler service with its prefix, as the servers reach it, where that is another one "
+        "than the hub's. Empty: `service_url`."
     ).tag(config=True)
     service_timeout = Float(
         10.0, help="Seconds to wait for one answer of the scheduler service while a server starts."
@@ -72,8 +71,19 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
         "Empty: leave it to Jupyter, for environments of users without the package jupyter-gq.",
     ).tag(config=True)
 
+    other_user_options = List(
+        Unicode(),
+        help="Names of options that your own hooks read from `user_options`, beside those of `apply_user_options`. "
+        'Others are refused, so that a misspelt `gpus` starts no server without one. ["*"]: any name.',
+    ).tag(config=True)
+
     # The Hub declares a Dict, and a body that is none becomes a failed spawn (Hub 5): anything may arrive here.
     user_options = AnyTrait(help="What the user asked for; not trusted, see jupyter_gq.hub.request.")
+
+    #: Why the last server ended, when its user did not end it and the spawner knows; one sentence.
+    gpu_ended = ""
+    #: A server is a pod: a share of a GPU is complete with what its pod must carry.
+    servers_are_pods = False
 
     _share: Share | None = None
     _share_token = ""
@@ -120,19 +130,24 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
         A subclass over a spawner with options of its own adds them.
         """
         handler = self.apply_user_options
-        if isinstance(handler, dict):
-            return handler.keys()
-        return None if handler else ()
+        if "*" in self.other_user_options or (handler and not isinstance(handler, dict)):
+            return None
+        return {*self.other_user_options, *(handler or ())}
 
-    def share_request(self) -> ShareRequest:
+    async def share_request(self) -> ShareRequest:
         """What the user asks for; raise the refusal when it is nothing that can be asked for."""
         try:
-            return read_request(self.user_options, also_known=self.other_options())
+            return await self.read_request()
         except UserError as error:
             raise refuse(self, str(error), "gpu_bad_request", 400) from error
 
+    async def read_request(self) -> ShareRequest:
+        """What the user asks for; raise `UserError` when it is nothing. A subclass over a spawner whose own options
+        say something of GPUs replaces it."""
+        return read_request(self.user_options, also_known=self.other_options())
+
     async def _run_apply_user_options(self, user_options: Any) -> None:
-        self.share_request()
+        await self.share_request()
         options = self.user_options = unwrap(user_options)  # hooks and `start` see them unwrapped
         if not callable(self.apply_user_options):  # a callable may want to see the share; others would warn about it
             options = {key: value for key, value in options.items() if key != "gpus"}
@@ -140,44 +155,48 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
 
     async def run_pre_spawn_hook(self) -> None:
         """The administrator's hook, then the share: returns when it is reserved."""
-        await _maybe(super().run_pre_spawn_hook())
-        request = self.share_request()
+        await maybe(super().run_pre_spawn_hook())
+        request = await self.share_request()
         with self._service(self.api_token) as service:
             admission = Admission(
                 service=service,
-                server=self.name,
-                request=request,
+                wish=Wish(server=self.name, request=request, as_pod=self.servers_are_pods),
                 board=self._board,
                 patience=Patience(period=self.gpu_queue_poll_interval, longest_wait=self.gpu_queue_timeout),
             )
             try:
                 self._share = await admission.obtain()
             except Refused as error:
-                self._board.show(SpawnStatus(step="ended", gpus=request.gpus, sentence=error.sentence))
-                raise refuse(self, error.sentence, error.reason, error.status) from error
+                raise self._refusal(error, request.gpus) from error
         self._share_token = self.api_token
 
     async def start(self) -> Any:
         """Start the server with what was admitted, and attach its process to the ticket."""
-        share = self._share
-        gpus, note = (share.gpus, share.note) if share else ("0", "")
-        sentence = f"Starting the server with {gpus} GPU." if gpus != "0" else f"Starting without a GPU. {note}".strip()
-        self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
-        where = await _maybe(super().start())
+        self._show_starting()
+        where = await self._start_server()
         await self._attach_process()
         return where  # after a failure the Hub calls poll and stop, which give the share back
+
+    async def _start_server(self) -> Any:
+        """The spawner's own start. A subclass overrides it where the place of a share may not be had after all."""
+        return await maybe(super().start())
+
+    def _show_starting(self) -> None:
+        gpus, note = (self._share.gpus, self._share.note) if self._share else ("0", "")
+        sentence = f"Starting the server with {gpus} GPU." if gpus != "0" else f"Starting without a GPU. {note}".strip()
+        self._board.show(SpawnStatus(step="starting", gpus=gpus, sentence=sentence))
 
     async def stop(self, now: bool = False) -> None:
         """Stop the server, then give its share back."""
         try:
-            await _maybe(super().stop(now=now))
+            await maybe(super().stop(now=now))
         finally:
             await self._give_share_back()
 
     async def poll(self) -> int | None:
         """The spawner's answer; an ended server gives its share back."""
         share, token = self._share, self._share_token  # finding the end clears the state
-        status: int | None = await _maybe(super().poll())
+        status: int | None = await maybe(super().poll())
         if status is not None and share is not None:
             self._share, self._share_token = share, token
             await self._give_share_back()
@@ -185,22 +204,25 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """What happens, from the present moment on; each viewer gets all of it."""
-        async with aclosing(self._board.watch()) as statuses:
-            async for status in statuses:
-                yield status.event
-                if status.step in ("starting", "ended"):
-                    break
-        if self._board.now.step == "starting":
-            async with aclosing(super().progress()) as events:
-                async for event in events:
-                    yield event
+        while True:
+            async with aclosing(self._board.watch()) as statuses:
+                async for status in statuses:
+                    yield status.event
+                    if status.step in ("starting", "ended"):
+                        break
+            if self._board.now.step == "starting":
+                async with aclosing(super().progress()) as events:
+                    async for event in events:
+                        yield event
+            if self._board.now.step in ("starting", "ended", "idle"):
+                break  # else its place was not to be had, and it is in line again
 
     # --- environment and state --------------------------------------------------------------------------------------
 
     def get_env(self) -> dict[str, str]:
         """The spawner's environment with the share; ours wins over what an administrator set for everybody."""
         environment: dict[str, str] = super().get_env()
-        environment["JUPYTER_GQ_URL"] = self.service_url
+        environment["JUPYTER_GQ_URL"] = self.server_service_url or self.service_url
         environment["JUPYTER_GQ_SERVER"] = self.name
         if self.kernel_provisioner:
             environment["JUPYTER_DEFAULT_PROVISIONER_NAME"] = self.kernel_provisioner
@@ -231,6 +253,11 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
 
     # --- the service ------------------------------------------------------------------------------------------------
 
+    def _refusal(self, error: Refused, gpus: str) -> Exception:
+        """The exception to raise; everybody who watches sees its sentence."""
+        self._board.show(SpawnStatus(step="ended", gpus=gpus, sentence=error.sentence))
+        return refuse(self, error.sentence, error.reason, error.status)
+
     @contextmanager
     def _service(self, token: str) -> "Iterator[ServiceClient]":
         client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
@@ -254,7 +281,7 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
             self.log.warning("The process of %s is reported to the GPU service later: %s", self._log_name, error)
             self._attaching = asyncio.create_task(self._attach_later(share.ticket, report, self._share_token))
         except Refused as error:
-            await _maybe(super().stop(now=True))
+            await maybe(super().stop(now=True))
             raise refuse(self, error.sentence, error.reason, error.status) from error
 
     async def _attach_later(self, ticket: str, report: ProcessReport, token: str) -> None:
@@ -290,6 +317,6 @@ class GPUShareMixin(_Base):  # type: ignore[misc]  # jupyterhub has no types
             self.log.warning("Could not give ticket %s back (its process is gone): %s", share.ticket, error)
 
 
-async def _maybe(result: Any) -> Any:
+async def maybe(result: Any) -> Any:
     """The result of a method that may be plain or a coroutine, as the Hub allows both."""
     return await result if asyncio.iscoroutine(result) or asyncio.isfuture(result) else result

@@ -8,7 +8,8 @@ Rules
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -28,14 +29,18 @@ _PATIENCE = 2.0
 _MIB_PER_GIB = 1024
 
 
-async def page(spawner: Any) -> str:
-    """The form's HTML for the user of this spawner."""
+async def page(spawner: Any, profiles: Mapping[str, str] | None = None) -> str:
+    """The form's HTML for the user of this spawner. `profiles` are those that come with a share: name -> amount."""
     try:
         me = await _ask(spawner)
+        view = _view(spawner, me)
+        if profiles:
+            view = _with_profiles(view, me, profiles)
     except (ServiceError, TimeoutError, ValueError) as error:
         spawner.log.warning("The options page of %s has CPU only: %s", spawner.user.name, error)
-        return _templates().get_template("gq_options.html").render(view=_without_service(error))
-    return _templates().get_template("gq_options.html").render(view=_view(spawner, me))
+        view = _without_service(error)
+    view = replace(view, ended=spawner.gpu_ended)
+    return _templates().get_template("gq_options.html").render(view=view)
 
 
 def read(form: dict[str, list[Any]]) -> dict[str, Any]:
@@ -53,7 +58,7 @@ class Card:
     #: What one gets, such as "10 GB of GPU memory".
     detail: str
     sentence: str
-    #: "now", "wait" or "no".
+    #: "now", "wait", "no", or "profile" where that depends on the profile.
     when: str
     selected: bool = False
 
@@ -92,6 +97,8 @@ class OptionsView:
     eviction_at: str = ""
     #: Why there is CPU only; "" when the service answered.
     trouble: str = ""
+    #: Why the last server ended, when nobody here ended it; "" otherwise.
+    ended: str = ""
 
 
 async def _ask(spawner: Any) -> Me:
@@ -128,6 +135,23 @@ def _view(spawner: Any, me: Me) -> OptionsView:
         eviction=me.last_eviction,
         eviction_at=_utc(me.last_eviction.at) if me.last_eviction else "",
     )
+
+
+def _with_profiles(view: OptionsView, me: Me, profiles: Mapping[str, str]) -> OptionsView:
+    """One card more: the share that the profile below comes with. It is taken unless something went wrong last time."""
+    told = {choice.gpus: choice.sentence for choice in me.choices}
+    each = [f"{name}: {gpus} GPU. {told.get(gpus, '')}".rstrip() for name, gpus in profiles.items()]
+    selected = me.last_eviction is None and next(card for card in view.cards if card.selected).gpus == "0"
+    card = Card(
+        gpus="",
+        title="As the profile says",
+        detail="For profiles with a share of their own",
+        sentence=" ".join(each),
+        when="profile",
+        selected=selected,
+    )
+    others = [replace(other, selected=other.selected and not selected) for other in view.cards]
+    return replace(view, cards=[card, *others])
 
 
 def _preselected(spawner: Any, me: Me) -> str:

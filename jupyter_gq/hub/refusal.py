@@ -21,7 +21,15 @@ except ImportError:  # Hub 5
     SpawnException = None
 
 #: Why a start can be refused, as label values.
-REASONS = ("gpu_quota", "gpu_queue_timeout", "gpu_bad_request", "gpu_no_service")
+REASONS = (
+    "gpu_quota",
+    "gpu_queue_timeout",
+    "gpu_bad_request",
+    "gpu_no_service",
+    "gpu_no_place",  # admitted, but the cluster had no place for the pod
+    "cluster_away",  # the cluster's API does not answer
+    "cluster_refused",  # it answered, and said no to the pod
+)
 
 
 def refuse(spawner: Any, message: str, reason: str, status: int = 403) -> HTTPError:

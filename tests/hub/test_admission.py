@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.hub.admission import Admission, Patience, Refused
+from jupyter_gq.hub.admission import Admission, Patience, Refused, Wish
 from jupyter_gq.hub.request import read_request
 from jupyter_gq.hub.status import StatusBoard
 from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
@@ -25,12 +25,11 @@ def ann(service):
     return service.scripts["ann"]
 
 
-async def obtain(service, *, gpus="0.25", longest_wait=30.0, outage=30.0, board=None):
+async def obtain(service, *, gpus="0.25", longest_wait=30.0, outage=30.0, board=None, as_pod=False):
     client = ServiceClient(service.url, "t", timeout=30)
     admission = Admission(
         service=client,
-        server="",
-        request=read_request({"gpus": gpus}),
+        wish=Wish(server="", request=read_request({"gpus": gpus}), as_pod=as_pod),
         board=board or StatusBoard(),
         patience=Patience(period=0.02, longest_wait=longest_wait, outage=outage),
     )
@@ -110,6 +109,28 @@ async def test_without_a_gpu_nothing_the_service_says_matters(service, ann):
         assert "nothing can be sent to training" in share.note
     service.stop()
     assert (await obtain(service, gpus="0")).environment["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+POD = {
+    "node": "gpu-1",
+    "environment": {"NVIDIA_VISIBLE_DEVICES": "GPU-held", "JUPYTER_GQ_MEMORY_MIB": "10240"},
+    "labels": {"jupyter-gq.org/attempt": "1"},
+}
+
+
+async def test_where_servers_are_pods_a_share_is_complete_with_what_its_pod_must_carry(service, ann):
+    """Its device may still have to be held; the ticket is followed, not given back and opened again."""
+    board, seen = StatusBoard(), []
+    preparing = ticket(sentence="The device is being reserved.")
+    ann.expect("POST tickets", preparing)
+    ann.expect("GET tickets/*", preparing, preparing, ticket(pod=POD))
+    board.show = lambda status: seen.append(status.text)
+    share = await obtain(service, as_pod=True, board=board)
+    assert share.pod.node == "gpu-1"
+    assert share.environment == {"JUPYTER_GQ_GPUS": "0.25", **POD["environment"]}, "devices are named by the pod alone"
+    assert "The device is being reserved." in seen
+    assert not service.of("ann", "DELETE")
+    assert (await obtain(service, gpus="0", as_pod=True)).pod is None
 
 
 async def test_a_cancelled_wait_gives_the_ticket_back(service, ann):

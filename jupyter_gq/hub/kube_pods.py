@@ -1,0 +1,130 @@
+"""A spawner's pod as the Hub sees it: over outages of the cluster's API, with the reason of its end.
+
+Rules
+-----
+1. What cannot be asked is unknown: a server whose pod cannot be looked up goes on running for the Hub.
+2. Why a pod ends is read before KubeSpawner deletes it, and kept for the next time that its user chooses a server.
+3. A pod that could not be deleted is deleted as soon as the cluster answers, and only if it still is that very pod.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from typing import Any, ClassVar
+
+from tornado.web import HTTPError
+
+from .base import OverSpawner
+from .pod_facts import end_of, is_running
+from .reflectors import Replacements
+
+#: Ours is the first half of the way; KubeSpawner counts its own from 0 to 90.
+_OUR_HALF = 50
+_FIRST_PAUSE, _SLOWEST, _TRIES = 1.0, 30.0, 120
+
+
+class ClusterAway(Exception):
+    """The cluster's API cannot be asked."""
+
+
+class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
+    """Goes between `GPUShareMixin` and KubeSpawner. A subclass says which errors mean that the API is away."""
+
+    #: Errors of calls to the API.
+    cluster_errors: ClassVar[tuple[type[Exception], ...]] = (ClusterAway,)
+    #: Classes to use in the place of KubeSpawner's own, by the kind that they watch.
+    reflector_classes: ClassVar[dict[str, type]] = {}
+
+    gpu_ended: str
+    _replacements = Replacements()
+    _leftovers: ClassVar[set["asyncio.Task[None]"]] = set()
+
+    # --- the view of all pods ---------------------------------------------------------------------------------------
+
+    async def _start_reflector(self, kind: str, reflector_class: type, replace: bool = False, **more: Any) -> Any:
+        make = partial(self.reflector_classes.get(kind, reflector_class), parent=self, namespace=self.namespace, **more)
+        try:
+            return await self._replacements.ensure(
+                type(self).reflectors, self._get_reflector_key(kind), make, anew=replace
+            )
+        except Exception as error:
+            raise ClusterAway(f"The {kind} of namespace {self.namespace} cannot be listed: {error}") from error
+
+    def is_pod_running(self, pod: Any) -> bool:
+        """Called by KubeSpawner, which takes a complete status for granted."""
+        return is_running(pod)
+
+    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+        """The events of the pod."""
+        try:
+            async with aclosing(super().progress()) as events:
+                async for event in events:
+                    if "progress" in event:
+                        event["progress"] = _OUR_HALF + event["progress"] // 2
+                    yield event
+        except self.cluster_errors as error:
+            self.log.warning("No events of %s can be shown: %s", self.pod_name, error)
+
+    # --- its end ----------------------------------------------------------------------------------------------------
+
+    async def poll(self) -> int | None:
+        """KubeSpawner's answer; None, which is "running", while the cluster cannot be asked."""
+        try:
+            await self._note_end()
+            status: int | None = await super().poll()
+        except self.cluster_errors as error:
+            self.log.warning("Whether %s runs cannot be asked just now: %s", self.pod_name, error)
+            return None
+        return status
+
+    async def stop(self, now: bool = False) -> None:
+        """Delete the pod and wait until it is gone; or see to it later, if the cluster does not answer."""
+        try:
+            await self._note_end()
+            await self.remove_pod(now=now)
+        except self.cluster_errors as error:
+            self._remove_later()
+            sentence = "The cluster does not answer. The server is stopped as soon as it does."
+            raise HTTPError(503, sentence) from error
+
+    async def remove_pod(self, now: bool = False) -> None:
+        """Delete the pod and wait until it is gone; nothing else."""
+        await super().stop(now=now)
+
+    async def _note_end(self) -> None:
+        await self._start_watching_pods()
+        view, place = self.pod_reflector, self._place
+        self.gpu_ended = end_of(view.pods.get(place) or _last_words(view).get(place)) or self.gpu_ended
+
+    def forget_last_words(self) -> None:
+        """What a pod of this name has said so far is of no interest any more."""
+        _last_words(self.pod_reflector).pop(self._place, None)
+
+    @property
+    def _place(self) -> str:
+        return f"{self.namespace}/{self.pod_name}"
+
+    def _remove_later(self) -> None:
+        share = self._share
+        task = asyncio.create_task(self._remove_leftover(self.namespace, self.pod_name, share.ticket if share else ""))
+        self._leftovers.add(task)
+        task.add_done_callback(self._leftovers.discard)
+
+    async def _remove_leftover(self, namespace: str, name: str, ticket: str) -> None:
+        pause = _FIRST_PAUSE
+        for _ in range(_TRIES):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _SLOWEST)
+            try:
+                await self.remove_pod_of(namespace, name, ticket)
+            except self.cluster_errors:
+                continue
+            self.log.info("Pod %s/%s, which could not be deleted before, is gone", namespace, name)
+            return
+        self.log.error("Pod %s/%s could not be deleted: the cluster does not answer", namespace, name)
+
+
+def _last_words(view: Any) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(view, "last_words", {})
+    return found

@@ -1,0 +1,88 @@
+"""What pods and events of the cluster say, in sentences: pure functions that take nothing for granted.
+
+Events and statuses come from several programs and versions; each field but the name may be missing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+
+_NOTEBOOK = "notebook"
+_WHY_DISRUPTED = {
+    "PreemptionByScheduler": "Kubernetes needed its place for something with a higher priority",
+    "DeletionByTaintManager": "its node must not be used any more",
+    "EvictionByEvictionAPI": "an administrator emptied its node",
+    "DeletionByPodGC": "its node is gone",
+    "TerminationByKubelet": "its node was short of memory or disk, or was shut down",
+}
+_OUT_OF_MEMORY = "OOMKilled"
+
+
+def end_of(pod: Json | None) -> str:
+    """One sentence on why the server in this pod ended, or ends; "" when nothing remarkable is known."""
+    if not pod:
+        return ""
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return _disrupted(condition)
+    if status.get("phase") == "Failed" and status.get("reason"):
+        return f"The cluster ended your server ({status['reason']}{_detail(status.get('message'))})."
+    for container in status.get("containerStatuses") or ():
+        if container.get("name") == _NOTEBOOK:
+            return _terminated((container.get("state") or {}).get("terminated"))
+    return ""
+
+
+def is_running(pod: Json | None) -> bool:
+    """The pod is ready to be used: as KubeSpawner sees it, but a status that is not complete yet is no error."""
+    status = (pod or {}).get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    return bool(
+        pod
+        and status.get("phase") == "Running"
+        and status.get("podIP")
+        and not (pod.get("metadata") or {}).get("deletionTimestamp")
+        and containers
+        and all(container.get("ready") for container in containers)
+    )
+
+
+def whole_event(event: Json) -> dict[str, Any]:
+    """The event with all that KubeSpawner takes from it; the API leaves out what is empty."""
+    metadata = event.get("metadata") or {}
+    happened = event.get("lastTimestamp") or event.get("eventTime") or metadata.get("creationTimestamp") or ""
+    return {
+        **event,
+        "metadata": {"uid": "", **metadata},
+        "involvedObject": {"name": "", **(event.get("involvedObject") or {})},
+        "lastTimestamp": happened,
+        "type": event.get("type") or "Normal",
+        "message": event.get("message") or event.get("reason") or "",
+    }
+
+
+def _disrupted(condition: Json) -> str:
+    reason = condition.get("reason") or ""
+    why = _WHY_DISRUPTED.get(reason)
+    if why is None:
+        return f"The cluster ended your server ({reason or 'no reason given'}{_detail(condition.get('message'))})."
+    return f"Your server ended: {why}."
+
+
+def _terminated(state: Json | None) -> str:
+    if not state:
+        return ""
+    if state.get("reason") == _OUT_OF_MEMORY:
+        return "Your server ended: it used more memory than it may."
+    code = state.get("exitCode")
+    if code in (0, None):
+        return ""
+    return f"Your server ended with exit code {code}{_detail(state.get('message'))}."
+
+
+def _detail(message: str | None) -> str:
+    """The first line of a message, shortened, to be put behind what it explains."""
+    lines = (message or "").strip().splitlines()
+    return f": {lines[0][:200].rstrip('.')}" if lines else ""
