@@ -7,7 +7,6 @@ isolation, and every container of a pod but the first. Full list: README.md.
 
 import contextlib
 import json
-import logging
 import os
 import shutil
 import signal
@@ -15,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from tests.kubernetes.pod_runtime import Container, Runtime, now
 from tests.kubernetes.pod_worker import PodWorker
 from tests.kubernetes.waiting import until
 
-_LOG = logging.getLogger(__name__)
 #: Seconds between two renewals of the lease.
 _HEARTBEAT = 1.0
 #: Silence after which others may have written into our objects.
@@ -57,6 +56,8 @@ class Kubelet:
         self.devices = Devices(name, gpus, resource)
         self.runtime = Runtime(self.folder, environment, python)
         self.pod_resources = PodResources(self.folder, self.devices, self.runtime)
+        #: What went wrong in its own threads: none, unless the stand-in itself is wrong.
+        self.problems: list[str] = []
         self._workers: dict[str, PodWorker] = {}
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -114,6 +115,7 @@ class Kubelet:
         with contextlib.suppress(Exception):
             self.plane.core.delete_node(self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
+        assert not self.problems, "\n".join(self.problems)
 
     def container(self, namespace: str, pod: str) -> Container | None:
         """What this machine knows of a pod of that name, also of one that has ended; the newest."""
@@ -124,6 +126,10 @@ class Kubelet:
         """What the pod's process has written."""
         container = self.container(namespace, pod)
         return container.log.read_text(errors="replace") if container and container.log.exists() else ""
+
+    def fail(self, what: str) -> None:
+        """Keep the exception of a thread for who ends this kubelet."""
+        self.problems.append(f"{what}: {traceback.format_exc()}")
 
     # --- what workers ask ----------------------------------------------------------------------------------------
 
@@ -156,7 +162,7 @@ class Kubelet:
         except Stopped:
             return
         except Exception:  # noqa: BLE001 - the last guard of a thread
-            _LOG.exception("The stand-in kubelet %s failed", self.name)
+            self.fail(loop.__name__)
 
     def _register(self) -> None:
         known = {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubernetes.client import ApiException
 
 from tests.kubernetes.control_plane import ControlPlane, account
+from tests.kubernetes.waiting import until
 
 #: The service accounts, by the namespace that they are in.
 ACCOUNTS = {"hub": ("hub", "gq-service"), "nodes": ("gq-agent", "gq-reservation"), "train": ("gq-runner",)}
@@ -73,3 +74,16 @@ def delete_namespaces(plane: ControlPlane, made: NamespaceSet) -> None:
     for namespace in made.all:
         plane.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
         plane.core.delete_namespace(namespace)
+
+
+def make_claim(plane: ControlPlane, namespace: str, name: str) -> None:
+    """A claim that is bound: to the stand-in kubelets, a folder that outlives the pods."""
+    room = {"storage": "1Gi"}
+    bound = {"namespace": namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    common = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = common | {"capacity": room, "hostPath": {"path": "/dev/null"}, "claimRef": bound}
+    plane.core.create_persistent_volume({"metadata": {"name": f"{namespace}-{name}"}, "spec": volume})
+    claim = common | {"volumeName": f"{namespace}-{name}", "resources": {"requests": room}}
+    plane.core.create_namespaced_persistent_volume_claim(namespace, {"metadata": {"name": name}, "spec": claim})
+    read = plane.core.read_namespaced_persistent_volume_claim
+    until(lambda: read(name, namespace).status.phase == "Bound", f"the claim {name} is bound")

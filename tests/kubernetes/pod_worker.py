@@ -9,7 +9,6 @@ Rules
 3. A worker whose kubelet is killed stops where it is; the next kubelet's worker finds the process by the pod's uid.
 """
 
-import logging
 import math
 import queue
 import signal
@@ -22,7 +21,6 @@ from tests.kubernetes.pod_environment import container_environment, expanded, po
 from tests.kubernetes.pod_runtime import Container, now
 from tests.kubernetes.pod_volumes import Volumes, translated
 
-_LOG = logging.getLogger(__name__)
 #: Seconds between restarts of a process that fails again; the first one is at once.
 _BACK_OFF = 1.0
 _ENDED = ("Succeeded", "Failed")
@@ -73,7 +71,7 @@ class PodWorker(threading.Thread):
         except Stopped:
             return
         except Exception:  # noqa: BLE001 - the last guard of a thread
-            _LOG.exception("The stand-in kubelet failed with %s", self.name)
+            self.kubelet.fail(self.name)
         self.kubelet.forget(self)
 
     def _live(self) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gq.agent.kubelet import KubeletSocket
 from tests.kubernetes.waiting import until
 
 _CHECK = """
@@ -26,7 +27,7 @@ def node(make_kubelet):
     return make_kubelet("gpu-a", gpus=2)
 
 
-def _pod(name, command=(), image="image", gpus=0, **spec):
+def _pod(name, command=(), *, image="image", gpus=0, **spec):
     devices = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     container = {"name": "main", "image": image, "command": list(command), "resources": devices}
     spec.setdefault("containers", [container])
@@ -91,10 +92,22 @@ def test_a_pod_is_a_process_that_is_told_its_place_and_asked_to_end(node, pods, 
     assert peer.endswith(":29500")
     assert (device, dots) == ("GPU-sim-gpu-a-1", "2")
     held = node.container(pods.namespace, "second")
+    told = [a for a in KubeletSocket(node.pod_resources.socket).look().allocations if a.namespace == pods.namespace]
+    assert [(a.pod, a.container, a.device_ids) for a in told] == [("second", "main", ["GPU-sim-gpu-a-1"])]
     pods.delete("second")
     pods.gone("second")
     assert (held.code, held.message("File")) == (7, "I was asked")
     assert not held.processes()
+
+
+def test_a_pod_that_was_bound_past_the_scheduler_is_refused(node, pods):
+    pods.create("whole", gpus=2)
+    pods.reach("whole", "Running")
+    pods.create("one-more", gpus=1, nodeName="gpu-a")
+    assert pods.reach("one-more", "Failed").status.reason == "UnexpectedAdmissionError"
+    for name in ("one-more", "whole"):
+        pods.delete(name)
+        pods.gone(name)
 
 
 def test_ends_are_reported_with_code_and_message(node, pods):
