@@ -38,6 +38,7 @@ CONFIGURABLE = (
     "jupyter_gq.service:SchedulerService",
     "jupyter_gq.backends.local:LocalBackend",
     "jupyter_gq.backends.servers:ServersBackend",
+    "jupyter_gq.backends.kubernetes:KubernetesBackend",
     "jupyter_gq.agent.app:NodeAgent",
     "jupyter_gq.lab.extension:JupyterGQ",
 )

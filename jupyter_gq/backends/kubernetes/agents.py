@@ -1,0 +1,159 @@
+"""What the agents on the nodes tell: the devices, which of them the kubelet gave to whom, and what shares do.
+
+Rules
+-----
+1. A report is what one agent saw at one moment; nothing of an older one is kept but what the newer one cannot say.
+2. A node whose agent is silent takes no new shares; what runs there is left alone.
+3. Unknown is None: a share that no agent speaks of has no use of 0.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
+from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import Device
+
+#: Device ids of a plugin that shares devices contain it: GPU-…::2.
+_SHARING = "::"
+
+
+@dataclass(kw_only=True, slots=True)
+class _Heard:
+    report: AgentReport
+    at: float
+    #: From the last report that had any; None = the kubelet has never been asked with success.
+    allocations: list[AgentAllocation] | None = None
+    #: When those were heard.
+    allocations_at: float = 0.0
+    #: Pods that saw the wrong devices in the last report, by uid.
+    mismatched: frozenset[str] = field(default_factory=frozenset)
+
+
+class Agents:
+    """The last report of each node."""
+
+    def __init__(self, *, silent_after: float, now: Callable[[], float]) -> None:
+        self._silent_after, self._now = silent_after, now
+        self._heard: dict[str, _Heard] = {}
+        #: By uid of the pod.
+        self._uses: dict[str, tuple[str, ShareUse]] = {}
+
+    def hear(self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]) -> frozenset[str]:
+        """Take in a report. `given`: the devices of a pod by its uid. Returns pods that see others than their own."""
+        before, now = self._heard.get(node), self._now()
+        heard = _Heard(report=report, at=now)
+        if report.allocations is not None:
+            heard.allocations, heard.allocations_at = report.allocations, now
+        elif before is not None:
+            heard.allocations, heard.allocations_at = before.allocations, before.allocations_at
+        heard.mismatched = frozenset(
+            share.pod_uid
+            for share in report.shares
+            if share.visible is not None
+            and (own := given(share.pod_uid)) is not None
+            and frozenset(share.visible) != own
+        )
+        self._heard[node] = heard
+        self._uses = {uid: use for uid, use in self._uses.items() if use[0] != node}
+        for share in report.shares:
+            self._uses[share.pod_uid] = (node, _use(share))
+        # A container that is just being set up may show half of it: twice in a row counts.
+        return heard.mismatched & (before.mismatched if before is not None else frozenset())
+
+    def unfit(self, node: str) -> str:
+        """Why no new share may go there, as a sentence; "" = it may."""
+        heard = self._heard.get(node)
+        if heard is None:
+            return f"The agent of the node {node} has not reported yet."
+        if self._now() - heard.at > self._silent_after:
+            return f"The agent of the node {node} has been silent for {self._now() - heard.at:.0f} s."
+        if heard.report.probe != "OK":
+            return f"The driver of the node {node} does not work: {heard.report.detail or heard.report.probe}"
+        return self.refused(node)
+
+    def refused(self, node: str) -> str:
+        """Why the node cannot be used at all; "" = it can."""
+        heard = self._heard.get(node)
+        shared = [
+            device
+            for allocation in (heard.allocations if heard else None) or ()
+            for device in allocation.device_ids
+            if _SHARING in device
+        ]
+        if not shared:
+            return ""
+        return (
+            f"The device plugin of the node {node} shares devices ({shared[0]}), so what is given there is no whole "
+            "device. Switch its sharing off."
+        )
+
+    def devices(self, node: str) -> tuple[Device, ...]:
+        """The devices of that node in the order of the driver; empty while nobody has told them."""
+        heard = self._heard.get(node)
+        if heard is None:
+            return ()
+        found = sorted(heard.report.devices, key=lambda device: (device.index, device.uuid))
+        return tuple(
+            Device(
+                id=each.uuid,
+                index=each.index,
+                model=each.model,
+                memory=MiB(each.memory_mib),
+                pool="",
+                healthy=each.healthy,
+            )
+            for each in found
+        )
+
+    def device(self, node: str, uuid: str) -> Device | None:
+        """That device."""
+        return next((device for device in self.devices(node) if device.id == uuid), None)
+
+    def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
+        """The devices that the kubelet gave to that pod; None = it does not say."""
+        heard = self._heard.get(node)
+        if heard is None or heard.allocations is None:
+            return None
+        found = [a for a in heard.allocations if (a.namespace, a.pod, a.resource) == (namespace, pod, resource)]
+        return tuple(device for allocation in found for device in allocation.device_ids)
+
+    def told_since(self, node: str, instant: float) -> bool:
+        """It has said since then what the kubelet gave to whom."""
+        heard = self._heard.get(node)
+        return heard is not None and heard.allocations is not None and heard.allocations_at > instant
+
+    def speaks(self, node: str) -> bool:
+        """It reports at present."""
+        heard = self._heard.get(node)
+        return heard is not None and self._now() - heard.at <= self._silent_after
+
+    def foreign(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
+        """How many devices pods of others hold there, as far as is known."""
+        heard = self._heard.get(node)
+        if heard is None or heard.allocations is None:
+            return 0
+        return len(
+            {
+                device
+                for allocation in heard.allocations
+                if allocation.resource == resource and not ours(allocation.namespace, allocation.pod)
+                for device in allocation.device_ids
+            }
+        )
+
+    def use(self, uid: str) -> ShareUse | None:
+        """What that pod does; None when no agent that reports at present speaks of it."""
+        found = self._uses.get(uid)
+        return found[1] if found is not None and self.speaks(found[0]) else None
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Those nodes are gone."""
+        for node in nodes:
+            self._heard.pop(node, None)
+
+
+def _use(share: AgentShare) -> ShareUse:
+    memory = None if share.memory_mib is None else MiB(share.memory_mib)
+    return ShareUse(memory=memory, utilisation=share.utilisation)

@@ -1,0 +1,304 @@
+"""Notebooks and training as pods: the backend that the controller speaks to. See `backends.protocol.Backend`.
+
+Rules
+-----
+1. Nothing is kept on disk: what there is, is in the cluster; what is wanted, the controller says again after a restart.
+2. `launch` and `stop` note an intent and return at once; each look does what is next.
+3. While the API server cannot be watched, nothing is known: `observe` raises, and nothing is started or ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jupyter_gq.backends.protocol import Launch, Observation
+from jupyter_gq.backends.servers import ServerStopper
+from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.domain.amount import MiB, Seconds
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.workload import Kind
+
+from . import names
+from .agents import Agents
+from .cluster import NODES, PODS, Cluster
+from .deeds import Deeds
+from .nodes import Nodes
+from .notebooks import NotebookRuns
+from .observe import Reflector
+from .options import KubernetesOptions
+from .places import Places
+from .pools import PodPool
+from .providers import PROVIDERS
+from .reservations import Reservations
+from .runs import RunKey
+from .training import TrainingRuns
+from .views import NodeView, PodView, node_view, pod_view
+
+log = logging.getLogger(__name__)
+
+_MISMATCH = (
+    "DEVICE_MISMATCH: it did not see just the devices that it was given, so it was stopped. Tell your administrator."
+)
+
+
+class KubernetesRuns:
+    """Runs notebooks and training as pods; see the module."""
+
+    kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
+    can_suspend = False
+    can_resize = False
+    forgetful = True
+    keeps_unknown = True
+    share_label: tuple[str, str] | None = (names.SHARES, "yes")
+
+    def __init__(
+        self,
+        options: KubernetesOptions,
+        *,
+        cluster: Cluster,
+        pools: Callable[[], Sequence[PodPool]],
+        stopper: ServerStopper,
+        now: Callable[[], float],
+        on_change: Callable[[], None],
+    ) -> None:
+        """`pools`: the pools in force; `stopper` ends servers; `on_change` is called when something has changed."""
+        self.options, self.cluster = options, cluster
+        self._pools, self._on_change = pools, on_change
+        self.agents = Agents(silent_after=options.agent_silent_after, now=now)
+        self.cluster_nodes = Nodes(pools=pools, agents=self.agents, now=now, lost_after=options.node_lost_after)
+        self._deeds = Deeds(cluster, creations=options.creations, now=now, done=on_change)
+        self.reservations = Reservations(
+            options, deeds=self._deeds, agents=self.agents, nodes=self.cluster_nodes, now=now
+        )
+        places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
+        self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, now=now)
+        self.training = TrainingRuns(
+            options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, now=now
+        )
+        self._watches = self._reflectors()
+        self._opened = False
+        #: The API server was away at the last look.
+        self._was_away = False
+        self._nodes: tuple[Node, ...] = ()
+
+    # --- the protocol
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes of all pools, as of the last look."""
+        return self._nodes
+
+    async def launch(self, launch: Launch) -> None:
+        """From now on it is wanted. Whatever comes of it is seen by `observe`."""
+        if launch.workload.kind is Kind.TRAINING:
+            self.training.launch(launch)
+        else:
+            self.notebooks.launch(launch)
+
+    async def stop(self, workload: str, run: int, grace: Seconds) -> None:
+        """It shall end within `grace` seconds. No error if it is gone."""
+        self.training.stop((workload, run), grace)
+        self.notebooks.stop((workload, run), grace)
+
+    async def observe(self) -> Sequence[Observation]:
+        """All runs; raises `BackendError` while the cluster cannot be seen."""
+        await self.open()
+        failure = next((watch.failure for watch in self._watches if watch.failure), "")
+        if failure:
+            self._was_away = True
+            raise BackendError(failure)
+        if self._was_away:
+            self._was_away = False
+            for part in (self.cluster_nodes, self.reservations, self.training, self.notebooks):
+                part.restart_clocks()
+        self._hold_whole_pools()
+        self.reservations.step()
+        seen = [*self.notebooks.step(), *self.training.step()]
+        self._offer()
+        return seen
+
+    async def forget(self, workload: str, run: int) -> None:
+        """The end of that run is recorded: what is left of it goes."""
+        self.training.forget((workload, run))
+        self.notebooks.forget((workload, run))
+
+    # --- pods of notebooks, and who speaks
+
+    def pod(self, workload: str, run: int) -> PodAdditions | None:
+        """What a spawner merges into its pod; None while the devices are being prepared."""
+        return self.notebooks.pod((workload, run))
+
+    def preparing(self, workload: str, run: int) -> str:
+        """What is being waited for, in one sentence; "" when nothing is."""
+        return self.notebooks.preparing((workload, run))
+
+    async def release(self, workload: str, run: int) -> None:
+        """Its spawner gave it back and ends the pod itself."""
+        self.notebooks.release((workload, run))
+
+    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+        """The number of the task that this pod is; None when it is none of that run."""
+        ours = (identity.namespace, identity.service_account) == (
+            self.options.training_namespace,
+            names.RUNNER_ACCOUNT,
+        )
+        found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.uid == identity.uid]
+        return found[0].task if ours and found else None
+
+    def image_of(self, ticket: str) -> str:
+        """The image of the notebook that holds this ticket."""
+        return self.notebooks.image_of(ticket)
+
+    def usage(self, workload: str) -> ShareUse | None:
+        """What the pods of its present run do on their devices; None = not all of that is known."""
+        keys = [run.key for runs in (self.notebooks, self.training) for run in runs.runs.values() if run.id == workload]
+        pods = [pod for key in keys for pod in (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))]
+        uses = [self.agents.use(pod.uid) for pod in pods if not pod.finished]
+        known = [use for use in uses if use is not None]
+        return _sum(known) if known and len(known) == len(uses) else None
+
+    # --- agents
+
+    def hear(self, node: str, report: AgentReport) -> AgentOrders:
+        """Take in what the agent of that node sees; answer which pods it shall look at."""
+        wrong = self.agents.hear(node, report, self._given)
+        for uid in wrong:
+            self._stop_mismatched(uid)
+        self._on_change()
+        return self.orders(node)
+
+    def orders(self, node: str) -> AgentOrders:
+        """What its agent shall look at now."""
+        return AgentOrders(watch=self._watched(node))
+
+    def _watched(self, node: str) -> list[WatchedPod]:
+        pods = [
+            pod
+            for index in (self.notebooks.pods, self.training.pods)
+            for pod in index.on_node(node)
+            if pod.slots and pod.phase == "Running"
+        ]
+        return [
+            WatchedPod(
+                pod_uid=pod.uid, namespace=pod.namespace, pod=pod.name, devices=sorted(self._given(pod.uid) or ())
+            )
+            for pod in sorted(pods, key=lambda each: each.key)
+        ]
+
+    def _given(self, uid: str) -> frozenset[str] | None:
+        """The devices of a pod: as we named them, else as the kubelet says."""
+        pod = self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
+        if pod is None or not pod.slots:
+            return None
+        if pod.devices:
+            return frozenset(pod.devices)
+        pool = self.cluster_nodes.pool(pod.node)
+        given = self.agents.given(pod.node, pod.namespace, pod.name, pool.resource) if pool is not None else None
+        return frozenset(given) if given else None
+
+    def _stop_mismatched(self, uid: str) -> None:
+        """It sees devices that are not its own, or not those that are."""
+        pod = self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
+        if pod is None or pod.terminating:
+            return
+        key: RunKey = (pod.workload, pod.attempt)
+        log.error(
+            "DEVICE_MISMATCH: the pod %s on %s does not see just its own devices; it is stopped", pod.name, pod.node
+        )
+        self.training.fail(key, _MISMATCH)
+        self.notebooks.stop(key, Seconds(0))
+
+    # --- watching
+
+    async def open(self) -> None:
+        """Begin to watch; waits until everything was listed once, for `request_timeout` seconds at most."""
+        if not self._opened:
+            self._opened = True
+            for watch in self._watches:
+                watch.start()
+        waiting = [watch.synced.wait() for watch in self._watches if not watch.synced.is_set()]
+        if waiting:
+            try:
+                await asyncio.wait_for(asyncio.gather(*waiting), self.options.request_timeout)
+            except TimeoutError:
+                return
+
+    async def close(self) -> None:
+        """Stop watching; what runs in the cluster is left as it is."""
+        for watch in self._watches:
+            watch.end()
+        await self._deeds.close()
+        await self.notebooks.close()
+        self.cluster.close()
+
+    def _reflectors(self) -> list[Reflector[PodView] | Reflector[NodeView]]:
+        options = self.options
+        ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
+        self._jobs = self._pods(options.training_namespace, ours, self.training.pods.saw)
+        held = self._pods(options.nodes_namespace, ours, self.reservations.saw)
+        self._servers = self._pods(options.hub_namespace, {"labelSelector": names.WORKLOAD}, self.notebooks.pods.saw)
+        watched: Reflector[NodeView] = Reflector(
+            self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
+        )
+        return [watched, held, self._jobs, self._servers]
+
+    def _pods(self, namespace: str, query: dict[str, str], saw: Callable[..., None]) -> Reflector[PodView]:
+        return Reflector(
+            self.cluster, PODS, namespace=namespace, query=query, trim=pod_view, changed=self._then_wake(saw)
+        )
+
+    def _then_wake(self, saw: Callable[..., None]) -> Callable[..., None]:
+        def told(before: PodView | NodeView | None, after: PodView | NodeView | None) -> None:
+            saw(before, after)
+            # A node's heartbeat changes its version and nothing else.
+            if before is None or after is None or replace(before, version=0) != replace(after, version=0):
+                self._on_change()
+
+        return told
+
+    def _take(self, pod: PodView) -> None:
+        """A pod that was just made: known before the watch shows it."""
+        self._jobs.copy.put(pod)
+
+    # --- offering
+
+    def _hold_whole_pools(self) -> None:
+        """Pools that keep all of their devices."""
+        kept = [
+            slot
+            for name in list(self.cluster_nodes.names())
+            if (pool := self.cluster_nodes.pool(name)) is not None
+            and PROVIDERS[pool.provider].needs_reservation(pool, whole=True)
+            and self.cluster_nodes.ready(name)
+            for slot in self.cluster_nodes.slots(name)
+        ]
+        self.reservations.keep(set(kept), self.cluster_nodes.pool)
+
+    def _offer(self) -> None:
+        used: dict[str, set[str]] = {}
+        for part in (self.notebooks.slots_in_use(), self.training.slots_in_use()):
+            for node, slots in part.items():
+                used.setdefault(node, set()).update(slots)
+        blocked = self.training.blocked() | self.notebooks.blocked()
+        self._nodes = self.cluster_nodes.offered(used, blocked, self._ours)
+
+    def _ours(self, namespace: str, pod: str) -> bool:
+        """That pod is ours, or was: others do not work in these namespaces."""
+        options = self.options
+        if namespace in (options.training_namespace, options.nodes_namespace):
+            return True
+        return namespace == options.hub_namespace and self._servers.copy.get(namespace, pod) is not None
+
+
+def _sum(uses: Sequence[ShareUse]) -> ShareUse:
+    """Of all pods of a run; one unknown makes the sum unknown."""
+    memory = [use.memory for use in uses if use.memory is not None]
+    work = [use.utilisation for use in uses if use.utilisation is not None]
+    return ShareUse(
+        memory=MiB(sum(memory)) if len(memory) == len(uses) else None,
+        utilisation=max(work) if len(work) == len(uses) else None,
+    )

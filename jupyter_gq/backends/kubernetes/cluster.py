@@ -1,0 +1,300 @@
+"""The only door to the Kubernetes client. Plain JSON in and out; every call has a timeout; calls run in threads.
+
+The client's own classes for pods are not used: making them of thousands of pods takes longer than everything else.
+From the client come the configuration (in the cluster, or a kubeconfig), the credentials and the connections.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import client, config
+
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.identity import PodIdentity
+
+from .errors import ClusterError, Missing, Unreachable, error_of
+
+Json = dict[str, Any]
+
+#: A page of a list.
+_PAGE = 500
+#: Watches that may be open beside the calls.
+_WATCHES = 8
+#: The server sends a bookmark about every minute; a connection that is silent for longer is dead.
+_SILENCE = 150.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """A kind of objects."""
+
+    plural: str
+    #: One of them, for messages.
+    noun: str
+    group: str = ""
+    version: str = "v1"
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Its address; without a namespace: of the whole cluster."""
+        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [base, *(["namespaces", namespace] if namespace else []), self.plural, *([name] if name else [])]
+        return "/".join(parts)
+
+
+PODS = Resource(plural="pods", noun="pod")
+NODES = Resource(plural="nodes", noun="node")
+SERVICES = Resource(plural="services", noun="service")
+JOBS = Resource(plural="jobs", noun="Job", group="batch")
+_REVIEWS = Resource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")
+
+
+class Stream:
+    """One open watch: a line of JSON an event."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+
+    def batches(self) -> Iterator[list[Json]]:
+        """Events as they come, those that came together in one list; ends when the server ends it."""
+        left = b""
+        try:
+            for chunk in self._response.stream(amt=2**16, decode_content=True):
+                *lines, left = (left + chunk).split(b"\n")
+                events = [json.loads(line) for line in lines if line.strip()]
+                if events:
+                    yield events
+        except (urllib3.exceptions.ReadTimeoutError, TimeoutError):
+            # Silent for too long: a new connection goes on where this one was.
+            return
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Unreachable(f"The watch broke off: {error}.") from error
+        finally:
+            self._response.close()
+
+    def end(self) -> None:
+        """Make `batches` end, from another thread."""
+        try:
+            self._response.shutdown()
+        except (OSError, ValueError, RuntimeError):
+            self._response.close()
+
+
+class Cluster:
+    """Talks to one API server."""
+
+    def __init__(self, api: client.ApiClient, *, timeout: float = 10.0, workers: int = 20) -> None:
+        """`timeout`: seconds for each call. `workers`: calls at one time."""
+        self._api, self._timeout = api, timeout
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
+        #: How many requests were sent, by verb.
+        self.requests: Counter[str] = Counter()
+
+    @classmethod
+    def open(
+        cls, *, kubeconfig: str = "", timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
+    ) -> "Cluster":
+        """With that kubeconfig; "" = as the pod that this process runs in. Raises `BackendError` with a sentence."""
+        settings = client.Configuration()
+        try:
+            if kubeconfig:
+                config.load_kube_config(  # type: ignore[no-untyped-call]
+                    config_file=str(Path(kubeconfig).expanduser()), client_configuration=settings
+                )
+            else:
+                config.load_incluster_config(  # type: ignore[no-untyped-call]
+                    client_configuration=settings
+                )
+        except (config.ConfigException, OSError) as error:
+            place = f"the kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
+            fix = "Run the service in a pod, or set c.KubernetesBackend.kubeconfig."
+            raise BackendError(f"There is no way to the cluster by {place}: {error}. {fix}") from error
+        return cls.of(settings, timeout=timeout, workers=workers, agent=agent)
+
+    @classmethod
+    def of(
+        cls, settings: client.Configuration, *, timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
+    ) -> "Cluster":
+        """With that configuration of the client."""
+        settings.connection_pool_maxsize = workers + _WATCHES
+        # We know better what may be sent twice.
+        settings.retries = False
+        api = client.ApiClient(settings)
+        api.user_agent = agent
+        return cls(api, timeout=timeout, workers=workers)
+
+    def close(self) -> None:
+        """Give the connections back; what is under way ends by its timeout."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._api.rest_client.pool_manager.clear()
+
+    # --- for the loop: each call in a thread
+
+    async def create(self, resource: Resource, body: Json) -> Json:
+        """Make it; raise `Exists` when there is one of its name."""
+        meta = body["metadata"]
+        what = f"create the {resource.noun} {meta['name']}"
+        path = resource.path(meta.get("namespace", ""))
+        return await self._in_thread(lambda: self._call("POST", path, what, body=body))
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+        """That object; None when there is none."""
+        what = f"show the {resource.noun} {name}"
+        try:
+            return await self._in_thread(lambda: self._call("GET", resource.path(namespace, name), what))
+        except Missing:
+            return None
+
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
+    ) -> None:
+        """Delete it, with that grace in seconds; only that very one when `uid` is given. No error if it is gone.
+
+        A grace of 0 would make the API server forget a pod that still runs, so at least 1 is asked for.
+        """
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = max(1, grace)
+        what = f"delete the {resource.noun} {name}"
+        path = resource.path(namespace, name)
+        try:
+            await self._in_thread(lambda: self._call("DELETE", path, what, body=options))
+        except Missing:
+            return
+        except ClusterError as error:
+            # A conflict of the precondition: it is another one now, so ours is gone.
+            if error.status != 409:
+                raise
+
+    async def review_token(self, token: str, audience: str) -> PodIdentity | None:
+        """Whose token that is; None when it is nobody's, expired, or for somebody else."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "metadata": {},
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        answer = await self._in_thread(lambda: self._call("POST", _REVIEWS.path(), "check a token", body=body))
+        return _identity(answer.get("status") or {}, audience)
+
+    async def _in_thread(self, call: Callable[[], Json]) -> Json:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    # --- for threads
+
+    def pages(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Iterator[tuple[list[Json], str]]:
+        """All objects as they are now, page by page, each with the version of the list."""
+        following = ""
+        what = f"list the {resource.plural}"
+        while True:
+            asked = {**query, "limit": str(_PAGE), **({"continue": following} if following else {})}
+            page = self._call("GET", resource.path(namespace), what, query=asked)
+            meta = page.get("metadata") or {}
+            yield page.get("items") or [], str(meta.get("resourceVersion", ""))
+            following = meta.get("continue") or ""
+            if not following:
+                return
+
+    def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
+        """What changes after that version, for so long at most."""
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        what = f"watch the {resource.plural}"
+        response = self._send("WATCH", resource.path(namespace), what, query=asked)
+        if response.status != 200:
+            raise error_of(response.status, _body(response), what)
+        return Stream(response)
+
+    def _call(
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
+    ) -> Json:
+        response = self._send(verb, path, what, query=query, body=body)
+        content = _body(response)
+        if not 200 <= response.status < 300:
+            raise error_of(response.status, content, what)
+        try:
+            return dict(json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise Unreachable(f"The cluster did not {what}: its answer was no JSON.") from error
+
+    def _send(
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
+    ) -> urllib3.BaseHTTPResponse:
+        self.requests[verb] += 1
+        settings = self._api.configuration
+        url = settings.host.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        headers = {**self._api.default_headers, "Accept": "application/json"}
+        for auth in settings.auth_settings().values():
+            if auth["in"] == "header" and auth["value"]:
+                headers[auth["key"]] = auth["value"]
+        read = _SILENCE if verb == "WATCH" else self._timeout
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        try:
+            return self._api.rest_client.pool_manager.request(
+                "GET" if verb == "WATCH" else verb,
+                url,
+                body=content,
+                headers=headers,
+                timeout=urllib3.Timeout(connect=self._timeout, read=read),
+                preload_content=False,
+                retries=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(f"The API server cannot be reached: {_short(error)}.") from error
+
+
+def _body(response: urllib3.BaseHTTPResponse) -> bytes:
+    try:
+        return response.read() or b""
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Unreachable(f"The API server broke off its answer: {_short(error)}.") from error
+    finally:
+        response.release_conn()
+
+
+def _short(error: BaseException) -> str:
+    """Without the address of the Python object that the client puts in front."""
+    text = str(error)
+    return text.split(">: ", 1)[-1] or type(error).__name__
+
+
+def _identity(status: Mapping[str, Any], audience: str) -> PodIdentity | None:
+    if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
+        return None
+    user = status.get("user") or {}
+    match str(user.get("username", "")).split(":"):
+        case ["system", "serviceaccount", namespace, account]:
+            pass
+        case _:
+            return None
+    extra = user.get("extra") or {}
+
+    def first(key: str) -> str:
+        return str(next(iter(extra.get(f"authentication.kubernetes.io/{key}") or ()), ""))
+
+    if not first("pod-name") or not first("pod-uid"):
+        return None
+    return PodIdentity(
+        namespace=namespace,
+        service_account=account,
+        pod=first("pod-name"),
+        uid=first("pod-uid"),
+        node=first("node-name"),
+    )

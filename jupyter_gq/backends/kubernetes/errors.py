@@ -1,0 +1,89 @@
+"""What the API server answers when it does not do what it was told, as sentences.
+
+Rules
+-----
+1. A refusal keeps its own text: it names the quota, the webhook or the rule that an administrator has to look at.
+2. A missing right is named, so that a role can be mended without reading a log.
+3. What may go well the next time is `Unreachable`; what will not is `Refused`.
+"""
+
+import json
+import re
+from typing import Any
+
+from jupyter_gq.domain.errors import BackendError
+
+#: Ask again later: too many requests, or the server is not well.
+_TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
+_RIGHT = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?P<where>.*)', re.S)
+
+
+class ClusterError(BackendError):
+    """The API server did not do what it was told."""
+
+    def __init__(self, sentence: str, *, status: int = 0, reason: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence, self.status, self.reason = sentence, status, reason
+
+
+class Unreachable(ClusterError):
+    """It did not answer, or not sensibly: nothing is known of what became of the request."""
+
+
+class Refused(ClusterError):
+    """It will not do that, however often it is asked."""
+
+
+class Exists(Refused):
+    """There is one of that name."""
+
+
+class Missing(Refused):
+    """There is none of that name, or its namespace is missing."""
+
+
+class Expired(ClusterError):
+    """What came after that version is no longer known: list again."""
+
+
+def error_of(status: int, body: bytes, what: str) -> ClusterError:
+    """The error for an answer that is no success; `what` was asked for, as in "create the pod gq-1"."""
+    message, reason = _read(body)
+    told = message or f"HTTP status {status}"
+    kind: type[ClusterError] = Refused
+    if status == 410 or reason in {"Expired", "Gone"}:
+        kind = Expired
+    elif status in _TEMPORARY:
+        kind = Unreachable
+    elif status == 404:
+        kind = Missing
+    elif status == 409 and reason == "AlreadyExists":
+        kind = Exists
+    elif status == 409:
+        # Two writers met: the next try sees what the other one did.
+        kind = Unreachable
+    sentence = f"The cluster did not {what}: {told.rstrip('.')}."
+    if status == 401:
+        sentence = f"The cluster does not accept the service's credentials, so it did not {what}."
+    elif status == 403 and (right := _RIGHT.search(told)) is not None:
+        sentence = _missing_right(right, what)
+    return kind(sentence, status=status, reason=reason)
+
+
+def _missing_right(right: re.Match[str], what: str) -> str:
+    where = right["where"].split(":")[0].strip().rstrip(".")
+    return (
+        f"The service may not {what}: {right['user']} lacks the right to {right['verb']} {right['resource']}"
+        f"{' ' + where if where else ''}. Give its account the rights of the chart's role."
+    )
+
+
+def _read(body: bytes) -> tuple[str, str]:
+    """Message and reason of a Status object; the beginning of anything else."""
+    try:
+        status: Any = json.loads(body)
+    except ValueError:
+        return body[:300].decode(errors="replace").strip(), ""
+    if not isinstance(status, dict):
+        return "", ""
+    return str(status.get("message") or ""), str(status.get("reason") or "")

@@ -1,0 +1,363 @@
+"""What is made in the cluster, as data. Pure: the same decision gives the same pod, whoever makes it and when.
+
+Rules
+-----
+1. The node is required by the field `metadata.name` in every term of the node affinity: the scheduler still checks
+   everything else, and terms are alternatives, so one beside them would let the pod go elsewhere.
+2. An administrator's overrides come before what identifies a pod and says where it runs: those are ours.
+3. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in place.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.workload import Workload
+
+from . import names
+from .options import KubernetesOptions
+from .pools import PodPool
+
+Json = dict[str, Any]
+
+AUDIENCE = "jupyter-gq"
+TOKEN_FOLDER = "/var/run/secrets/jupyter-gq"  # noqa: S105 - a folder
+TOKEN_SECONDS = 3600
+MASTER_PORT = 29500
+TERMINATION_LOG = "/dev/termination-log"
+#: A job ends by SIGTERM, and is killed after this unless its deletion says otherwise.
+GRACE = 30
+_JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
+_SHARED_MEMORY = "1Gi"
+#: The user of the Jupyter images; `pod_overrides` can name another.
+_USER, _GROUP = 1000, 100
+#: Keys by which entries of lists of a pod are told apart.
+_KEYS = ("name", "mountPath", "containerPort", "ip")
+
+
+def training_pod(
+    workload: Workload,
+    task: int,
+    added: PodAdditions,
+    environment: Mapping[str, str],
+    image: str,
+    options: KubernetesOptions,
+) -> Json:
+    """The pod of one task of a run."""
+    name = names.training_name(workload.id, workload.run, task)
+    labels = {**task_labels(workload, task, options.installation), **added.labels}
+    spec: Json = {
+        "restartPolicy": "Never",
+        "hostname": name,
+        "serviceAccountName": names.RUNNER_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE,
+        "securityContext": _pod_security(),
+        "containers": [_runner(workload, task, environment, image, options)],
+        "volumes": _volumes(options),
+    }
+    if workload.tasks > 1:
+        spec["subdomain"] = names.gang_name(workload.id, workload.run)
+    if options.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
+    pod: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": options.training_namespace,
+            "labels": labels,
+            "annotations": {names.TASKS: str(workload.tasks)},
+        },
+        "spec": spec,
+    }
+    pod = merged(with_additions(pod, added), options.pod_overrides)
+    return _ours(pod, name, labels, added.node)
+
+
+def as_job(pod: Json) -> Json:
+    """A Job that makes this pod once."""
+    meta = pod["metadata"]
+    template_meta = {"labels": meta["labels"], "annotations": meta.get("annotations", {})}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "labels": meta["labels"]},
+        "spec": {
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            # Only the controller of ours starts anything again.
+            "podReplacementPolicy": "Failed",
+            "template": {"metadata": template_meta, "spec": pod["spec"]},
+        },
+    }
+
+
+def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
+    """The headless service that gives the tasks of a gang their names."""
+    selector = {
+        names.INSTALLATION: options.installation,
+        names.WORKLOAD: workload.id,
+        names.ATTEMPT: str(workload.run),
+    }
+    labels = {**names.labels(options.installation, names.TRAINING), **selector}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": names.gang_name(workload.id, workload.run),
+            "namespace": options.training_namespace,
+            "labels": labels,
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": selector,
+            # The tasks look for each other before any of them is ready.
+            "publishNotReadyAddresses": True,
+            "ports": [{"name": "master", "port": MASTER_PORT}],
+        },
+    }
+
+
+def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> Json:
+    """The pod that holds one whole device for a slot."""
+    name = names.reservation_name(slot, number)
+    labels = {
+        **names.labels(options.installation, names.RESERVATIONS),
+        names.RESERVATION: names.slot_slug(slot),
+    }
+    small = {"cpu": "10m", "memory": "32Mi", pool.resource: "1"}
+    spec: Json = {
+        "restartPolicy": "Always",
+        "serviceAccountName": names.RESERVATION_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}},
+        "tolerations": [dict(each) for each in pool.tolerations],
+        "containers": [
+            {
+                "name": "hold",
+                "image": options.reservation_image,
+                "resources": {"requests": dict(small), "limits": dict(small)},
+                "securityContext": _container_security(),
+            }
+        ],
+    }
+    if options.reservation_priority_class:
+        spec["priorityClassName"] = options.reservation_priority_class
+    if options.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
+    pod: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": options.nodes_namespace,
+            "labels": labels,
+            "annotations": {
+                names.SLOT: slot,
+                "karpenter.sh/do-not-disrupt": "true",
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            },
+        },
+        "spec": spec,
+    }
+    return pinned(pod, names.node_of(slot))
+
+
+def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:
+    """What says whose pod it is."""
+    return {
+        **names.labels(installation, names.TRAINING),
+        names.WORKLOAD: workload.id,
+        names.ATTEMPT: str(workload.run),
+        names.TASK: str(task),
+    }
+
+
+def gang_environment(workload: Workload, task: int, options: KubernetesOptions) -> dict[str, str]:
+    """What the tasks of a gang need to find each other; nothing for a single task."""
+    if workload.tasks == 1:
+        return {}
+    first = names.training_name(workload.id, workload.run, 0)
+    return {
+        "RANK": str(task),
+        "WORLD_SIZE": str(workload.tasks),
+        # Each task sees only its own devices, so its first one is number 0 for all of them.
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": f"{first}.{names.gang_name(workload.id, workload.run)}.{options.training_namespace}.svc",
+        "MASTER_PORT": str(MASTER_PORT),
+    }
+
+
+# --- merging
+
+
+def with_additions(pod: Json, added: PodAdditions) -> Json:
+    """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
+    pod = deepcopy(pod)
+    meta, spec = pod["metadata"], pod["spec"]
+    meta["labels"] = {**meta.get("labels", {}), **added.labels}
+    meta["annotations"] = {**meta.get("annotations", {}), **added.annotations}
+    if added.runtime_class:
+        spec["runtimeClassName"] = added.runtime_class
+    if added.scheduler_name:
+        spec["schedulerName"] = added.scheduler_name
+    spec["tolerations"] = [*spec.get("tolerations", []), *added.tolerations]
+    spec["volumes"] = [*spec.get("volumes", []), *added.volumes]
+    container = spec["containers"][0]
+    container["env"] = _merged_list(container.get("env", []), _variables(added.environment))
+    container["volumeMounts"] = [*container.get("volumeMounts", []), *added.volume_mounts]
+    resources = container.setdefault("resources", {})
+    for side in ("requests", "limits"):
+        both = {**resources.get(side, {}), **added.resources}
+        if both:
+            resources[side] = both
+    return pod
+
+
+def pinned(pod: Json, node: str | None) -> Json:
+    """The pod, on that node and no other; None: wherever it may."""
+    if not node:
+        return pod
+    pod = deepcopy(pod)
+    affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [{**term, "matchFields": [*term.get("matchFields", []), field]} for term in terms]
+    return pod
+
+
+def merged(base: Any, over: Any) -> Any:
+    """`over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
+    if isinstance(base, Mapping) and isinstance(over, Mapping):
+        return {
+            **base,
+            **{key: merged(base[key], value) if key in base else deepcopy(value) for key, value in over.items()},
+        }
+    if isinstance(base, list) and isinstance(over, list | tuple):
+        return _merged_list(base, over)
+    return deepcopy(over)
+
+
+def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+    out = list(base)
+    for entry in over:
+        at = next((i for i, known in enumerate(out) if _same(known, entry)), None)
+        if at is None:
+            out.append(deepcopy(entry))
+        else:
+            out[at] = merged(out[at], entry)
+    return out
+
+
+def _same(one: Any, other: Any) -> bool:
+    """They are the same thing said twice, such as a variable of one name."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return bool(one == other)
+    for key in _KEYS:
+        if key in other:
+            mounts = key == "name" and "mountPath" in other
+            if not mounts:
+                return bool(one.get(key) == other[key])
+    return bool(one == other)
+
+
+def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
+    """What no override changes."""
+    meta, spec = pod["metadata"], pod["spec"]
+    meta.update(name=name, labels={**meta["labels"], **labels})
+    spec["restartPolicy"] = "Never"
+    return pinned(pod, node)
+
+
+# --- parts of a training pod
+
+
+def _runner(
+    workload: Workload, task: int, environment: Mapping[str, str], image: str, options: KubernetesOptions
+) -> Json:
+    variables = {
+        **environment,
+        "GQ_JOB_ID": workload.id,
+        "GQ_RUN": str(workload.run),
+        "GQ_TASK": str(task),
+        "GQ_SERVICE_URL": options.service_url,
+        "GQ_TOKEN_FILE": f"{TOKEN_FOLDER}/token",
+        "GQ_JOB_DIR": _JOB_DIR,
+        "GQ_TERMINATION_LOG": TERMINATION_LOG,
+        "GQ_CHECKPOINT_DIR": _CHECKPOINTS,
+        "HOME": _HOME,
+        "PYTHONUNBUFFERED": "1",
+        **gang_environment(workload, task, options),
+    }
+    if options.checkpoint_url:
+        variables["GQ_CHECKPOINT_URL"] = options.checkpoint_url
+    requests: Json = {}
+    limits: Json = {}
+    if workload.request.cpu_milli:
+        requests["cpu"] = f"{workload.request.cpu_milli}m"
+    if workload.request.memory:
+        requests["memory"] = limits["memory"] = f"{workload.request.memory}Mi"
+    return {
+        "name": "runner",
+        "image": image,
+        "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
+        "env": _variables(variables),
+        "resources": {side: amounts for side, amounts in (("requests", requests), ("limits", limits)) if amounts},
+        "securityContext": _container_security(),
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "gq-job", "mountPath": _JOB_DIR},
+            {"name": "gq-home", "mountPath": _HOME},
+            {"name": "gq-token", "mountPath": TOKEN_FOLDER, "readOnly": True},
+            {"name": "gq-shm", "mountPath": "/dev/shm"},  # noqa: S108 - the shared memory of data loaders
+            _checkpoint_mount(workload, options),
+        ],
+    }
+
+
+def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
+    mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
+    if options.checkpoint_claim:
+        # Owners are told apart by folder; a name that is no folder's name is replaced by one.
+        mount["subPath"] = f"{names.slug(workload.owner)}/{names.slug(workload.id)}"
+    return mount
+
+
+def _volumes(options: KubernetesOptions) -> list[Json]:
+    token = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
+    checkpoint: Json = {"name": "gq-checkpoint", "emptyDir": {}}
+    if options.checkpoint_claim:
+        checkpoint = {"name": "gq-checkpoint", "persistentVolumeClaim": {"claimName": options.checkpoint_claim}}
+    return [
+        {"name": "gq-job", "emptyDir": {}},
+        {"name": "gq-home", "emptyDir": {}},
+        {"name": "gq-token", "projected": {"sources": [{"serviceAccountToken": token}]}},
+        {"name": "gq-shm", "emptyDir": {"medium": "Memory", "sizeLimit": _SHARED_MEMORY}},
+        checkpoint,
+    ]
+
+
+def _pod_security() -> Json:
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": _USER,
+        "runAsGroup": _GROUP,
+        "fsGroup": _GROUP,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _container_security() -> Json:
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def _variables(values: Mapping[str, str]) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in sorted(values.items())]

@@ -1,0 +1,241 @@
+"""Which nodes and slots there are, and which of them may take new work.
+
+Rules
+-----
+1. A slot is healthy if its node is ready, not cordoned, tolerated, not backing off, and the device plugin offers it.
+2. What was once offered stays on the books while the node is there, marked as not healthy: work may hold it.
+3. Devices that pods of others hold, and slots on which an old pod of ours still stands, take no new work.
+4. A share goes only to a node with the label `names.SHARES`, which is ours to give: see `agents`.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import Device, Node
+
+from . import names
+from .agents import Agents
+from .pools import PodPool, pool_of
+from .providers import PROVIDERS
+from .views import NodeView
+
+log = logging.getLogger(__name__)
+
+#: Labels of GPU feature discovery.
+_PRODUCT, _MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
+_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
+_FIRST_PAUSE, _LONGEST_PAUSE = 20.0, 600.0
+#: A pause that ended so long ago is no reason to make the next one longer.
+_FORGIVEN = 1800.0
+
+
+@dataclass(kw_only=True, slots=True)
+class _Pause:
+    seconds: float
+    until: float
+
+
+class BackOff:
+    """Nodes that did not do what was expected of them take nothing new for a while, doubling."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._pauses: dict[str, _Pause] = {}
+
+    def add(self, node: str, sentence: str) -> None:
+        """It failed again; while it pauses already, that counts as one failure."""
+        now, before = self._now(), self._pauses.get(node)
+        if before is not None and now < before.until:
+            return
+        recent = before is not None and now < before.until + _FORGIVEN
+        seconds = min(_LONGEST_PAUSE, before.seconds * 2) if before is not None and recent else _FIRST_PAUSE
+        self._pauses[node] = _Pause(seconds=seconds, until=now + seconds)
+        log.warning("the node %s takes nothing new for %.0f s: %s", node, seconds, sentence)
+
+    def clear(self, node: str) -> None:
+        """Something of ours runs there."""
+        self._pauses.pop(node, None)
+
+    def until(self, node: str) -> float:
+        """When it may be tried again; 0 = it may."""
+        pause = self._pauses.get(node)
+        return pause.until if pause is not None and self._now() < pause.until else 0.0
+
+
+class Nodes:
+    """The nodes as they were last seen, and what the core is offered of them."""
+
+    def __init__(
+        self, *, pools: Callable[[], Sequence[PodPool]], agents: Agents, now: Callable[[], float], lost_after: float
+    ) -> None:
+        self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
+        self.back_off = BackOff(now)
+        self._views: dict[str, NodeView] = {}
+        #: Since when a node has not been ready, or has been gone, on our own clock.
+        self._away: dict[str, float] = {}
+        #: The most slots that a node has offered.
+        self._most: dict[str, int] = {}
+        self._made: dict[str, tuple[object, Node]] = {}
+
+    def saw(self, before: NodeView | None, after: NodeView | None) -> None:
+        """A node changed."""
+        name = (after or before).name  # type: ignore[union-attr]
+        if after is None:
+            self._views.pop(name, None)
+            self._away.setdefault(name, self._now())
+            self._agents.forget([name])
+            return
+        self._views[name] = after
+        if after.ready:
+            self._away.pop(name, None)
+        else:
+            self._away.setdefault(name, self._now())
+
+    def lost(self, node: str) -> str:
+        """Why everything on it counts as lost, as a sentence; "" = it does not."""
+        since = self._away.get(node)
+        if since is None or self._now() - since < self._lost_after:
+            return ""
+        view = self._views.get(node)
+        if view is None:
+            return f"Its node {node} is gone."
+        told = f": {view.message}" if view.message else ""
+        return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+
+    def restart_clocks(self) -> None:
+        """The API server was away: who had no chance to report counts from now."""
+        self._away = dict.fromkeys(self._away, self._now())
+
+    def pool(self, node: str) -> PodPool | None:
+        """The pool of that node."""
+        view = self._views.get(node)
+        return pool_of(self._pools(), view.labels) if view is not None else None
+
+    def model(self, node: str) -> Device | None:
+        """A device as that node has them, for what is the same for all."""
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None:
+            return None
+        told = self._agents.devices(node)
+        return min(told, key=lambda device: device.memory) if told else _by_labels(view, 0, pool, healthy=True)
+
+    def ready(self, node: str) -> bool:
+        """It answers, and takes work."""
+        view, pool = self._views.get(node), self.pool(node)
+        return view is not None and pool is not None and not self._kept_out(view, pool)
+
+    def slots(self, node: str) -> tuple[str, ...]:
+        """The slots that it offers now."""
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None:
+            return ()
+        return tuple(names.slot_of(node, index) for index in range(self._count(view, pool)))
+
+    def names(self) -> Collection[str]:
+        """All nodes that are there."""
+        return self._views.keys()
+
+    def offered(
+        self, used: Mapping[str, Collection[str]], blocked: Collection[str], ours: Callable[[str, str], bool]
+    ) -> tuple[Node, ...]:
+        """What the core may use. `used`: slots of live work by node; `blocked`: slots that take nothing new."""
+        made = []
+        for name, view in sorted(self._views.items()):
+            pool = pool_of(self._pools(), view.labels)
+            if pool is not None:
+                made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, ours))
+        self._made = {node.name: self._made[node.name] for node in made}
+        return tuple(made)
+
+    def _node(
+        self,
+        view: NodeView,
+        pool: PodPool,
+        used: frozenset[str],
+        blocked: Collection[str],
+        ours: Callable[[str, str], bool],
+    ) -> Node:
+        count = self._count(view, pool)
+        most = max(self._most.get(view.name, 0), count, *(int(slot.rpartition("/")[2]) + 1 for slot in used), 0)
+        self._most[view.name] = most
+        slots = [names.slot_of(view.name, index) for index in range(most)]
+        bad = {slot for slot in slots if slot in blocked} | set(slots[count:])
+        if self._kept_out(view, pool) or self.back_off.until(view.name):
+            bad = set(slots)
+        elif PROVIDERS[pool.provider].counts_slots:
+            foreign = self._agents.foreign(view.name, pool.resource, ours)
+            free = [slot for slot in reversed(slots) if slot not in used and slot not in bad]
+            bad |= set(free[:foreign])
+        told = self._agents.devices(view.name)
+        shares = self._takes_shares(view.name, pool)
+        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares)
+        known = self._made.get(view.name)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        node = Node(
+            name=view.name,
+            devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
+            cpu_milli=view.cpu_milli,
+            memory=None if view.memory_mib is None else MiB(view.memory_mib),
+            labels=_labels(view, shares),
+        )
+        self._made[view.name] = (stamp, node)
+        return node
+
+    def _count(self, view: NodeView, pool: PodPool) -> int:
+        if PROVIDERS[pool.provider].counts_slots:
+            return view.devices.get(pool.resource, 0)
+        # Its device plugin offers several of each device.
+        return len(self._agents.devices(view.name)) if view.devices.get(pool.resource, 0) else 0
+
+    def _takes_shares(self, node: str, pool: PodPool) -> bool:
+        return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
+
+    def _kept_out(self, view: NodeView, pool: PodPool) -> bool:
+        taints = [taint for taint in view.taints if taint[2] in _KEEPS_OUT]
+        tolerated = all(any(_tolerates(each, taint) for each in pool.tolerations) for taint in taints)
+        return not view.ready or view.cordoned or not tolerated or bool(self._agents.refused(view.name))
+
+
+def _tolerates(toleration: Mapping[str, object], taint: tuple[str, str, str]) -> bool:
+    key, value, effect = taint
+    if toleration.get("effect") and toleration["effect"] != effect:
+        return False
+    if not toleration.get("key"):
+        return toleration.get("operator") == "Exists"
+    if toleration["key"] != key:
+        return False
+    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == value
+
+
+def _device(view: NodeView, pool: PodPool, told: Sequence[Device], slot: str, index: int, healthy: bool) -> Device:
+    if index < len(told):
+        model = told[index]
+        return Device(
+            id=slot,
+            index=index,
+            model=model.model,
+            memory=model.memory,
+            pool=pool.name,
+            healthy=healthy and model.healthy,
+        )
+    return _by_labels(view, index, pool, healthy=healthy)
+
+
+def _by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
+    memory = view.labels.get(_MEMORY, "")
+    return Device(
+        id=names.slot_of(view.name, index),
+        index=index,
+        model=view.labels.get(_PRODUCT, "GPU"),
+        memory=MiB(int(memory) if memory.isdigit() else 0),
+        pool=pool.name,
+        healthy=healthy,
+    )
+
+
+def _labels(view: NodeView, shares: bool) -> dict[str, str]:
+    labels = {key: value for key, value in view.labels.items() if key != names.SHARES}
+    return {**labels, names.SHARES: "yes"} if shares else labels

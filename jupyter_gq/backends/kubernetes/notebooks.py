@@ -1,0 +1,298 @@
+"""Notebooks: their pods are the spawner's. Here their devices are prepared, and their pods watched.
+
+Rules
+-----
+1. A ticket's pod is known by its label; the spawner puts it there with everything else that `pod` says.
+2. A notebook ends through the Hub, never by deleting its pod.
+3. A share is held until the pod is gone, whatever the Hub believes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome
+from jupyter_gq.backends.servers import ServerStopper
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.states import State
+
+from . import names
+from .nodes import Nodes
+from .options import KubernetesOptions
+from .outcome import End, end_of_pod, trouble_of
+from .places import Place, Places
+from .runs import PodIndex, Run, RunKey
+
+log = logging.getLogger(__name__)
+
+#: Seconds until the Hub is asked again, if it did not hear or the pod stands.
+_ASK_AGAIN = 10.0
+_OVERDUE = 60.0
+
+
+class NotebookRuns:
+    """All tickets that hold a share."""
+
+    def __init__(
+        self,
+        options: KubernetesOptions,
+        *,
+        stopper: ServerStopper,
+        places: Places,
+        nodes: Nodes,
+        now: Callable[[], float],
+    ) -> None:
+        self._options, self._stopper, self._places, self._nodes, self._now = options, stopper, places, nodes, now
+        self.pods = PodIndex()
+        self.runs: dict[RunKey, Run] = {}
+        self._asking: dict[RunKey, asyncio.Task[None]] = {}
+        #: When the Hub was last asked to end it, and whether it heard.
+        self._asked: dict[RunKey, tuple[float, bool]] = {}
+
+    # --- what the controller says
+
+    def launch(self, launch: Launch) -> None:
+        """From now on its devices are prepared, and its pod is waited for."""
+        workload = launch.workload
+        key = (workload.id, workload.run)
+        if key in self.runs:
+            return
+        run = self.runs[key] = Run(
+            id=workload.id, number=workload.run, launched_at=self._now(), workload=workload, detail=launch.detail
+        )
+        run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
+        self._update(run)
+        self._places.claim(workload, run.devices())
+
+    def stop(self, key: RunKey, grace: Seconds) -> None:
+        """The Hub is asked to end it."""
+        run = self.runs.get(key)
+        if run is None or run.ended is not None:
+            return
+        deadline = self._now() + max(0.0, grace)
+        run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
+        self._ask(run)
+
+    def release(self, key: RunKey) -> None:
+        """Its spawner gave it back, and ends its pod itself."""
+        run = self.runs.get(key)
+        if run is not None:
+            run.released = True
+
+    def forget(self, key: RunKey) -> None:
+        """Its end is written down."""
+        run = self.runs.pop(key, None)
+        if run is not None and run.workload is not None:
+            self._places.release(run.workload)
+        self._asked.pop(key, None)
+        asking = self._asking.pop(key, None)
+        if asking is not None:
+            asking.cancel()
+
+    # --- what the spawner asks
+
+    def pod(self, key: RunKey) -> PodAdditions | None:
+        """What its pod must carry; None while that is not known."""
+        run = self.runs.get(key)
+        if run is None or run.leaving or run.released or run.ended is not None:
+            return None
+        added = self._place(run).added
+        if added is None:
+            return None
+        if run.ready_at is None:
+            run.ready_at = self._now()
+        labels = {
+            **added.labels,
+            names.INSTALLATION: self._options.installation,
+            names.WORKLOAD: run.id,
+            names.ATTEMPT: str(run.number),
+        }
+        return added.model_copy(update={"labels": labels})
+
+    def preparing(self, key: RunKey) -> str:
+        """What is waited for."""
+        run = self.runs.get(key)
+        if run is None or run.ended is not None:
+            return ""
+        return self._place(run).sentence or run.sentence
+
+    def image_of(self, ticket: str) -> str:
+        """The image of its pod, by digest where that is known."""
+        for key in self.runs:
+            if key[0] == ticket:
+                for pod in self.pods.of_run(key):
+                    return _by_digest(pod.image, pod.image_id)
+        return ""
+
+    # --- looking
+
+    def step(self) -> list[Observation]:
+        """Do for each what is next; return how they are."""
+        return [run.ended or self._advance(run) for run in list(self.runs.values())]
+
+    def restart_clocks(self) -> None:
+        """The API server was away: nobody could be in time."""
+        now = self._now()
+        for run in self.runs.values():
+            run.ready_at = None if run.ready_at is None else now
+            run.unplaced_since = dict.fromkeys(run.unplaced_since, now)
+
+    def slots_in_use(self) -> dict[str, set[str]]:
+        """Slots of tickets that have not ended, by node."""
+        used: dict[str, set[str]] = {}
+        for run in self.runs.values():
+            if run.ended is None and run.workload is not None:
+                for task in run.workload.placement:
+                    used.setdefault(task.node, set()).update(task.devices)
+        return used
+
+    def blocked(self) -> set[str]:
+        """Slots on which a notebook's pod stands whose ticket is over, or which nobody has ever heard of."""
+        slots: set[str] = set()
+        for key in self.pods.runs():
+            run = self.runs.get(key)
+            if run is None or run.ended is not None:
+                slots.update(slot for pod in self.pods.of_run(key) if not pod.finished for slot in pod.slots)
+        return slots
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def _update(self, run: Run) -> None:
+        # A server that was started again has another pod of the same ticket: the one that lives counts.
+        found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.finished, pod.version))
+        run.gone = set() if found else set(run.pods)
+        if found:
+            run.pods = {0: found[-1]}
+
+    def _place(self, run: Run) -> Place:
+        assert run.workload is not None
+        return self._places.places(run.workload)[0]
+
+    def _advance(self, run: Run) -> Observation:
+        self._update(run)
+        pod = run.pods.get(0)
+        if pod is None:
+            return self._advance_awaited(run)
+        if pod.phase == "Running" and run.begun_at is None:
+            run.begun_at, run.sentence = self._now(), ""
+            self._nodes.back_off.clear(pod.node)
+        if run.over(0) or self._nodes.lost(pod.node):
+            return self._end(run, self._end_of(run))
+        if run.stop_at is not None:
+            self._ask(run)
+            run.sentence = self._overdue(run)
+        elif pod.phase == "Pending":
+            self._watch_start(run)
+        return run.present()
+
+    def _advance_awaited(self, run: Run) -> Observation:
+        """There has been no pod of it yet."""
+        now = self._now()
+        if run.released:
+            return self._end(run, End(outcome=Outcome.SUCCEEDED))
+        if run.stop_at is not None:
+            self._ask(run)
+            heard = self._asked.get(run.key, (0.0, False))[1]
+            return self._end(run, End(outcome=Outcome.SUCCEEDED)) if heard or now >= run.stop_at else run.present()
+        if not run.may_create:
+            return self._end(run, End(outcome=Outcome.LOST, sentence="Its pod is gone."))
+        place = self._place(run)
+        run.sentence = place.sentence
+        if place.refused:
+            return self._end(run, End(outcome=Outcome.REFUSED, sentence=place.sentence))
+        if place.added is None:
+            run.ready_at = None
+            return run.present()
+        run.ready_at = now if run.ready_at is None else run.ready_at
+        if now - run.ready_at >= self._options.attach_timeout:
+            sentence = (
+                f"The server was not started within {self._options.attach_timeout:.0f} seconds, so its share is free "
+                "again."
+            )
+            return self._end(run, End(outcome=Outcome.LOST, sentence=sentence))
+        return run.present()
+
+    def _watch_start(self, run: Run) -> None:
+        """The spawner deletes a pod that finds no place; here its node is spared, and the reason shown."""
+        pod = run.pods[0]
+        trouble, _ = trouble_of(pod)
+        run.sentence = trouble
+        if pod.node or not pod.unschedulable:
+            run.unplaced_since.clear()
+            return
+        now = self._now()
+        since = run.unplaced_since.setdefault(0, now)
+        run.sentence = f"The cluster does not place its pod: {pod.unschedulable}"
+        if now - since >= self._options.unschedulable_after and run.decided is None:
+            node = run.workload.placement[0].node if run.workload and run.workload.placement else ""
+            sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
+            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
+            if node:
+                self._nodes.back_off.add(node, sentence)
+
+    def _end_of(self, run: Run) -> End:
+        pod = run.pods[0]
+        lost = self._nodes.lost(pod.node) if not run.over(0) else ""
+        if lost:
+            return End(outcome=Outcome.LOST, sentence=lost)
+        if run.decided is not None and run.begun_at is None and run.stop_at is None:
+            return run.decided
+        if (run.stop_at is not None or run.released) and not pod.disruption:
+            return End(outcome=Outcome.SUCCEEDED)
+        end = end_of_pod(pod, stopped=False)
+        if pod.ended is None and not pod.disruption and not pod.reason:
+            # Deleted by its spawner: its user stopped it.
+            return End(outcome=Outcome.SUCCEEDED)
+        return end
+
+    def _end(self, run: Run, end: End) -> Observation:
+        if run.workload is not None:
+            self._places.release(run.workload)
+        log.info("notebook ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
+        return run.end(end, self._now())
+
+    def _overdue(self, run: Run) -> str:
+        pod = run.pods[0]
+        late = self._now() - (run.stop_at or 0.0)
+        if not pod.terminating or late < _OVERDUE:
+            return ""
+        return (
+            f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; "
+            "its devices are not free."
+        )
+
+    # --- ending
+
+    def _ask(self, run: Run) -> None:
+        at, heard = self._asked.get(run.key, (float("-inf"), False))
+        pod = run.pods.get(0)
+        if run.key in self._asking or (pod is not None and pod.terminating):
+            return
+        if run.released or self._now() < at + _ASK_AGAIN or (heard and pod is None):
+            return
+        self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask_hub(run))
+
+    async def _ask_hub(self, run: Run) -> None:
+        assert run.workload is not None
+        heard = False
+        try:
+            await self._stopper.stop(run.workload.owner, run.workload.name)
+            heard = True
+        except BackendError as error:
+            log.warning("server could not be stopped yet: workload=%s: %s", run.id, error)
+        finally:
+            self._asking.pop(run.key, None)
+            if run.key in self.runs:
+                self._asked[run.key] = (self._now(), heard)
+
+
+def _by_digest(image: str, image_id: str) -> str:
+    """What the kubelet pulled; what was asked for where it does not say by digest."""
+    pulled = image_id.rpartition("://")[2]
+    return pulled if "@sha256:" in pulled else image

@@ -1,0 +1,244 @@
+"""A trimmed copy of one kind of objects, kept by listing and then watching. No polling.
+
+Rules
+-----
+1. List (consistent, in pages), then watch from that version. What the list says replaces what was known.
+2. `410 Gone`, as an answer or in the stream: list again. The list is the truth, events are news on top of it.
+3. A failed list or a broken connection is "unknown", never "nothing": `failure` says so until contact is back.
+4. Each watch ends by the server's timeout and by silence, and goes on where it was; after failures it waits longer and
+   longer, never in step with other clients.
+"""
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from .cluster import Cluster, Resource, Stream
+from .errors import ClusterError, Expired, Unreachable
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which the server keeps a watch open, at least and at most.
+_WATCH_SECONDS = (240, 300)
+#: Seconds before a failed connection is tried again: the first time, and at most.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 20.0
+#: Seconds between a watch that ended as it should and the next one.
+_BETWEEN_WATCHES = 0.1
+#: Names of deleted objects that are remembered, so that a late answer does not revive one.
+_TOMBSTONES = 4096
+
+Key = tuple[str, str]
+
+
+class View(Protocol):
+    """What is kept of an object."""
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Of the object, growing."""
+        ...
+
+
+V = TypeVar("V", bound=View)
+#: Told what an object was and what it is; None = not there.
+Listener = Callable[[V | None, V | None], None]
+
+
+class Copy(Generic[V]):
+    """The objects as they were last seen. Lives in the loop; `changed` is told each difference."""
+
+    def __init__(self, changed: Listener[V]) -> None:
+        self._changed = changed
+        self._items: dict[Key, V] = {}
+        #: Version at which a name was deleted.
+        self._deleted: dict[Key, int] = {}
+
+    def get(self, namespace: str, name: str) -> V | None:
+        """That object, as it was last seen."""
+        return self._items.get((namespace, name))
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(list(self._items.values()))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, view: V) -> None:
+        """It is like that now, unless something newer is known."""
+        known = self._items.get(view.key)
+        if known is not None and known.version >= view.version:
+            return
+        if self._deleted.get(view.key, -1) >= view.version:
+            return
+        self._items[view.key] = view
+        self._tell(known, view)
+
+    def remove(self, key: Key, version: int) -> None:
+        """It is gone."""
+        known = self._items.get(key)
+        if known is not None and known.version > version:
+            return
+        self._deleted[key] = version
+        while len(self._deleted) > _TOMBSTONES:
+            self._deleted.pop(next(iter(self._deleted)))
+        if self._items.pop(key, None) is not None:
+            self._tell(known, None)
+
+    def replace(self, views: Mapping[Key, V], version: int) -> None:
+        """That is all there is at that version; what we know to be newer stays."""
+        for view in views.values():
+            self.put(view)
+        for key, known in list(self._items.items()):
+            if key not in views and known.version <= version:
+                self.remove(key, version)
+
+    def _tell(self, before: V | None, after: V | None) -> None:
+        self._changed(before, after)
+
+
+class Reflector(Generic[V]):
+    """Keeps a `Copy` up to date from a thread of its own."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        query: Mapping[str, str] | None = None,
+        trim: Callable[[Mapping[str, Any]], V],
+        changed: Listener[V],
+    ) -> None:
+        self._cluster, self._resource, self._namespace = cluster, resource, namespace
+        self._query = dict(query or {})
+        self._trim = trim
+        self.copy: Copy[V] = Copy(changed)
+        self._what = f"{resource.plural} of {namespace}" if namespace else resource.plural
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._stream: Stream | None = None
+        #: Up to which everything is known; "" = nothing is.
+        self._version = ""
+        self._failures = 0
+        #: Set once everything was listed.
+        self.synced = asyncio.Event()
+        #: Why the copy may be old; "" = it is not.
+        self.failure = f"The {self._what} have not been listed yet."
+        #: Lists that were made, for tests.
+        self.lists = 0
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name=f"watch {self._what}", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._ended.set()
+        if self._stream is not None:
+            self._stream.end()
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                if not self._version:
+                    self._list()
+                self._watch()
+                self._ended.wait(_BETWEEN_WATCHES)
+            except Expired:
+                self._version = ""
+            except ClusterError as error:
+                if not isinstance(error, Unreachable):
+                    self._version = ""
+                self._failed(error.sentence)
+
+    def _failed(self, sentence: str) -> None:
+        self._failures += 1
+        self._in_loop(lambda: self._fail(sentence))
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
+        self._ended.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
+
+    def _list(self) -> None:
+        views: dict[Key, V] = {}
+        version = ""
+        for items, version in self._cluster.pages(self._resource, self._namespace, self._query):  # noqa: B007
+            views.update({view.key: view for view in map(self._trim, items)})
+        listed = int(version or 0)
+        self._in_loop(lambda: self._replace(views, listed))
+        self._version, self._failures = version, 0
+
+    def _watch(self) -> None:
+        seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
+        stream = self._cluster.watch(self._resource, self._namespace, self._query, self._version, seconds)
+        self._stream = stream
+        self._in_loop(self._recover)
+        if self._ended.is_set():
+            stream.end()
+        for events in stream.batches():
+            self._take(events)
+
+    def _take(self, events: list[dict[str, Any]]) -> None:
+        """Pass on what the events say."""
+        changes: list[tuple[bool, V]] = []
+        broken: ClusterError | None = None
+        for event in events:
+            kind, item = event.get("type"), event.get("object") or {}
+            if kind == "ERROR":
+                told = str(item.get("message") or "the watch failed")
+                broken = Expired(told) if item.get("code") == 410 else Unreachable(f"The watch broke off: {told}.")
+                break
+            self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
+            self._failures = 0
+            if kind != "BOOKMARK":
+                changes.append((kind == "DELETED", self._trim(item)))
+        if changes:
+            self._in_loop(lambda: self._apply(changes))
+        if broken is not None:
+            raise broken
+
+    def _in_loop(self, deed: Callable[[], None]) -> None:
+        assert self._loop is not None
+        if self._ended.is_set():
+            return
+        try:
+            self._loop.call_soon_threadsafe(deed)
+        except RuntimeError:
+            # The loop has ended, and so does this thread.
+            self._ended.set()
+
+    # --- in the loop
+
+    def _replace(self, views: Mapping[Key, V], version: int) -> None:
+        self.lists += 1
+        self.copy.replace(views, version)
+        self._recover()
+        self.synced.set()
+
+    def _apply(self, changes: list[tuple[bool, V]]) -> None:
+        for gone, view in changes:
+            if gone:
+                self.copy.remove(view.key, view.version)
+            else:
+                self.copy.put(view)
+
+    def _recover(self) -> None:
+        if self.failure and self.synced.is_set():
+            log.info("the %s are watched again", self._what)
+        self.failure = ""
+
+    def _fail(self, sentence: str) -> None:
+        if not self.failure or not self.synced.is_set():
+            log.warning("the %s cannot be watched: %s", self._what, sentence)
+        self.failure = sentence

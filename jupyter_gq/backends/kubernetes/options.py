@@ -1,0 +1,36 @@
+"""What the Kubernetes backend was told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KubernetesOptions:
+    """What the backend was told; `KubernetesBackend` explains each. Times are in seconds."""
+
+    installation: str
+    hub_namespace: str
+    nodes_namespace: str
+    training_namespace: str
+    service_url: str = ""
+    runner_image: str = ""
+    reservation_image: str = "registry.k8s.io/pause:3.10"
+    reservation_priority_class: str = ""
+    image_pull_secrets: tuple[str, ...] = ()
+    unschedulable_after: float = 20.0
+    reservation_timeout: float = 30.0
+    linger: float = 60.0
+    gang_start_timeout: float = 300.0
+    gang_grace: float = 10.0
+    attach_timeout: float = 180.0
+    pull_timeout: float = 60.0
+    agent_silent_after: float = 60.0
+    node_lost_after: float = 60.0
+    as_jobs: bool = False
+    checkpoint_claim: str = ""
+    checkpoint_url: str = ""
+    pod_overrides: Mapping[str, Any] = field(default_factory=dict)
+    request_timeout: float = 10.0
+    creations: int = 16
+    observe_all_pods: bool = False

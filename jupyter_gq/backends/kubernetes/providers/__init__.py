@@ -1,0 +1,13 @@
+"""Who makes fractions of a GPU possible: one provider a pool, never two on a node."""
+
+from collections.abc import Mapping
+
+from .hami import Hami
+from .kai import Kai
+from .protocol import ShareProvider
+from .reservation import Reservation
+
+#: Every provider by the name that a pool uses.
+PROVIDERS: Mapping[str, ShareProvider] = {provider.name: provider for provider in (Reservation(), Hami(), Kai())}
+
+__all__ = ["PROVIDERS", "ShareProvider"]

@@ -1,0 +1,50 @@
+"""Fractions by HAMi: its device plugin and scheduler are told the amount and the device, its library enforces it.
+
+What it enforces it counts itself, so a suspended share's memory would not be free for it: nothing is suspended.
+"""
+
+from jupyter_gq.backends.kubernetes.allocation import Allocation, by_name, common, told
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.devices.limits import memory_quota
+
+#: HAMi's webhook leaves pods alone that name another scheduler.
+SCHEDULER = "hami-scheduler"
+
+
+class Hami:
+    """See the module."""
+
+    name = "hami"
+    level = "intercept"
+    suspendable = False
+    needs_agent = True
+    counts_slots = False
+
+    def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
+        """Never: HAMi keeps the books of its devices."""
+        return False
+
+    def additions(self, allocation: Allocation) -> PodAdditions:
+        """Memory in MiB, compute in per cent, and the devices that the core chose."""
+        pool = allocation.pool
+        assert pool is not None
+        added = common(allocation)
+        vendor = pool.resource.partition("/")[0]
+        added.scheduler_name = SCHEDULER
+        added.resources = {pool.resource: str(len(allocation.slots))}
+        uuids = ",".join(device.id for device in allocation.devices)
+        if uuids:
+            added.annotations[f"{vendor}/use-gpuuuid"] = uuids
+        if allocation.whole:
+            added.environment = dict(told(allocation))
+            return added
+        # Inside, the devices are numbered anew by HAMi: names would hide them.
+        caps = by_name(allocation)
+        added.environment = {key: value for key, value in caps.items() if key != "CUDA_VISIBLE_DEVICES"}
+        quota = min(memory_quota(device, allocation.milli_per_device) for device in allocation.devices)
+        added.resources |= {
+            f"{vendor}/gpumem": str(quota),
+            f"{vendor}/gpucores": str(max(1, allocation.milli_per_device // 10)),
+        }
+        return added

@@ -1,0 +1,45 @@
+"""Fractions by KAI-Scheduler, which chooses the device of the node that the core chose. It enforces nothing.
+
+It needs one queue without limits, named as below: who may have how much is decided here, not there.
+"""
+
+from decimal import Decimal
+
+from jupyter_gq.backends.kubernetes.allocation import Allocation, common, told
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.amount import ONE_GPU
+
+SCHEDULER = "kai-scheduler"
+QUEUE_LABEL = "kai.scheduler/queue"
+QUEUE = "jupyter-gq"
+
+
+class Kai:
+    """See the module."""
+
+    name = "kai"
+    level = "advisory"
+    suspendable = False
+    needs_agent = False
+    counts_slots = True
+
+    def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
+        """Never: KAI makes its own."""
+        return False
+
+    def additions(self, allocation: Allocation) -> PodAdditions:
+        """The fraction of a device, or a count of whole ones."""
+        pool = allocation.pool
+        assert pool is not None
+        added = common(allocation)
+        added.scheduler_name = SCHEDULER
+        added.labels = {QUEUE_LABEL: QUEUE}
+        added.environment = dict(told(allocation))
+        if allocation.whole:
+            added.resources = {pool.resource: str(len(allocation.slots))}
+            return added
+        added.annotations["gpu-fraction"] = str(Decimal(allocation.milli_per_device) / ONE_GPU)
+        if len(allocation.slots) > 1:
+            added.annotations["gpu-fraction-num-devices"] = str(len(allocation.slots))
+        return added

@@ -1,0 +1,30 @@
+"""What a share provider has to say."""
+
+from typing import Protocol
+
+from jupyter_gq.backends.kubernetes.allocation import Allocation
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.client.pods import PodAdditions
+
+
+class ShareProvider(Protocol):
+    """How pods get whole devices and fractions in a pool. Pure: it makes nothing."""
+
+    #: As a pool names it.
+    name: str
+    #: How strongly a fraction is enforced, as it is shown to its owner.
+    level: str
+    #: What it made can be suspended and lent without loss.
+    suspendable: bool
+    #: The agent of the node must have told its devices before a share can go there.
+    needs_agent: bool
+    #: The node's device plugin offers as many devices as there are slots.
+    counts_slots: bool
+
+    def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
+        """Each slot needs a pod of ours that holds its device before the work's own pod is made."""
+        ...
+
+    def additions(self, allocation: Allocation) -> PodAdditions:
+        """What the pod of a task must carry to get its devices."""
+        ...

@@ -1,0 +1,60 @@
+"""Fractions by reservation: a pod of ours holds the whole device, and each share's pod names it.
+
+Works with the stock device plugin, as long as no sharing is configured in it.
+"""
+
+from jupyter_gq.backends.kubernetes.allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
+from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Visibility
+from jupyter_gq.client.pods import PodAdditions
+
+#: Kind under which the NVIDIA device plugin describes its devices to CDI.
+_CDI = "k8s.device-plugin.nvidia.com/gpu"
+#: Its runtime looks at the variable, also where the default runtime does not.
+_RUNTIME_CLASS = "nvidia"
+#: The container runtime's list of devices, where it reads one from mounts.
+_MOUNTS = "/var/run/nvidia-container-devices"
+
+
+class Reservation:
+    """See the module."""
+
+    name = "reservation"
+    level = "cooperative"
+    suspendable = True
+    needs_agent = True
+    counts_slots = True
+
+    def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
+        """Always for shares; for whole devices where the pool keeps them all."""
+        return not whole or pool.hold is Hold.ALWAYS
+
+    def additions(self, allocation: Allocation) -> PodAdditions:
+        """By UUID where a reservation holds the device, else by count from the device plugin."""
+        pool = allocation.pool
+        assert pool is not None
+        added = common(allocation)
+        if not allocation.devices:
+            # The variable of the runtime would compete with the device plugin's own.
+            added.resources = {pool.resource: str(len(allocation.slots))}
+            added.environment = dict(told(allocation))
+            return added
+        added.runtime_class = _RUNTIME_CLASS
+        added.environment = by_name(allocation)
+        uuids = [device.id for device in allocation.devices]
+        match pool.visibility:
+            case Visibility.ENV:
+                added.environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(uuids)
+            case Visibility.ENV_CDI:
+                added.environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(f"{_CDI}={uuid}" for uuid in uuids)
+            case Visibility.VOLUME_MOUNT:
+                added.environment |= NOTHING_VISIBLE
+                _mount(added, uuids)
+            case Visibility.CDI_ANNOTATION:
+                added.environment |= NOTHING_VISIBLE
+                added.annotations["cdi.k8s.io/gq"] = ",".join(f"{_CDI}={uuid}" for uuid in uuids)
+        return added
+
+
+def _mount(added: PodAdditions, uuids: list[str]) -> None:
+    added.volumes = [{"name": "gq-device", "hostPath": {"path": "/dev/null"}}]
+    added.volume_mounts = [{"name": "gq-device", "mountPath": f"{_MOUNTS}/{uuid}"} for uuid in uuids]

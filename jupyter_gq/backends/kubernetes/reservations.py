@@ -1,0 +1,352 @@
+"""Devices that are held for shares: a state for each slot, derived from its pods and from what the agents tell.
+
+    WANTED -> BOUND -> HELD(uuid) -> RELEASING -> gone
+
+Rules
+-----
+1. Nothing is remembered that a restart would lose: a slot's pod has the slot's name, and its device is what the kubelet
+   says now. Only clocks start anew, so a restart may wait longer, never shorter.
+2. A slot is wanted as long as a run claims it, or its pool keeps all devices. Its pod is let go `linger` seconds after
+   it was last wanted, and is gone when the API server *and* the kubelet have forgotten it.
+3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
+4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
+   as the node has. If none does, somebody else has it: the slot's runs are told.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import Device
+
+from . import names
+from .agents import Agents
+from .cluster import PODS, Json
+from .deeds import Deeds, thing_of
+from .deeds import State as MakingState
+from .manifests import reservation_pod
+from .nodes import Nodes
+from .options import KubernetesOptions
+from .outcome import trouble_of
+from .pools import PodPool
+from .views import PodView
+
+log = logging.getLogger(__name__)
+
+RunKey = tuple[str, int]
+
+
+class State(StrEnum):
+    """How far a slot's device is held."""
+
+    FREE = "FREE"
+    WANTED = "WANTED"
+    BOUND = "BOUND"
+    HELD = "HELD"
+    RELEASING = "RELEASING"
+
+
+@dataclass(kw_only=True, slots=True)
+class Claim:
+    """A run wants the device of a slot."""
+
+    key: RunKey
+    #: The device that its pod was given; "" = it has no pod yet.
+    device: str = ""
+    #: Why it will not get it; "" = it may.
+    failure: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Slot:
+    name: str
+    pool: PodPool | None = None
+    #: By uid.
+    pods: dict[str, PodView] = field(default_factory=dict)
+    claims: dict[RunKey, Claim] = field(default_factory=dict)
+    #: Its pool keeps all devices.
+    always: bool = False
+    #: Since when it is wanted and not held.
+    asked_at: float | None = None
+    #: Since when it is not wanted.
+    idle_since: float | None = None
+    #: It shall be let go at once.
+    urgent: bool = False
+    #: Since when no pod of it is there, after there was one; None = the kubelet has forgotten it as well.
+    gone_at: float | None = None
+    #: Not tried again before.
+    again_at: float = 0.0
+    #: What is being waited for.
+    sentence: str = ""
+
+    @property
+    def wanted(self) -> bool:
+        return self.always or bool(self.claims)
+
+    @property
+    def right(self) -> str:
+        """The device on which its shares run; "" = any will do."""
+        return next((claim.device for claim in self.claims.values() if claim.device), "")
+
+
+class Reservations:
+    """The slots of all nodes that are held, shall be held or were."""
+
+    def __init__(
+        self, options: KubernetesOptions, *, deeds: Deeds, agents: Agents, nodes: Nodes, now: Callable[[], float]
+    ) -> None:
+        self._options, self._deeds, self._agents, self._nodes, self._now = options, deeds, agents, nodes, now
+        self._slots: dict[str, _Slot] = {}
+
+    # --- what others ask
+
+    def claim(self, name: str, pool: PodPool, key: RunKey, device: str = "") -> Claim:
+        """That run wants the slot's device; `device`: the one that its pod has already."""
+        slot = self._slot(name)
+        slot.pool = pool
+        claim = slot.claims.setdefault(key, Claim(key=key))
+        if device:
+            claim.device = device
+        return claim
+
+    def release(self, name: str, key: RunKey) -> None:
+        """That run does not want it any more."""
+        slot = self._slots.get(name)
+        if slot is not None:
+            slot.claims.pop(key, None)
+
+    def failure(self, name: str, key: RunKey) -> str:
+        """Why that run will not get the slot's device, or has lost it; "" = it may, or has."""
+        slot = self._slots.get(name)
+        claim = slot.claims.get(key) if slot is not None else None
+        return claim.failure if claim is not None else ""
+
+    def held(self, name: str) -> Device | None:
+        """The device that is held for that slot; None while there is none, or not the right one."""
+        slot = self._slots.get(name)
+        if slot is None:
+            return None
+        for pod in sorted(slot.pods.values(), key=lambda each: each.name):
+            uuid = self._uuid(slot, pod)
+            if uuid and slot.right in ("", uuid):
+                return self._agents.device(pod.node, uuid) or Device(
+                    id=uuid, index=0, model="GPU", memory=_unknown_memory(self._nodes.model(pod.node)), pool=""
+                )
+        return None
+
+    def state(self, name: str) -> State:
+        """How far that slot is."""
+        slot = self._slots.get(name)
+        if slot is None:
+            return State.FREE
+        standing = [pod for pod in slot.pods.values() if not pod.terminating]
+        if self.held(name) is not None and slot.wanted:
+            return State.HELD
+        if slot.wanted:
+            return State.BOUND if standing else State.WANTED
+        return State.RELEASING if slot.pods or self._kubelet_remembers(slot) else State.FREE
+
+    def waiting_for(self, name: str) -> str:
+        """What is being waited for, as a sentence; "" = nothing."""
+        slot = self._slots.get(name)
+        return slot.sentence if slot is not None else ""
+
+    def free(self, name: str) -> bool:
+        """Nothing of ours holds the slot's device; what lingers there is let go at once."""
+        slot = self._slots.get(name)
+        if slot is None:
+            return True
+        slot.urgent = True
+        if slot.pods or self._kubelet_remembers(slot):
+            slot.sentence = f"Waits until the reservation of {name} is gone."
+            return False
+        return True
+
+    def ours(self, namespace: str, pod: str) -> bool:
+        """It is a reservation, or was one."""
+        return namespace == self._options.nodes_namespace and pod.startswith("gq-res-")
+
+    def keep(self, slots: Collection[str], pool_of: Callable[[str], PodPool | None]) -> None:
+        """These slots are held all the time, and no others."""
+        for name in slots:
+            slot = self._slot(name)
+            slot.always, slot.pool = True, pool_of(names.node_of(name)) or slot.pool
+        for slot in self._slots.values():
+            if slot.always and slot.name not in slots:
+                slot.always = False
+
+    def saw(self, before: PodView | None, after: PodView | None) -> None:
+        """A reservation pod changed."""
+        pod = after or before
+        assert pod is not None
+        name = pod.annotations.get(names.SLOT, "")
+        if not name:
+            return
+        slot = self._slot(name)
+        if after is not None and (before is None or before.uid == after.uid):
+            slot.pods[after.uid] = after
+            slot.gone_at = None
+            return
+        if before is not None:
+            slot.pods.pop(before.uid, None)
+            self._deeds.gone(before.uid)
+            self._deeds.forget(PODS, before.namespace, before.name)
+            slot.gone_at = self._now()
+        if after is not None:
+            slot.pods[after.uid] = after
+
+    def restart_clocks(self) -> None:
+        """The API server was away: nobody could be in time."""
+        now = self._now()
+        for slot in self._slots.values():
+            slot.asked_at = None if slot.asked_at is None else now
+            slot.idle_since = None if slot.idle_since is None else now
+
+    # --- what is to be done
+
+    def step(self) -> None:
+        """Do for each slot what is next."""
+        for slot in list(self._slots.values()):
+            self._step(slot)
+            if not slot.wanted and not slot.pods and not self._kubelet_remembers(slot):
+                del self._slots[slot.name]
+
+    def _step(self, slot: _Slot) -> None:
+        for pod in slot.pods.values():
+            if pod.finished and not pod.terminating:
+                # Evicted, or not admitted by its node: it holds nothing, and its name is in the way.
+                self._delete(pod)
+        if not slot.wanted:
+            slot.asked_at = None
+            self._let_go(slot)
+            return
+        slot.idle_since, slot.urgent = None, False
+        if self.held(slot.name) is not None:
+            slot.asked_at, slot.sentence = None, ""
+            self._drop_extras(slot)
+            return
+        now = self._now()
+        if now < slot.again_at:
+            return
+        slot.asked_at = now if slot.asked_at is None else slot.asked_at
+        refusal = self._make_next(slot)
+        slot.sentence = refusal or self._describe(slot)
+        if refusal or now - slot.asked_at >= self._options.reservation_timeout:
+            self._fail(slot, slot.sentence, back_off=not refusal)
+
+    def _let_go(self, slot: _Slot) -> None:
+        now = self._now()
+        slot.idle_since = now if slot.idle_since is None else slot.idle_since
+        if slot.urgent or now - slot.idle_since >= self._options.linger:
+            for pod in slot.pods.values():
+                self._delete(pod)
+
+    def _drop_extras(self, slot: _Slot) -> None:
+        """Keep the pod that holds the right device, and no other."""
+        holding = [pod for pod in self._standing(slot) if self._uuid(slot, pod) and self._is_right(slot, pod)]
+        keeper = min(holding, key=lambda pod: pod.name)
+        for pod in self._standing(slot):
+            if pod.uid != keeper.uid:
+                self._delete(pod)
+
+    def _make_next(self, slot: _Slot) -> str:
+        """Make a pod if one is missing; return why that was refused."""
+        assert slot.pool is not None
+        pods = list(slot.pods.values())
+        if any(pod.terminating or pod.finished for pod in pods) or self._kubelet_remembers(slot):
+            return ""
+        wrong = [pod for pod in pods if self._uuid(slot, pod) and not self._is_right(slot, pod)]
+        if len(wrong) < len(pods):
+            return ""
+        if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
+            return ""
+        body = reservation_pod(slot.name, slot.pool, self._options, len(pods))
+        making = self._deeds.make(PODS, body, self._made)
+        if making.state is MakingState.REFUSED:
+            meta = body["metadata"]
+            self._deeds.forget(PODS, meta["namespace"], meta["name"])
+            return making.sentence
+        return ""
+
+    def _made(self, pod: Json) -> None:
+        """The watch shows it soon."""
+
+    def _fail(self, slot: _Slot, sentence: str, *, back_off: bool) -> None:
+        node = names.node_of(slot.name)
+        told = f"{slot.name} could not be held: {sentence}"
+        log.warning("reservation failed: slot=%s %s", slot.name, sentence)
+        if back_off:
+            self._nodes.back_off.add(node, told)
+        slot.again_at = max(self._nodes.back_off.until(node), self._now() + self._options.unschedulable_after)
+        slot.asked_at = None
+        taken = any(pod.unschedulable or self._uuid(slot, pod) for pod in slot.pods.values())
+        for claim in slot.claims.values():
+            # Who runs already goes on, unless his device is in other hands.
+            if not claim.device or taken:
+                claim.failure = told
+        for pod in slot.pods.values():
+            if not self._uuid(slot, pod) or not self._is_right(slot, pod):
+                self._delete(pod)
+
+    def _delete(self, pod: PodView) -> None:
+        self._deeds.delete(thing_of(pod))
+
+    # --- what is known
+
+    def _describe(self, slot: _Slot) -> str:
+        node = names.node_of(slot.name)
+        for pod in slot.pods.values():
+            if pod.unschedulable:
+                return f"The cluster finds no free device on {node}: {pod.unschedulable}"
+            trouble, _ = trouble_of(pod)
+            if trouble:
+                return trouble
+            if pod.reason and pod.message:
+                return f"{pod.reason}: {pod.message}"
+            if pod.phase == "Running" and not self._uuid(slot, pod):
+                return self._agents.unfit(node) or f"The agent of {node} has not told yet which device it is."
+            if self._uuid(slot, pod):
+                return f"The device {slot.right} on which its shares run is held by somebody else."
+        if self._kubelet_remembers(slot):
+            return f"The kubelet of {node} has not let go of the reservation before."
+        return f"A device of {node} is being reserved."
+
+    def _uuid(self, slot: _Slot, pod: PodView) -> str:
+        """The device that this pod holds, if the kubelet names exactly one."""
+        if pod.phase != "Running" or pod.terminating or slot.pool is None:
+            return ""
+        given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
+        return given[0] if given is not None and len(given) == 1 else ""
+
+    def _is_right(self, slot: _Slot, pod: PodView) -> bool:
+        return slot.right in ("", self._uuid(slot, pod))
+
+    def _kubelet_remembers(self, slot: _Slot) -> bool:
+        """A pod of it has gone, and the kubelet has not said since that it forgot it too."""
+        if slot.gone_at is None or slot.pool is None:
+            return False
+        node = names.node_of(slot.name)
+        if not self._agents.speaks(node):
+            return False
+        if not self._agents.told_since(node, slot.gone_at):
+            return True
+        pod = names.reservation_name(slot.name)
+        if self._agents.given(node, self._options.nodes_namespace, pod, slot.pool.resource):
+            return True
+        slot.gone_at = None
+        return False
+
+    def _standing(self, slot: _Slot) -> Iterator[PodView]:
+        return (pod for pod in slot.pods.values() if not pod.terminating)
+
+    def _slot(self, name: str) -> _Slot:
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = self._slots[name] = _Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
+        return slot
+
+
+def _unknown_memory(model: Device | None) -> MiB:
+    return model.memory if model is not None else MiB(0)

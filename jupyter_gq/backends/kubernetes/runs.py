@@ -1,0 +1,153 @@
+"""A run as the backend knows it, and the index of pods by run."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jupyter_gq.backends.protocol import Observation, Outcome, Phase
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.workload import Workload
+
+from .outcome import End
+from .views import PodView
+
+RunKey = tuple[str, int]
+K = TypeVar("K")
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """One run. Everything but the intent is derived from pods, and derived again after a restart."""
+
+    id: str
+    number: int
+    launched_at: float
+    #: What was decided; None: it was only found by its pods.
+    workload: Workload | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: What is missing of it is made.
+    may_create: bool = False
+    #: Last seen of the pod of each task.
+    pods: dict[int, PodView] = field(default_factory=dict)
+    #: Tasks whose pod is gone.
+    gone: set[int] = field(default_factory=set)
+    #: When its pods began to be made.
+    making_since: float | None = None
+    #: When a task was first seen without a place, by task.
+    unplaced_since: dict[int, float] = field(default_factory=dict)
+    #: When a container was first seen in trouble, by task.
+    trouble_since: dict[int, float] = field(default_factory=dict)
+    #: It was told to end, and when its pods are killed.
+    stop_at: float | None = None
+    #: Why it ends although nobody told it to.
+    decided: End | None = None
+    #: The task for which the others are stopped.
+    culprit: int | None = None
+    #: All of its tasks have begun.
+    begun_at: float | None = None
+    #: What is waited for.
+    sentence: str = ""
+    ended: Observation | None = None
+    #: Notebooks: whoever started it ends it.
+    released: bool = False
+    #: Notebooks: when its pod could be made.
+    ready_at: float | None = None
+
+    @property
+    def key(self) -> RunKey:
+        """Workload and number."""
+        return (self.id, self.number)
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it has, as far as is known."""
+        if self.workload is not None:
+            return self.workload.tasks
+        told = max((pod.of_tasks for pod in self.pods.values()), default=1)
+        return max(told, max(self.pods, default=0) + 1)
+
+    @property
+    def leaving(self) -> bool:
+        """It shall end, for whatever reason."""
+        return self.stop_at is not None or self.decided is not None
+
+    def live(self) -> list[PodView]:
+        """Pods that are there and have not ended."""
+        return [pod for task, pod in sorted(self.pods.items()) if task not in self.gone and not pod.finished]
+
+    def devices(self) -> dict[str, str]:
+        """By slot, the devices that its pods were given by name."""
+        return {slot: device for pod in self.live() for slot, device in zip(pod.slots, pod.devices, strict=False)}
+
+    def over(self, task: int) -> bool:
+        """That task has begun and ended."""
+        return task in self.gone or (task in self.pods and self.pods[task].finished)
+
+    def present(self) -> Observation:
+        """As it is while it has not ended."""
+        begun = self.begun_at is not None
+        return Observation(
+            workload=self.id,
+            run=self.number,
+            phase=Phase.RUNNING if begun else Phase.STARTING,
+            since=Instant(self.begun_at if self.begun_at is not None else self.launched_at),
+            sentence=self.sentence,
+        )
+
+    def end(self, end: End, now: float) -> Observation:
+        """It has ended like that."""
+        self.ended = Observation(
+            workload=self.id,
+            run=self.number,
+            phase=Phase.ENDED,
+            since=Instant(now),
+            outcome=end.outcome,
+            sentence=end.sentence if end.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED) else "",
+        )
+        return self.ended
+
+
+class PodIndex:
+    """Pods by the run that they belong to, and by node."""
+
+    def __init__(self) -> None:
+        self._by_run: defaultdict[RunKey, dict[str, PodView]] = defaultdict(dict)
+        self._by_node: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
+        self._by_uid: dict[str, PodView] = {}
+
+    def saw(self, before: PodView | None, after: PodView | None) -> None:
+        """A pod changed."""
+        if before is not None:
+            self._by_uid.pop(before.uid, None)
+            _discard(self._by_run, (before.workload, before.attempt), before.uid)
+            _discard(self._by_node, before.node, before.uid)
+        if after is not None:
+            self._by_uid[after.uid] = after
+            self._by_run[(after.workload, after.attempt)][after.uid] = after
+            if after.node:
+                self._by_node[after.node][after.uid] = after
+
+    def of_run(self, key: RunKey) -> tuple[PodView, ...]:
+        """The pods of a run."""
+        return tuple(self._by_run.get(key, {}).values())
+
+    def on_node(self, node: str) -> tuple[PodView, ...]:
+        """The pods on a node."""
+        return tuple(self._by_node.get(node, {}).values())
+
+    def by_uid(self, uid: str) -> PodView | None:
+        """That pod."""
+        return self._by_uid.get(uid)
+
+    def runs(self) -> Iterator[RunKey]:
+        """Every run that has a pod."""
+        return iter(list(self._by_run))
+
+
+def _discard(index: dict[K, dict[str, PodView]], key: K, uid: str) -> None:
+    pods = index.get(key, {})
+    pods.pop(uid, None)
+    if not pods:
+        index.pop(key, None)
