@@ -14,9 +14,17 @@ class Clock(Protocol):
         ...
 
 
+#: Linux has one that counts what the machine has slept.
+_NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
     """The clock of the machine."""
 
     def now(self) -> Instant:
         """Seconds since the epoch, UTC."""
         return Instant(time.time())
+
+    def elapsed(self) -> float:
+        """Seconds since some moment in the past: nobody sets this clock, and it goes on while the machine sleeps."""
+        return time.clock_gettime(_NEVER_SET)

@@ -1,0 +1,260 @@
+"""Which one of the services acts: they share one Lease, and whoever renews it leads.
+
+Rules
+-----
+1. The Lease changes only by compare-and-swap on its version: of two that write at once, one is refused.
+2. Clocks of two machines are never compared. A candidate counts from when *it* saw the record change last; when that
+   was longer ago than the lease lasts, it may take it.
+3. A leader counts from the moment *before* it sent the renewal that succeeded, and leads for a shorter time than a
+   candidate waits. So it has stopped when another may begin, whatever the clocks say and however long an answer takes.
+4. Who cannot renew stops acting, and goes on when the Lease is still its own; when another holds it, it ends. That two
+   never *write*, even where a clock stood still, is for the epoch in the store to prevent.
+5. At an orderly end the Lease is given back, so that the next one need not wait.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.errors import BackendError, JupyterGQError
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+
+class LeasePort(Protocol):
+    """What is needed of the cluster. Each raises `BackendError` when it was not done, or when that is not known."""
+
+    async def read_lease(self, namespace: str, name: str) -> Json | None:
+        """The Lease; None when there is none."""
+        ...
+
+    async def create_lease(self, body: Json) -> Json:
+        """Make it; refused when there is one."""
+        ...
+
+    async def replace_lease(self, body: Json) -> Json:
+        """Put this in its place; refused when it is not at the version that the body names."""
+        ...
+
+
+class LeaseLost(JupyterGQError):
+    """Another service leads now; this one must end."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"The service {holder} leads now, so this one ends.")
+        self.holder = holder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Times:
+    """In seconds. A leader stops at least `duration - renewed_within` before another may begin."""
+
+    #: A record that has not changed for so long belongs to nobody.
+    duration: float = 15.0
+    #: A leader that has not renewed for so long stops acting.
+    renewed_within: float = 10.0
+    #: Between two tries.
+    retry: float = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """What a Lease says."""
+
+    #: "" when it was given back.
+    holder: str
+    #: Another one after each change.
+    version: str
+    #: How long its holder says that it lasts.
+    duration: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seat:
+    """Which Lease, and for whom."""
+
+    namespace: str
+    name: str
+    #: Of this process; another one after each start.
+    identity: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Move(StrEnum):
+    """What to do about the Lease."""
+
+    CREATE = "create"
+    TAKE = "take"
+    RENEW = "renew"
+    WAIT = "wait"
+
+
+@dataclass(kw_only=True, slots=True)
+class Election:
+    """The decisions of one candidate. Pure: what it sees and the time by its own clock are arguments.
+
+    Safety: of all candidates on one Lease, at most one has `leads` true, if their clocks run at nearly the same speed.
+    """
+
+    identity: str
+    times: Times = field(default_factory=Times)
+    _seen: Held | None = field(init=False, default=None)
+    #: When what was seen last was seen first.
+    _since: float = field(init=False, default=0.0)
+    #: Up to when it leads; None while it does not hold the Lease.
+    _until: float | None = field(init=False, default=None)
+
+    def leads(self, now: float) -> bool:
+        """Whether it may act."""
+        return self._until is not None and now < self._until
+
+    def look(self, found: Held | None, now: float) -> Move:
+        """The Lease is so at this moment (None: there is none)."""
+        if found is not None and found != self._seen:
+            self._seen, self._since = found, now
+        seen = self._seen
+        if found is not None and found.holder == self.identity:
+            return Move.RENEW
+        self._until = None
+        # A lease that somebody deleted counts as held on by whom it was seen with: he may not know it yet.
+        taken = seen is not None and seen.holder not in ("", self.identity)
+        if seen is not None and taken and now < self._since + max(self.times.duration, seen.duration):
+            return Move.WAIT
+        return Move.CREATE if found is None else Move.TAKE
+
+    def wrote(self, written: Held, began: float, now: float) -> None:
+        """It was written so; `began` is when the request was about to be sent."""
+        self._seen, self._since = written, now
+        self._until = began + self.times.renewed_within if written.holder == self.identity else None
+
+    def holder(self) -> str:
+        """Who held it when it was seen last; "" = nobody."""
+        return "" if self._seen is None else self._seen.holder
+
+
+class Lease:
+    """Takes the Lease, keeps it, gives it back."""
+
+    def __init__(
+        self,
+        port: LeasePort,
+        seat: Seat,
+        *,
+        elapsed: Callable[[], float],
+        now: Callable[[], Instant],
+        times: Times | None = None,
+    ) -> None:
+        """`elapsed`: a clock that nobody sets, for all that is decided; `now`: the time of day, for people who look."""
+        self._port, self._seat, self._elapsed, self._now = port, seat, elapsed, now
+        self._times = times or Times()
+        self._election = Election(identity=seat.identity, times=self._times)
+        #: The Lease as it was read or written last; None when it has to be read again.
+        self._body: Json | None = None
+        #: Why the last try failed; "" when it did not.
+        self.failure = ""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this service may act, now."""
+        return self._election.leads(self._elapsed())
+
+    @property
+    def holder(self) -> str:
+        """Who held it when it was seen last."""
+        return self._election.holder()
+
+    async def acquire(self) -> None:
+        """Return when this service leads."""
+        told = ""
+        while not await self._try():
+            sentence = self.failure or f"{self.holder} leads; this service waits for its place"
+            if sentence != told:
+                log.info("%s", sentence)
+            told = sentence
+            await asyncio.sleep(self._times.retry)
+        log.info("this service leads: it holds the lease %s/%s", self._seat.namespace, self._seat.name)
+
+    async def keep(self) -> None:
+        """Renew until cancelled. Raises `LeaseLost` when another one has it."""
+        led = True
+        while True:
+            await asyncio.sleep(self._times.retry)
+            await self._try()
+            if self.holder not in ("", self._seat.identity):
+                raise LeaseLost(self.holder)
+            if led != self.leads:
+                led = self.leads
+                log.warning("the lease is renewed again" if led else f"the lease is not renewed: {self.failure}")
+
+    async def release(self) -> None:
+        """Give it back, if it is this service's; an error is not worth a word: it ends by itself."""
+        try:
+            async with asyncio.timeout(self._times.retry):
+                body = await self._port.read_lease(self._seat.namespace, self._seat.name)
+                if body is not None and held_by(body).holder == self._seat.identity:
+                    await self._write(body, Move.WAIT)
+        except (BackendError, TimeoutError) as error:
+            log.info("the lease could not be given back: %s", error)
+
+    async def _try(self) -> bool:
+        """One look and what follows from it; whether this service leads then."""
+        self.failure = ""
+        try:
+            # What takes longer than a renewal may is as good as failed; its answer would come too late.
+            async with asyncio.timeout(self._times.renewed_within / 2):
+                await self._step()
+        except BackendError as error:
+            self.failure, self._body = str(error), None
+        except TimeoutError:
+            self.failure, self._body = "The cluster did not answer in time about the lease.", None
+        return self.leads
+
+    async def _step(self) -> None:
+        body = self._body or await self._port.read_lease(self._seat.namespace, self._seat.name)
+        move = self._election.look(None if body is None else held_by(body), self._elapsed())
+        if move is Move.WAIT:
+            self._body = None
+            return
+        await self._write(body or self._new(), move)
+
+    async def _write(self, body: Json, move: Move) -> None:
+        wanted = {**body, "spec": self._spec(body.get("spec") or {}, move)}
+        send: Callable[[Json], Awaitable[Json]] = (
+            self._port.create_lease if move is Move.CREATE else self._port.replace_lease
+        )
+        began = self._elapsed()
+        self._body = None
+        written = await send(wanted)
+        self._election.wrote(held_by(written), began, self._elapsed())
+        self._body = written
+
+    def _new(self) -> Json:
+        meta = {"name": self._seat.name, "namespace": self._seat.namespace, "labels": dict(self._seat.labels)}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
+
+    def _spec(self, before: Mapping[str, Any], move: Move) -> Json:
+        now = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {**before, "renewTime": now, "leaseDurationSeconds": max(1, round(self._times.duration))}
+        if move is Move.WAIT:
+            return {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+        if move is not Move.RENEW:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = int(before.get("leaseTransitions") or 0) + (move is Move.TAKE)
+        return {**spec, "holderIdentity": self._seat.identity}
+
+
+def held_by(body: Mapping[str, Any]) -> Held:
+    """What an object of the API says."""
+    spec = body.get("spec") or {}
+    return Held(
+        holder=str(spec.get("holderIdentity") or ""),
+        version=str((body.get("metadata") or {}).get("resourceVersion") or ""),
+        duration=float(spec.get("leaseDurationSeconds") or 0),
+    )

@@ -1,0 +1,199 @@
+"""Who leads: never two at once, whatever clocks and networks do; in the end somebody."""
+
+import heapq
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jupyter_gq.backends.kubernetes.lease import Election, Held, Move, Times, held_by
+
+TIMES = Times(duration=15, renewed_within=10, retry=2)
+
+
+def an_election(identity="a"):
+    return Election(identity=identity, times=TIMES)
+
+
+def held(holder, version="1", duration=15.0):
+    return Held(holder=holder, version=version, duration=duration)
+
+
+def a_leader(now=100.0):
+    election = an_election()
+    assert election.look(None, now) is Move.CREATE
+    election.wrote(held("a"), began=now, now=now + 1)
+    return election
+
+
+def test_where_there_is_no_lease_it_is_made_and_its_maker_leads_from_when_he_asked():
+    leader = a_leader(100)
+    assert leader.leads(101)
+    assert leader.leads(109.9)
+    assert not leader.leads(110)
+
+
+def test_a_leader_that_renews_leads_on():
+    leader = a_leader(100)
+    assert leader.look(held("a"), 105) is Move.RENEW
+    leader.wrote(held("a", "2"), began=105, now=105)
+    assert leader.leads(114)
+
+
+def test_a_candidate_waits_as_long_as_the_record_changes_and_takes_it_when_it_does_not():
+    candidate = an_election("b")
+    assert candidate.look(held("a", "1"), 1000) is Move.WAIT
+    assert candidate.look(held("a", "1"), 1014) is Move.WAIT
+    assert candidate.look(held("a", "2"), 1014.5) is Move.WAIT
+    assert candidate.look(held("a", "2"), 1029) is Move.WAIT
+    assert candidate.look(held("a", "2"), 1029.5) is Move.TAKE
+    assert not candidate.leads(1029.5), "not before it is written"
+
+
+def test_a_candidate_waits_as_long_as_the_holder_says_if_that_is_longer():
+    candidate = an_election("b")
+    candidate.look(held("a", duration=40), 0)
+    assert candidate.look(held("a", duration=40), 39) is Move.WAIT
+    assert candidate.look(held("a", duration=40), 40) is Move.TAKE
+
+
+def test_a_lease_that_was_given_back_is_taken_at_once():
+    candidate = an_election("b")
+    candidate.look(held("a"), 0)
+    assert candidate.look(held("", "2"), 1) is Move.TAKE
+
+
+def test_a_lease_that_was_deleted_counts_as_held_on_by_whom_it_was_seen_with():
+    candidate = an_election("b")
+    candidate.look(held("a"), 0)
+    assert candidate.look(None, 14) is Move.WAIT
+    assert candidate.look(None, 15) is Move.CREATE
+
+
+def test_a_leader_that_could_not_renew_stops_and_goes_on_when_the_lease_is_still_its_own():
+    leader = a_leader(100)
+    assert not leader.leads(130)
+    assert leader.look(held("a"), 130) is Move.RENEW
+    assert not leader.leads(130)
+    leader.wrote(held("a", "2"), began=130, now=131)
+    assert leader.leads(131)
+
+
+def test_a_leader_that_finds_another_in_its_place_stops_at_once():
+    leader = a_leader(100)
+    assert leader.look(held("b", "2"), 101) is Move.WAIT
+    assert not leader.leads(101)
+    assert leader.holder() == "b"
+
+
+@pytest.mark.parametrize("spec", [{}, {"holderIdentity": None, "leaseDurationSeconds": None}])
+def test_a_lease_that_says_nothing_is_held_by_nobody(spec):
+    assert held_by({"metadata": {"resourceVersion": "7"}, "spec": spec}) == held("", "7", 0.0)
+
+
+# --- a network that delays and loses, clocks that go wrong
+
+
+class Server:
+    """Compare-and-swap on one record."""
+
+    def __init__(self):
+        self.record, self._versions = None, itertools.count(1)
+
+    def write(self, holder, version):
+        """What is written then; None when the version is another one."""
+        if version != (self.record.version if self.record else None):
+            return None
+        self.record = held(holder, str(next(self._versions)), TIMES.duration)
+        return self.record
+
+
+class Candidate:
+    """Tries every two seconds of its own clock, and gives a try up after five."""
+
+    def __init__(self, identity, offset, speed, fates):
+        self.election = an_election(identity)
+        self.clock = lambda at: offset + speed * at
+        self.fates = itertools.cycle(fates)
+        self.trying = 0
+
+    def leads(self, at):
+        return self.election.leads(self.clock(at))
+
+
+class World:
+    """Real time goes from event to event; after each of them it is counted who leads."""
+
+    def __init__(self, candidates):
+        self.server, self.candidates = Server(), candidates
+        self.events, self.numbers = [], itertools.count()
+        self.leaders = []
+        for candidate in candidates:
+            self.at(0.0, self.begin, candidate)
+
+    def at(self, when, what, *arguments):
+        heapq.heappush(self.events, (when, next(self.numbers), what, arguments))
+
+    def play(self, end):
+        while self.events[0][0] < end:
+            now, _, what, arguments = heapq.heappop(self.events)
+            what(now, *arguments)
+            leading = [each.election.identity for each in self.candidates if each.leads(now)]
+            assert len(leading) <= 1, f"{leading} lead at {now}"
+            if leading and leading != self.leaders[-1:]:
+                self.leaders += leading
+
+    def begin(self, now, candidate):
+        candidate.trying += 1
+        pause, there, back = next(candidate.fates)
+        self.at(now + 2 + pause, self.begin, candidate)
+        if there is not None:
+            self.at(now + there, self.read, candidate, candidate.trying, back)
+
+    def read(self, now, candidate, trying, back):
+        if back is not None:
+            self.at(now + back, self.decide, candidate, trying, self.server.record)
+
+    def decide(self, now, candidate, trying, found):
+        if trying != candidate.trying:
+            return  # given up: the answer came too late
+        move = candidate.election.look(found, candidate.clock(now))
+        if move is Move.WAIT:
+            return
+        _, there, back = next(candidate.fates)
+        version = found.version if found else None
+        if there is not None:
+            # What was sent arrives, also when nobody waits for it any more.
+            self.at(now + there, self.write, candidate, trying, version, candidate.clock(now), back)
+
+    def write(self, now, candidate, trying, version, began, back):
+        written = self.server.write(candidate.election.identity, version)
+        if written is not None and back is not None:
+            self.at(now + back, self.answered, candidate, trying, written, began)
+
+    def answered(self, now, candidate, trying, written, began):
+        if trying == candidate.trying:
+            candidate.election.wrote(written, began, candidate.clock(now))
+
+
+DELAY = st.one_of(st.just(0.01), st.just(0.01), st.none(), st.floats(0, 40))
+FATES = st.lists(st.tuples(st.one_of(st.just(0.0), st.floats(0, 60)), DELAY, DELAY), min_size=1, max_size=12)
+CANDIDATES = st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0.9, 1.1), FATES), min_size=2, max_size=3)
+
+
+@given(CANDIDATES)
+@settings(max_examples=150)
+def test_never_do_two_lead_whatever_clocks_say_and_the_network_does(drawn):
+    candidates = [Candidate(str(number), *how) for number, how in enumerate(drawn)]
+    World(candidates).play(400)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(1, 30))
+@settings(max_examples=30)
+def test_in_the_end_another_leads_where_the_leader_is_cut_off(offset, other, turns):
+    fine, cut = (0.0, 0.01, 0.01), (0.0, None, None)
+    leader = Candidate("leader", offset, 1.0, [fine] * 2 * turns + [cut] * 1000)
+    world = World([leader, Candidate("next", other, 1.0, [(0.5, 0.02, 0.02)])])
+    world.play(2 * turns + 30)
+    assert world.leaders == ["leader", "next"]
