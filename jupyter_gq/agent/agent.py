@@ -10,7 +10,7 @@ Rules
 import asyncio
 import logging
 
-from jupyter_gq.client.agents import AgentCommand, AgentOrders
+from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport
 from jupyter_gq.client.problems import ServiceError
 
 from .backoff import Backoff
@@ -35,6 +35,8 @@ class Agent:
         #: What the service said last; None: it has not been heard since the start, or since it was away.
         self._orders: AgentOrders | None = None
         self._away: str | None = None
+        #: What was last logged of the driver, and of what is missing.
+        self._states: dict[str, str] = {}
         #: Ids of commands that were answered by what is missing.
         self._declined: set[str] = set()
 
@@ -52,6 +54,7 @@ class Agent:
         """One look and one report; the seconds to wait before the next."""
         watch = [] if self._orders is None else self._orders.watch
         report = await self._looks.look(watch)
+        self._note(report)
         every = self._every()
         # Not heard yet: what is to be watched is wanted at once.
         wait = 0 if self._orders is None else int(every)
@@ -63,23 +66,31 @@ class Agent:
             return self._failed(error)
         self._heard()
         before, self._orders = self._orders, orders
-        declined = self._decline(orders.commands)
-        if declined or before is None or before != orders:
+        self._decline(orders.commands)
+        if before is None or before != orders:
             return LEAST_PAUSE
         # The service waits whole seconds, or not at all when it has just begun.
         return max(LEAST_PAUSE, begun + every - loop.time())
+
+    def _note(self, report: AgentReport) -> None:
+        """Log what has changed of the node's own state: who looks at a node looks here first."""
+        states = {"driver": f"{report.probe}: {report.detail}", **report.missing}
+        for name in sorted({*states, *self._states}):
+            if states.get(name) != self._states.get(name):
+                log.info("%s: %s", name, states.get(name, "nothing is missing any more"))
+        self._states = states
 
     def _every(self) -> float:
         asked = self._most if self._orders is None else self._orders.report_every
         return max(LEAST_PAUSE, min(self._most, asked))
 
-    def _decline(self, commands: list[AgentCommand]) -> bool:
-        """Note commands that this agent cannot carry out; each report says why. True when one of them is new."""
-        new = [command for command in commands if command.id not in self._declined]
-        for command in new:
+    def _decline(self, commands: list[AgentCommand]) -> None:
+        """Commands that this agent cannot carry out are logged once; each report says why, the next one at once."""
+        for command in commands:
+            if command.id in self._declined:
+                continue
             log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
         self._declined = {command.id for command in commands}
-        return bool(new)
 
     def _failed(self, error: ServiceError | TokenMissing) -> float:
         pause = self._backoff.next()

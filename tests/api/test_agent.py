@@ -50,6 +50,19 @@ class BreaksOnce(IsFine):
         return super().look(watch)
 
 
+class LosesItsDriver(IsFine):
+    """And, with it, the kubelet, while `lost`."""
+
+    lost = False
+
+    def look(self, watch):
+        report = super().look(watch)
+        if not self.lost:
+            return report
+        missing = {**report.missing, "kubelet": "It is away."}
+        return report.model_copy(update={"probe": "LOST", "detail": "It fell off the bus.", "missing": missing})
+
+
 class World:
     """A service that hears agents, and one agent that dials it."""
 
@@ -74,8 +87,8 @@ class World:
 
     def dial(self, url, *, node="node-a", looks=None, every=20.0):
         link = ServiceLink(url, self.token, node, longest_wait=every)
-        backoff = Backoff(lambda: 1.0, first=0.02, most=0.05)
-        agent = Agent(PatientLook(looks or IsFine(), 10), link, backoff, report_every=every)
+        self.backoff = Backoff(lambda: 1.0, first=0.02, most=0.05)
+        agent = Agent(PatientLook(looks or IsFine(), 10), link, self.backoff, report_every=every)
         self.tasks.append(asyncio.create_task(agent.run()))
 
     @property
@@ -145,6 +158,34 @@ async def test_a_command_that_it_cannot_carry_out_is_declined_at_once_and_not_as
     assert len(world.reports) <= count + 2, "what is ordered still is no new order"
 
 
+async def test_an_agent_that_was_started_again_in_its_pod_is_told_its_orders_at_once(world):
+    url = await world.start()
+    world.order(watch=[POD])
+    world.dial(url)
+    await world.heard(2)
+    world.tasks[0].cancel()
+    count = len(world.reports)
+    world.dial(url)
+    begun = asyncio.get_running_loop().time()
+    await until(lambda: any(report.shares for report in world.reports[count:]))
+    assert asyncio.get_running_loop().time() - begun < 5
+
+
+async def test_what_changes_on_the_node_is_logged_once(world, caplog):
+    caplog.set_level(logging.INFO, "jupyter_gq.agent")
+    looks = LosesItsDriver()
+    world.dial(await world.start(), looks=looks, every=0.2)
+    await world.heard(3)
+    looks.lost = True
+    count = len(world.reports)
+    await world.heard(count + 3)
+    looks.lost = False
+    await until(lambda: "kubelet: nothing is missing" in caplog.text)
+    assert caplog.text.count("driver: OK") == 2
+    assert caplog.text.count("driver: LOST: It fell off the bus.") == 1
+    assert caplog.text.count("suspend: It cannot.") == 1
+
+
 async def test_a_token_that_the_kubelet_renews_is_read_anew(world, caplog):
     world.token.write_text("of yesterday")
     world.dial(await world.start())
@@ -180,6 +221,7 @@ async def test_a_service_that_comes_late_or_again_is_found(world, caplog):
         server = make_server(make_application(world.controller, None, PREFIX, pods=authenticator()))
         server.add_sockets(bind_sockets(port, "127.0.0.1"))
         await world.heard(count + 2)
+        assert world.backoff.next() == 0.02, "the next failure is the first one again"
         assert caplog.text.count("takes reports again") == time
         server.stop()
         await server.close_all_connections()

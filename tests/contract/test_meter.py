@@ -28,8 +28,12 @@ for line in sys.stdin:
         pass
     print("done", flush=True)
 """
-#: Has a kernel as its only child, and passes on what it is told.
-SERVER = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {KERNEL!r}])"
+#: Has a kernel as its only child, and passes on what it is told. What it uses itself is not the share.
+SERVER = f"""
+import subprocess, sys, jupyter_gq
+jupyter_gq.simulate_memory(5)
+subprocess.run([sys.executable, '-c', {KERNEL!r}])
+"""
 
 
 class Pod:
