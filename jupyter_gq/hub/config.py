@@ -14,26 +14,13 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import jupyterhub
-from traitlets.config.loader import LazyConfigValue
-
-SERVICE = "jupyter-gq"
-TEMPLATES = str(Path(__file__).parent / "templates")
-CUSTOM_SCOPES = {
-    "custom:gq:read": {"description": "See the GPU queues and your own jobs"},
-    "custom:gq:submit": {"description": "Send jobs to training", "subscopes": ["custom:gq:read"]},
-    "custom:gq:admin": {"description": "See and change every job", "subscopes": ["custom:gq:submit"]},
-}
-#: What each user may do, and each of his servers in his name.
-USER_SCOPES = [f"access:services!service={SERVICE}", "custom:gq:submit"]
-#: What the service may do: find users and servers, stop an idle server.
-SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:servers", "delete:servers"]
+from .config_parts import SERVICE, base_url, items, page_login, set_pages, set_scopes, value
 
 _HOST = "127.0.0.1"
 _PROXY = "configurable-http-proxy"
@@ -66,13 +53,12 @@ def configure(
     """
     if state_dir:
         c.SchedulerService.state_dir = state_dir
-    folder = Path(_value(c.SchedulerService, "state_dir", _STATE_DIR))
+    folder = Path(value(c.SchedulerService, "state_dir", _STATE_DIR))
     port = service_port or _service_port(folder)
-    base_url = "/" + str(_value(c.JupyterHub, "base_url", "/")).strip("/") + "/"
-    c.GPUShareMixin.service_url = f"http://{_HOST}:{port}{base_url.replace('//', '/')}services/{SERVICE}/"
+    c.GPUShareMixin.service_url = f"http://{_HOST}:{port}{base_url(c)}services/{SERVICE}/"
     c.JupyterHub.spawner_class = spawner
-    _set_pages(c)
-    _set_scopes(c, admins)
+    set_pages(c)
+    set_scopes(c, admins)
     _set_service(c, port)
     c.ConfigurableHTTPProxy.command = proxy_command(proxy)
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the servers report their kernels
@@ -116,43 +102,14 @@ def _node_outside(ours: Path) -> bool:
     return node is not None and ours not in Path(node).absolute().parents
 
 
-def _set_pages(c: Any) -> None:
-    paths = _items(c.JupyterHub, "template_paths")
-    if TEMPLATES not in paths:
-        c.JupyterHub.template_paths = [*paths, TEMPLATES]
-
-
-def _set_scopes(c: Any, admins: Collection[str]) -> None:
-    c.JupyterHub.custom_scopes = {**_mapping(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
-    roles = _items(c.JupyterHub, "load_roles")
-    roles.append({"name": SERVICE, "services": [SERVICE], "scopes": SERVICE_SCOPES})
-    if admins:
-        users = sorted(admins)
-        roles.append({"name": f"{SERVICE}-admin", "users": users, "scopes": ["custom:gq:admin"]})
-        c.Authenticator.admin_users = {*_value(c.Authenticator, "admin_users", set()), *users}
-    user_role = next((role for role in roles if role.get("name") == "user"), None)
-    if user_role is not None:  # the administrator's own, which takes precedence in Hub 6 too
-        roles[roles.index(user_role)] = {**user_role, "scopes": _united(user_role.get("scopes", ["self"]), USER_SCOPES)}
-    elif jupyterhub.version_info >= (6,):
-        c.JupyterHub.extra_user_scopes = {*_value(c.JupyterHub, "extra_user_scopes", set()), *USER_SCOPES}
-    else:
-        roles.append({"name": "user", "scopes": ["self", *USER_SCOPES]})
-    c.JupyterHub.load_roles = roles
-    server = _value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
-    if not callable(server):
-        c.Spawner.server_token_scopes = _united(server, USER_SCOPES)
-
-
 def _set_service(c: Any, port: int) -> None:
-    services = [service for service in _items(c.JupyterHub, "services") if service.get("name") != SERVICE]
+    services = [service for service in items(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
         "command": [*_on_a_leash(), "-m", "jupyter_gq.app", "service", "--config", str(_config_file())],
         "environment": {name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
-        # What a browser's login may carry to the service's page; each user gets of it what he holds.
-        "oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"],
-        "oauth_no_confirm": True,
+        **page_login(),
     }
     c.JupyterHub.services = [*services, entry]
 
@@ -221,24 +178,3 @@ def _free_port(wanted: int) -> int:
         except OSError:
             return 0
         return int(probe.getsockname()[1])
-
-
-def _value(section: Any, name: str, otherwise: Any) -> Any:
-    """A value that the file has set before, or `otherwise`: reading `c.X.y` would make a placeholder."""
-    if name not in section:
-        return otherwise
-    value = section[name]
-    return value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
-
-
-def _items(section: Any, name: str) -> list[Any]:
-    return list(_value(section, name, []))
-
-
-def _mapping(section: Any, name: str) -> dict[str, Any]:
-    found: Mapping[str, Any] = _value(section, name, {})
-    return dict(found)
-
-
-def _united(first: Collection[str], second: Collection[str]) -> list[str]:
-    return list(dict.fromkeys([*first, *second]))

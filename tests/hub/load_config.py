@@ -10,6 +10,7 @@ from jupyterhub.auth import DummyAuthenticator, PAMAuthenticator
 from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue, PyFileConfigLoader
 
+from jupyter_gq.hub.kube import GQKubeSpawner
 from jupyter_gq.hub.local import GQLocalSpawner
 from jupyter_gq.hub.system import GQSystemSpawner
 
@@ -29,9 +30,9 @@ def tell(path: str) -> None:
         "admins": sorted(config.Authenticator.get("admin_users", [])),
         "extra_user_scopes": sorted(getattr(hub, "extra_user_scopes", [])),
         "server_token_scopes": config.Spawner.server_token_scopes,
-        "service_url": config.GPUShareMixin.service_url,
+        "service_url": config.GPUShareMixin.get("service_url", ""),
+        "server_service_url": config.GPUShareMixin.get("server_service_url", ""),
         "spawner": str(config.JupyterHub.spawner_class),
-        "proxy": config.ConfigurableHTTPProxy.command,
         "last_activity_interval": hub.last_activity_interval,
         "bind_url": hub.bind_url,
     }
@@ -52,7 +53,15 @@ def known():
     from jupyter_gq.controller.settings import SECTIONS
     from jupyter_gq.devices.simulated import SimulatedDevices
 
-    ours = [GQLocalSpawner, GQSystemSpawner, *SECTIONS, SimulatedDevices, LocalBackend, service.SchedulerService]
+    ours = [
+        GQLocalSpawner,
+        GQKubeSpawner,
+        GQSystemSpawner,
+        *SECTIONS,
+        SimulatedDevices,
+        LocalBackend,
+        service.SchedulerService,
+    ]
     classes = [JupyterHub, *JupyterHub().classes, DummyAuthenticator, PAMAuthenticator, *ours]
     return {
         parent.__name__: set(parent.class_trait_names(config=True))

@@ -11,13 +11,34 @@ from types import ModuleType
 import pytest
 from traitlets.config import Config
 
-from jupyter_gq.hub.config import USER_SCOPES, configure, proxy_command
+from jupyter_gq.hub.config import configure, proxy_command
+from jupyter_gq.hub.config_kubernetes import configure_kubernetes
+from jupyter_gq.hub.config_parts import USER_SCOPES
 from tests.hub.real_hub import PATIENCE, PYTHON, ROOT
 
 HELPER = "from jupyter_gq.hub.config import configure\n"
 
 
+KUBERNETES = "from jupyter_gq.hub.config_kubernetes import configure_kubernetes\n"
+#: What Zero to JupyterHub has set, in its own file, when it executes those of jupyterhub_config.d.
+BEFORE = """
+c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+c.JupyterHub.base_url = "/"
+c.JupyterHub.last_activity_interval = 60
+c.JupyterHub.template_paths = []
+c.JupyterHub.services = [
+    {"name": "jupyter-gq", "url": "http://gq-service:8089", "api_token": "made-by-the-chart", "oauth_no_confirm": True}]
+c.JupyterHub.load_roles = [{"name": "mine", "scopes": ["read:hub"]}]
+c.KubeSpawner.scheduler_name = "release-user-scheduler"
+name = "jupyterhub_config_kubernetes.py"
+with open(name) as file:
+    exec(compile(file.read(), name, "exec"))
+c.GPUShareMixin.service_url = "http://gq-service.hub.svc:8089/services/jupyter-gq/"
+"""
 FILES = {
+    "plain-hub.py": KUBERNETES
+    + "configure_kubernetes(c, service_url='http://gq:8089/', service_token='of-the-test', admins={'root'})\n",
+    "zero-to-jupyterhub.py": BEFORE,
     "misspelt.py": HELPER + "configure(c)\nc.FixedQuota.defualt = 1\n",
     "plain.py": HELPER + "configure(c, admins={'root'})\n",
     "set.py": HELPER
@@ -29,7 +50,8 @@ FILES = {
     + "c.Spawner.server_token_scopes = ['users:activity!user', 'read:hub']\n"
     + "configure(c, service_port=8765)\n",
 }
-SHIPPED = ("jupyterhub_config_local.py", "jupyterhub_config_system.py")
+ON_ONE_MACHINE = ("jupyterhub_config_local.py", "jupyterhub_config_system.py")
+SHIPPED = (*ON_ONE_MACHINE, "jupyterhub_config_kubernetes.py")
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +64,15 @@ def told(tmp_path_factory):
         (folder / name).write_text(text)
     names = [*FILES, *SHIPPED]
     script = str(Path(__file__).with_name("load_config.py"))
-    done = run([script, *(str(folder / name) for name in names)], folder)
+    done = run([script, *(str(folder / name) for name in names)], folder, JUPYTERHUB_SERVICE_NAME="jupyter-gq")
     return dict(zip(names, map(json.loads, done.splitlines()), strict=True))
 
 
-def run(arguments, folder):
+def run(arguments, folder, **environment):
     done = subprocess.run(
         [PYTHON, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -63,8 +85,54 @@ def run(arguments, folder):
 def test_the_shipped_files_hold_values_of_traits_that_exist(name, told):
     assert len((ROOT / "hub_config" / name).read_text().splitlines()) <= 60
     assert told[name]["unknown"] == []
+    assert {"FixedQuota", "TrainingQueues", "IdlePolicy"} <= set(told[name]["classes"])
+
+
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
+def test_the_files_for_one_machine_listen_there_only(name, told):
     assert told[name]["bind_url"].startswith("http://127.0.0.1:")
-    assert {"FixedQuota", "TrainingQueues", "IdlePolicy", "SimulatedDevices"} <= set(told[name]["classes"])
+    assert "SimulatedDevices" in told[name]["classes"]
+
+
+def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
+    """The file is executed in the middle of another one, and what the chart has made is not made again."""
+    hub = told["zero-to-jupyterhub.py"]
+    entry = {
+        "name": "jupyter-gq",
+        "url": "http://gq-service:8089",
+        "api_token": "made-by-the-chart",
+        "oauth_no_confirm": True,
+        "oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"],
+    }
+    assert hub["services"] == [entry]
+    assert {"mine", "jupyter-gq"} <= {role["name"] for role in hub["roles"]}
+    assert (hub["spawner"], hub["last_activity_interval"]) == ("jupyter_gq.hub.kube.GQKubeSpawner", 0)
+    assert hub["service_url"] == "http://gq-service.hub.svc:8089/services/jupyter-gq/"
+    assert hub["server_service_url"] == "http://proxy-public/services/jupyter-gq/"
+    assert set(USER_SCOPES) <= set(hub["server_token_scopes"])
+    assert hub["unknown"] == []
+
+
+def test_the_service_reads_the_same_file_in_its_own_pod(told):
+    alone = told["jupyterhub_config_kubernetes.py"]
+    assert alone["services"] == []
+    assert {"FixedQuota", "TrainingQueues", "Pools"} <= set(alone["classes"])
+
+
+def test_another_hub_gives_address_and_token_itself(told):
+    hub = told["plain-hub.py"]
+    assert [(each["url"], each["api_token"]) for each in hub["services"]] == [("http://gq:8089", "of-the-test")]
+    assert hub["service_url"] == "http://gq:8089/services/jupyter-gq/"
+    assert hub["admins"] == ["root"]
+
+
+def test_a_hub_that_does_not_know_the_service_does_not_start(monkeypatch):
+    configure_kubernetes(Config())  # the service reads the file, or somebody looks at it
+    monkeypatch.setitem(sys.modules, "jupyterhub.app", ModuleType("jupyterhub.app"))
+    with pytest.raises(ValueError, match=r"add hub\.services\.jupyter-gq"):
+        configure_kubernetes(Config())
+    with pytest.raises(ValueError, match="both service_url and service_token"):
+        configure_kubernetes(Config(), service_url="http://gq:8089")
 
 
 def test_a_misspelt_trait_would_be_seen(told):
