@@ -4,25 +4,31 @@ import asyncio
 
 import pytest
 import pytest_asyncio
-from kubernetes import client as k8s
 from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.pods import PodAuthenticator
+from jupyter_gq.backends.kubernetes.cluster import Cluster
 from jupyter_gq.client.agents import AgentOrders, WatchedPod
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
-from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.store.sql import SqlStore
 from tests.api.world import CONFIG
+from tests.chart.render import CHART, named, objects
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
+from tests.kubernetes.backend_world import give_rights
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
 
 PREFIX = "/services/jupyter-gq/"
 NODE = "gpu-agent"
-AGENT = ["jupyter-gq", "agent", "--NodeAgent.processes=environment", "--NodeAgent.report_every=0.5"]
+#: A pod that is a process finds its volumes where its command and its environment name them.
+AS_PROCESSES = [
+    "--NodeAgent.processes=environment",
+    "--NodeAgent.pod_resources=/var/lib/kubelet/pod-resources/kubelet.sock",
+    "--NodeAgent.report_every=0.5",
+]
 SIMULATED = ["--SimulatedDevices.mode=always", "--SimulatedDevices.devices=3x A100-40GB"]
 #: Holds 2000 MiB of its device and computes, in a child of the process that the pod was started with.
 TRAINS = """
@@ -31,58 +37,33 @@ subprocess.run([sys.executable, "-c", "import jupyter_gq; jupyter_gq.simulate_me
 """
 
 
-def a_pod(name, command, *, gpus=0, account="default", **spec):
-    container = {
-        "name": "main",
-        "image": "image",
-        "command": list(command),
-        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {},
-        **spec.pop("container", {}),
-    }
-    place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "restartPolicy": "Never",
-            "serviceAccountName": account,
-            "automountServiceAccountToken": False,
-            "terminationGracePeriodSeconds": 5,
-            "affinity": {"nodeAffinity": affinity},
-            "containers": [container],
-            **spec,
-        },
-    }
+def a_pod(name, *command, gpus=0):
+    """A pod of somebody on that node."""
+    container = {"name": "main", "image": "image", "command": list(command)}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    place = {"nodeSelector": {"kubernetes.io/hostname": NODE}, "terminationGracePeriodSeconds": 1}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never", **place}}
 
 
 def an_agent(name, url):
-    """As the DaemonSet makes it."""
-    folders = {"token": "/var/run/secrets/jupyter-gq", "pod-resources": "/var/lib/kubelet/pod-resources"}
-    token = {"path": "token", "audience": "jupyter-gq", "expirationSeconds": 600}
-    variables = {"GQ_SERVICE_URL": url, "GQ_TOKEN_FILE": "/var/run/secrets/jupyter-gq/token"}
-    environment = [{"name": key, "value": value} for key, value in variables.items()]
-    environment.append({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})
-    socket = "--NodeAgent.pod_resources=/var/lib/kubelet/pod-resources/kubelet.sock"
-    return a_pod(
-        name,
-        [*AGENT, *SIMULATED, socket],
-        account="gq-agent",
-        container={
-            "env": environment,
-            "volumeMounts": [{"name": key, "mountPath": path} for key, path in folders.items()],
-        },
-        volumes=[
-            {"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}},
-            {"name": "pod-resources", "hostPath": {"path": folders["pod-resources"], "type": "Directory"}},
-        ],
-    )
+    """As the chart's DaemonSet makes it, for simulated devices and processes that are in no cgroup of a pod."""
+    spec = named(objects(None, CHART / "ci" / "minimal-values.yaml"), "DaemonSet")["spec"]["template"]["spec"]
+    del spec["runtimeClassName"]
+    spec |= {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": NODE}}
+    (container,) = spec["containers"]
+    container["command"] += [*AS_PROCESSES, *SIMULATED]
+    for variable in container["env"]:
+        if variable["name"] == "GQ_SERVICE_URL":
+            variable["value"] = url
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 class Service:
     """The real application, which has tokens reviewed by the real API server; its backend is played."""
 
     def __init__(self, plane, namespaces, folder):
-        self.plane, clock, nodes = plane, FixedClock(), (a_node(2),)
+        clock, nodes = FixedClock(), (a_node(2),)
         self.backend = RunsPods(clock, nodes)
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
         controller = Controller(
@@ -93,28 +74,14 @@ class Service:
             bundles=SharedBundles(),
         )
         self.controller = controller
-        pods = PodAuthenticator(self.review, nodes_namespace=namespaces.nodes, training_namespace=namespaces.train)
+        self.cluster = Cluster.of(plane.config_for(namespaces.service_user), timeout=5.0, agent="jupyter-gq/test")
+        review = self.cluster.review_token
+        pods = PodAuthenticator(review, nodes_namespace=namespaces.nodes, training_namespace=namespaces.train)
         self._application = make_application(controller, None, PREFIX, pods=pods)
         (held,) = bind_sockets(0, "127.0.0.1")
         self._port = held.getsockname()[1]
         held.close()
         self.url = f"http://127.0.0.1:{self._port}{PREFIX}"
-
-    async def review(self, token, audience):
-        asked = {"spec": {"token": token, "audiences": [audience]}}
-        api = k8s.AuthenticationV1Api(self.plane.client())
-        status = (await asyncio.to_thread(api.create_token_review, asked)).status
-        if not status.authenticated:
-            return None
-        _, _, namespace, account = status.user.username.split(":")
-        extra = {key.rpartition("/")[2]: values[0] for key, values in status.user.extra.items()}
-        return PodIdentity(
-            namespace=namespace,
-            service_account=account,
-            pod=extra["pod-name"],
-            uid=extra["pod-uid"],
-            node=extra["node-name"],
-        )
 
     def start(self):
         self._server = make_server(self._application)
@@ -148,10 +115,12 @@ class Service:
 
 @pytest_asyncio.fixture
 async def service(control_plane, namespace_set, tmp_path):
+    give_rights(control_plane, namespace_set)
     service = Service(control_plane, namespace_set, tmp_path)
     service.start()
     yield service
     await service.stop()
+    service.cluster.close()
     service.store.close()
 
 
@@ -182,8 +151,8 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(contr
     assert set(report.missing) == {"suspend"}
 
     # What the kubelet gave to a pod, and what its processes do with it.
-    held = await run(control_plane, nodes, a_pod("held", ["sleep", "1000"], gpus=1))
-    busy = await run(control_plane, nodes, a_pod("busy", ["python", "-c", TRAINS], gpus=1))
+    held = await run(control_plane, nodes, a_pod("held", "sleep", "1000", gpus=1))
+    busy = await run(control_plane, nodes, a_pod("busy", "python", "-c", TRAINS, gpus=1))
     given = await service.reports(lambda report: len(report.allocations or ()) == 2, "both allocations")
     assert {each.pod: each.device_ids for each in given.allocations} == {
         "held": [f"GPU-sim-{NODE}-2"],
