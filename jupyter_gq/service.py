@@ -1,7 +1,7 @@
 """The scheduler service: the one place that names implementations and puts them together.
 
-The Hub starts it as a managed service: address, prefix and token come from the environment that the Hub gives, and
-everything else from the Hub's own configuration file.
+On one machine the Hub starts it as a managed service; on Kubernetes the chart does. Either way address, prefix and
+token come from the environment in the Hub's words, and everything else from the Hub's own configuration file.
 """
 
 import asyncio
@@ -9,25 +9,39 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from traitlets import Bool, Unicode
+from traitlets import Bool, Enum, Unicode
 from traitlets.config import Application
 
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.api.pods import PodAuthenticator
+from jupyter_gq.backends.kubernetes import KubernetesBackend, KubernetesRuns
+from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import HubServerStopper, ServersBackend
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
+from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import JupyterGQError
 from jupyter_gq.store.sql import SqlStore
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parts:
+    """What was put together."""
+
+    controller: Controller
+    #: Knows the tokens of pods; None where nothing runs in pods.
+    pods: PodAuthenticator | None = None
 
 
 class SchedulerService(Application):
@@ -39,6 +53,12 @@ class SchedulerService(Application):
 
     config_file = Unicode(
         "jupyterhub_config.py", help="The Hub's configuration file: quotas, queues and devices are read from it."
+    ).tag(config=True)
+    backend = Enum(
+        ["local", "kubernetes"],
+        "local",
+        help="Where notebooks and jobs run: `local`, as processes of this machine, or `kubernetes`, as pods of a "
+        "cluster. Default: local.",
     ).tag(config=True)
     state_dir = Unicode(
         "jupyter-gq-state",
@@ -72,7 +92,9 @@ class SchedulerService(Application):
         url = os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089")
         prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/")
         address = urlsplit(url)
-        with self._controller(f"{address.scheme}://{address.netloc}{prefix}") as controller:
+        put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
+        async with put_together(f"{address.scheme}://{address.netloc}{prefix}") as parts:
+            controller = parts.controller
             authenticator = HubAuthenticator(*_hub(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq"))
             application = make_application(
                 controller,
@@ -80,6 +102,7 @@ class SchedulerService(Application):
                 prefix,
                 bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
                 page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
+                pods=parts.pods,
             )
             server = make_server(application)
             server.listen(address.port or 80, address.hostname)
@@ -93,10 +116,10 @@ class SchedulerService(Application):
             await server.close_all_connections()
             authenticator.close()
 
-    @contextlib.contextmanager
-    def _controller(self, service_url: str) -> Iterator[Controller]:
+    @contextlib.asynccontextmanager
+    async def _on_this_machine(self, service_url: str) -> AsyncIterator[_Parts]:
         clock = SystemClock()
-        state = Path(self.state_dir).resolve()
+        state = self._state()
         simulated = SimulatedDevices(config=self.config)
         probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
         local = LocalBackend(parent=self)
@@ -104,9 +127,9 @@ class SchedulerService(Application):
         stopper = HubServerStopper(*_hub())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         settings = PolicyFile(Path(self.config_file), jobs.nodes)
-        store = SqlStore(self.database_url or f"sqlite:///{state / 'service.sqlite'}")
+        store = self._open_store()
         try:
-            yield Controller(
+            controller = Controller(
                 store=store,
                 backends=(servers, jobs),
                 settings=settings,
@@ -115,8 +138,61 @@ class SchedulerService(Application):
                 probe=probe,
                 check_invariants=self.check_invariants,
             )
+            yield _Parts(controller=controller)
         finally:
             store.close()
+
+    @contextlib.asynccontextmanager
+    async def _on_a_cluster(self, service_url: str) -> AsyncIterator[_Parts]:
+        clock = SystemClock()
+        # Which nodes there are is not asked before the settings are in force: they come and go.
+        settings = PolicyFile(Path(self.config_file), tuple)
+        wake = _Late()
+        runs: KubernetesRuns = KubernetesBackend(parent=self).backend(
+            pools=lambda: settings.current.pod_pools,
+            stopper=HubServerStopper(*_hub()),
+            now=clock.now,
+            on_change=wake,
+            service_url=service_url,
+        )
+        store = self._open_store()
+        try:
+            controller = Controller(
+                store=store,
+                backends=(runs,),
+                settings=settings,
+                clock=clock,
+                bundles=StoredBundles(store, store),
+                meter=ReportedMeter(runs.usage),
+                check_invariants=self.check_invariants,
+            )
+            wake.call = controller.wake
+            options = runs.options
+            pods = PodAuthenticator(
+                runs.cluster.review_token,
+                nodes_namespace=options.nodes_namespace,
+                training_namespace=options.training_namespace,
+            )
+            yield _Parts(controller=controller, pods=pods)
+        finally:
+            await runs.close()
+            store.close()
+
+    def _state(self) -> Path:
+        return Path(self.state_dir).resolve()
+
+    def _open_store(self) -> SqlStore:
+        return SqlStore(self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}")
+
+
+class _Late:
+    """A call to what is put together later."""
+
+    call: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.call is not None:
+            self.call()
 
 
 def _hub() -> tuple[str, str]:

@@ -69,8 +69,10 @@ class Request:
 class ControlPlane:
     """Start it, ask it for clients and configurations, end it."""
 
-    def __init__(self, tools: Path, folder: Path) -> None:
+    def __init__(self, tools: Path, folder: Path, *, node_silent_after: int = NODE_SILENT_AFTER) -> None:
+        """`node_silent_after`: seconds after which a node that is silent is Unknown; many nodes need more."""
         self.tools, self.folder = tools, folder
+        self.node_silent_after = node_silent_after
         self.programs = Programs(folder)
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
@@ -162,7 +164,7 @@ class ControlPlane:
             # Without it the not-ready taint stays on every node, and nothing is scheduled.
             "use-service-account-credentials": "true",
             "node-monitor-period": "1s",
-            "node-monitor-grace-period": f"{NODE_SILENT_AFTER}s",
+            "node-monitor-grace-period": f"{self.node_silent_after}s",
             "kube-api-qps": 500,
             "kube-api-burst": 1000,
         }

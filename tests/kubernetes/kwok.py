@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kubernetes.client import ApiException
 
-from tests.kubernetes.control_plane import NODE_SILENT_AFTER, ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.waiting import until
 
 _STAGES = Path(__file__).with_name("kwok-stages.yaml")
@@ -29,7 +29,11 @@ class Kwok:
         command = [self.plane.tools / "kwok", f"--kubeconfig={self.plane.kubeconfig('kwok', ('system:masters',))}"]
         command += [f"--config={_STAGES}", f"--manage-nodes-with-label-selector={'='.join(_OURS)}"]
         # It renews a lease four times in that time.
-        command += [f"--node-lease-duration-seconds={NODE_SILENT_AFTER}", "--cidr=127.32.0.0/11", "--node-ip=127.0.0.1"]
+        command += [
+            f"--node-lease-duration-seconds={self.plane.node_silent_after}",
+            "--cidr=127.32.0.0/11",
+            "--node-ip=127.0.0.1",
+        ]
         self.plane.programs.start("kwok", command)
 
     def add_nodes(

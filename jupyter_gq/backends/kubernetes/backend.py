@@ -18,7 +18,7 @@ from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, Node
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
@@ -54,7 +54,7 @@ class KubernetesRuns:
     can_resize = False
     forgetful = True
     keeps_unknown = True
-    share_label: tuple[str, str] | None = (names.SHARES, "yes")
+    share_label: tuple[str, str] | None = SHARE_LABEL
 
     def __init__(
         self,

@@ -25,9 +25,6 @@ SLOTS = f"{PREFIX}slots"
 DEVICES = f"{PREFIX}devices"
 #: On pods of training: how many tasks their run has.
 TASKS = f"{PREFIX}tasks"
-#: Of a node, as the core sees it: shares may go there.
-SHARES = f"{PREFIX}shares"
-
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
 INSTANCE = "app.kubernetes.io/instance"

@@ -5,7 +5,7 @@ Rules
 1. A slot is healthy if its node is ready, not cordoned, tolerated, not backing off, and the device plugin offers it.
 2. What was once offered stays on the books while the node is there, marked as not healthy: work may hold it.
 3. Devices that pods of others hold, and slots on which an old pod of ours still stands, take no new work.
-4. A share goes only to a node with the label `names.SHARES`, which is ours to give: see `agents`.
+4. A share goes only to a node with the label `SHARE_LABEL`, which is ours to give: see `agents`.
 """
 
 import logging
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 
 from . import names
 from .agents import Agents
@@ -237,5 +237,6 @@ def _by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> D
 
 
 def _labels(view: NodeView, shares: bool) -> dict[str, str]:
-    labels = {key: value for key, value in view.labels.items() if key != names.SHARES}
-    return {**labels, names.SHARES: "yes"} if shares else labels
+    key, value = SHARE_LABEL
+    labels = {name: text for name, text in view.labels.items() if name != key}
+    return {**labels, key: value} if shares else labels
