@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-pytest.importorskip("kubernetes", reason='The Kubernetes tests need: pip install -e ".[dev]"')
-
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.kwok import Kwok

@@ -23,7 +23,8 @@ import urllib3
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.device_plugin import Devices, PodResources
 from tests.kubernetes.node_api import NodeApi, Refused, Stopped
-from tests.kubernetes.pod_runtime import Container, Runtime, now
+from tests.kubernetes.pod_runtime import Container, Runtime
+from tests.kubernetes.pod_status import node_object, node_status
 from tests.kubernetes.pod_worker import PodWorker
 from tests.kubernetes.waiting import until
 
@@ -31,7 +32,6 @@ from tests.kubernetes.waiting import until
 _HEARTBEAT = 1.0
 #: Silence after which others may have written into our objects.
 _LONG_SILENCE = 4.0
-_ROOM = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
 
 class Kubelet:
@@ -165,37 +165,16 @@ class Kubelet:
             self.fail(loop.__name__)
 
     def _register(self) -> None:
-        known = {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-        node = {"metadata": {"name": self.name, "labels": known | self.labels}, "spec": {"taints": self.taints}}
         try:
-            self.api.insist("POST", "/api/v1/nodes", node | {"status": self._status()})
+            self.api.insist("POST", "/api/v1/nodes", node_object(self.name, self.labels, self.taints, self.devices))
         except Refused as refused:
             if refused.status != 409:
                 raise
             self._write_node()
 
     def _write_node(self) -> None:
-        self.api.insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
-
-    def _status(self):
-        conditions = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
-        conditions += [
-            {"type": f"{kind}Pressure", "status": "False", "reason": f"KubeletHasNo{kind}Pressure"}
-            for kind in ("Memory", "Disk", "PID")
-        ]
-        moment = {"lastHeartbeatTime": now(), "lastTransitionTime": now()}
-        devices = {self.devices.resource: str(len(self.devices.uuids))} if self.devices.uuids else {}
-        healthy = {resource: str(len(self.devices.healthy)) for resource in devices}
-        unknown = dict.fromkeys(["bootID", "machineID", "systemUUID", "osImage", "kubeProxyVersion"], "")
-        info = {"architecture": "amd64", "operatingSystem": "linux", "kernelVersion": os.uname().release}
-        info |= {"containerRuntimeVersion": "processes://1", "kubeletVersion": "v1.35.4", **unknown}
-        return {
-            "capacity": _ROOM | devices,
-            "allocatable": _ROOM | healthy,
-            "conditions": [condition | moment for condition in conditions],
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self.name}],
-            "nodeInfo": info,
-        }
+        status = node_status(self.name, self.devices)
+        self.api.insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status})
 
     def _renew_lease(self) -> None:
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

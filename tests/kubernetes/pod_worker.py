@@ -17,13 +17,13 @@ import time
 
 from tests.kubernetes.device_plugin import TooFew
 from tests.kubernetes.node_api import Refused, Stopped
-from tests.kubernetes.pod_environment import container_environment, expanded, pod_address, with_addresses
-from tests.kubernetes.pod_runtime import Container, now
-from tests.kubernetes.pod_volumes import Volumes, translated
+from tests.kubernetes.pod_environment import pod_address
+from tests.kubernetes.pod_runtime import Container
+from tests.kubernetes.pod_start import prepare
+from tests.kubernetes.pod_status import pod_status, running, terminated
 
 #: Seconds between restarts of a process that fails again; the first one is at once.
 _BACK_OFF = 1.0
-_ENDED = ("Succeeded", "Failed")
 
 
 class PodWorker(threading.Thread):
@@ -130,7 +130,7 @@ class PodWorker(threading.Thread):
         """Everything is there, sooner or later; False when the pod is deleted before."""
         while not self._deleted:
             try:
-                self._prepare()
+                prepare(self.kubelet, self.pod, self.container)
             except Refused as refused:
                 self._report_waiting("ContainerCreating", str(refused))
                 self._wait_for_deletion(0.5)
@@ -157,45 +157,6 @@ class PodWorker(threading.Thread):
         runtime.containers[self.uid] = self.container
         wanted = sum(_asked(container, devices.resource) for container in self.pod["spec"]["containers"])
         devices.allocate(self.container, wanted, runtime)
-
-    def _prepare(self) -> None:
-        """Volumes, environment and command of the process."""
-        container, main, runtime = self.container, self._main, self.kubelet.runtime
-        volumes = Volumes(
-            self.kubelet.api,
-            self.pod,
-            container.address,
-            folder=container.folder,
-            host=self.kubelet.folder,
-            claims=self.kubelet.claims,
-        )
-        volumes.prepare()
-        own = container_environment(self.pod, main, container.address, volumes.lookup)
-        paths = volumes.translation(main, own)
-        paths[main.get("terminationMessagePath", "/dev/termination-log")] = str(container.termination_log)
-
-        def local(text):
-            return with_addresses(translated(text, paths), self.pod)
-
-        command = [expanded(word, own) for word in [*main.get("command", ()), *main.get("args", ())]]
-        # An image without a command of its own is one that waits, such as that of a reservation.
-        command = [local(word) for word in command] or ["sleep", "infinity"]
-        container.command = [runtime.found(command[0], main["image"]), *command[1:]]
-        container.environment = runtime.environment(self.uid, main["image"], container.folder)
-        if given := container.given(self.kubelet.devices.resource):
-            # The device plugin's word; what the pod says of the same name wins, as in a kubelet.
-            container.environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(given)
-        container.environment |= self.kubelet.access(paths) | {name: local(value) for name, value in own.items()}
-        if "workingDir" in main:
-            container.workdir = self._folder_for(local(main["workingDir"]))
-
-    def _folder_for(self, path: str):
-        folder = self.container.folder / "root" / path.lstrip("/")
-        if path.startswith(str(self.kubelet.folder)) or path.startswith(str(self.kubelet.claims)):
-            folder = path
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-        return folder
 
     def _until_ended_or_deleted(self) -> None:
         while self.container.code is None and not self._deleted:
@@ -290,48 +251,16 @@ class PodWorker(threading.Thread):
             self._gone = True
 
     def _running(self):
-        state = {"running": {"startedAt": self.container.started}}
-        return self._status("Running", state, ready=True)
+        return pod_status(self.pod, self.container, "Running", running(self.container))
 
     def _report_waiting(self, reason: str, message: str) -> None:
         phase = "Running" if self.container.restarts else "Pending"
-        self._report(self._status(phase, {"waiting": {"reason": reason, "message": message}}, ready=False))
+        self._report(pod_status(self.pod, self.container, phase, {"waiting": {"reason": reason, "message": message}}))
 
     def _over(self):
-        container, code = self.container, self.container.code
-        state = {
-            "exitCode": code,
-            "reason": "Error" if code else "Completed",
-            "startedAt": container.started,
-            "finishedAt": container.finished or now(),
-            "message": container.message(self._main.get("terminationMessagePolicy", "File")),
-        }
-        return self._status(_ENDED[bool(code)], {"terminated": state}, ready=False)
-
-    def _status(self, phase: str, state, *, ready: bool):
-        word, containers = str(ready), []
-        for container in self.pod["spec"]["containers"]:
-            about = {"name": container["name"], "image": container["image"], "imageID": "", "state": state}
-            containers.append(about | {"ready": ready, "started": ready, "restartCount": self.container.restarts})
-        conditions = [{"type": kind, "status": word} for kind in ("Ready", "ContainersReady")]
-        status = {
-            "phase": phase,
-            "hostIP": "127.0.0.1",
-            "podIP": self.container.address,
-            "podIPs": [{"ip": self.container.address}],
-            "startTime": self.container.started or now(),
-            "conditions": [{"type": "Initialized", "status": "True"}, *conditions],
-            "containerStatuses": containers,
-        }
-        if inits := self.pod["spec"].get("initContainers"):
-            status["initContainerStatuses"] = [_skipped(container) for container in inits]
-        return status
-
-
-def _skipped(container):
-    done = {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}
-    about = {"name": container["name"], "image": container["image"], "imageID": "", "state": {"terminated": done}}
-    return about | {"ready": True, "restartCount": 0}
+        policy = self._main.get("terminationMessagePolicy", "File")
+        phase = "Failed" if self.container.code else "Succeeded"
+        return pod_status(self.pod, self.container, phase, terminated(self.container, policy))
 
 
 def _asked(container, resource: str) -> int:

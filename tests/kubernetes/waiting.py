@@ -4,7 +4,7 @@ import asyncio
 import time
 
 #: Seconds. Each wait ends when its condition holds, so on a busy machine a long one costs nothing.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def until(condition, what, seconds=PATIENCE, every=0.05):
