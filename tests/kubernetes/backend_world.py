@@ -13,7 +13,7 @@ from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.builders import a_job, a_notebook
-from tests.kubernetes.waiting import eventually
+from tests.kubernetes.waiting import eventually, until
 
 GPU = "nvidia.com/gpu"
 POOL = PodPool(name="train", selector={})
@@ -133,6 +133,12 @@ class World:
     async def close(self):
         for backend in self.backends:
             await backend.close()
+
+    def clean_up(self):
+        """Whatever a failed test left behind is not there for the next one."""
+        for namespace in self.namespaces.all:
+            self.plane.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
+        until(lambda: not self.pods(), "all pods are gone")
 
     # --- work
 

@@ -46,7 +46,7 @@ def common(allocation: Allocation) -> PodAdditions:
     if allocation.devices:
         annotations[names.DEVICES] = ",".join(device.id for device in allocation.devices)
     tolerations = [dict(each) for each in pool.tolerations] if pool is not None and allocation.slots else []
-    return PodAdditions(node=allocation.node, annotations=annotations, tolerations=tolerations)
+    return PodAdditions(node=allocation.node or None, annotations=annotations, tolerations=tolerations)
 
 
 def nothing(allocation: Allocation) -> PodAdditions:

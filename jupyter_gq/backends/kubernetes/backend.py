@@ -116,8 +116,8 @@ class KubernetesRuns:
             for part in (self.cluster_nodes, self.reservations, self.training, self.notebooks):
                 part.restart_clocks()
         self._hold_whole_pools()
-        self.reservations.step()
         seen = [*self.notebooks.step(), *self.training.step()]
+        self.reservations.step()
         self._offer()
         return seen
 

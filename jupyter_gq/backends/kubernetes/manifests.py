@@ -60,6 +60,8 @@ def training_pod(
     }
     if workload.tasks > 1:
         spec["subdomain"] = names.gang_name(workload.id, workload.run)
+    if options.training_priority_class:
+        spec["priorityClassName"] = options.training_priority_class
     if options.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
     pod: Json = {

@@ -189,6 +189,8 @@ class NotebookRuns:
             run.sentence = self._overdue(run)
         elif pod.phase == "Pending":
             self._watch_start(run)
+            if run.decided is not None:
+                return self._end(run, run.decided)
         return run.present()
 
     def _advance_awaited(self, run: Run) -> Observation:
@@ -219,17 +221,16 @@ class NotebookRuns:
         return run.present()
 
     def _watch_start(self, run: Run) -> None:
-        """The spawner deletes a pod that finds no place; here its node is spared, and the reason shown."""
+        """Note what keeps its pod from starting; a pod without a place holds nothing, and its spawner deletes it."""
         pod = run.pods[0]
-        trouble, _ = trouble_of(pod)
-        run.sentence = trouble
+        run.sentence, _ = trouble_of(pod)
         if pod.node or not pod.unschedulable:
             run.unplaced_since.clear()
             return
         now = self._now()
         since = run.unplaced_since.setdefault(0, now)
-        run.sentence = f"The cluster does not place its pod: {pod.unschedulable}"
-        if now - since >= self._options.unschedulable_after and run.decided is None:
+        run.sentence = f"The cluster does not place its pod yet: {pod.unschedulable}"
+        if now - since >= self._options.unschedulable_after:
             node = run.workload.placement[0].node if run.workload and run.workload.placement else ""
             sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
             run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
@@ -241,8 +242,6 @@ class NotebookRuns:
         lost = self._nodes.lost(pod.node) if not run.over(0) else ""
         if lost:
             return End(outcome=Outcome.LOST, sentence=lost)
-        if run.decided is not None and run.begun_at is None and run.stop_at is None:
-            return run.decided
         if (run.stop_at is not None or run.released) and not pod.disruption:
             return End(outcome=Outcome.SUCCEEDED)
         end = end_of_pod(pod, stopped=False)

@@ -228,13 +228,22 @@ class Reservations:
             self._drop_extras(slot)
             return
         now = self._now()
-        if now < slot.again_at:
+        if now < slot.again_at or self._is_kept_unseen(slot):
             return
         slot.asked_at = now if slot.asked_at is None else slot.asked_at
         refusal = self._make_next(slot)
         slot.sentence = refusal or self._describe(slot)
         if refusal or now - slot.asked_at >= self._options.reservation_timeout:
             self._fail(slot, slot.sentence, back_off=not refusal)
+
+    def _is_kept_unseen(self, slot: _Slot) -> bool:
+        """A pod holds a device for it, which one is not said at present, and nobody waits for that."""
+        if not any(pod.phase == "Running" and not pod.terminating for pod in slot.pods.values()):
+            return False
+        if any(self._uuid(slot, pod) for pod in slot.pods.values()):
+            return False
+        slot.sentence = self._describe(slot)
+        return bool(slot.right) or not slot.claims
 
     def _let_go(self, slot: _Slot) -> None:
         now = self._now()

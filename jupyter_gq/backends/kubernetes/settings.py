@@ -55,6 +55,7 @@ class KubernetesBackend(LoggingConfigurable):
     reservation_priority_class = Unicode(
         help='Priority class of the pods that hold a device, so that they are not preempted. Default: "", none.'
     ).tag(config=True)
+    training_priority_class = Unicode(help='Priority class of the pods of jobs. Default: "", none.').tag(config=True)
     image_pull_secrets = List(
         Unicode(), help="Names of pull secrets; they must exist in the training and the nodes namespace. Default: none."
     ).tag(config=True)
@@ -129,6 +130,7 @@ class KubernetesBackend(LoggingConfigurable):
             runner_image=self.runner_image,
             reservation_image=self.reservation_image,
             reservation_priority_class=self.reservation_priority_class,
+            training_priority_class=self.training_priority_class,
             image_pull_secrets=tuple(self.image_pull_secrets),
             unschedulable_after=self.unschedulable_after,
             reservation_timeout=self.reservation_timeout,
