@@ -62,6 +62,13 @@ class Agents:
         # A container that is just being set up may show half of it: twice in a row counts.
         return heard.mismatched & (before.mismatched if before is not None else frozenset())
 
+    def is_news(self, node: str, report: AgentReport) -> bool:
+        """That report may change what is decided: it says more than what shares do at the moment."""
+        heard = self._heard.get(node)
+        if heard is None or self._now() - heard.at > self._silent_after:
+            return True
+        return report != heard.report.model_copy(update={"shares": report.shares})
+
     def unfit(self, node: str) -> str:
         """Why no new share may go there, as a sentence; "" = it may."""
         heard = self._heard.get(node)
@@ -76,6 +83,8 @@ class Agents:
     def refused(self, node: str) -> str:
         """Why the node cannot be used at all; "" = it can."""
         heard = self._heard.get(node)
+        if heard is not None and (why := heard.report.missing.get("shares")):
+            return f"{node}: {why}"
         shared = [
             device
             for allocation in (heard.allocations if heard else None) or ()

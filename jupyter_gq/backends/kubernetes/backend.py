@@ -165,10 +165,12 @@ class KubernetesRuns:
 
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         """Take in what the agent of that node sees; answer which pods it shall look at."""
+        news = self.agents.is_news(node, report)
         wrong = self.agents.hear(node, report, self._given)
         for uid in wrong:
             self._stop_mismatched(uid)
-        self._on_change()
+        if news or wrong:  # hundreds of nodes say every few seconds that their shares still work
+            self._on_change()
         return self.orders(node)
 
     def orders(self, node: str) -> AgentOrders:

@@ -1,0 +1,92 @@
+"""What the service makes of the agents' reports."""
+
+import pytest
+
+from jupyter_gq.backends.kubernetes.agents import Agents
+from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
+from jupyter_gq.devices.meter import ShareUse
+from tests.fakes import FixedClock
+
+GIVEN = AgentAllocation(namespace="t", pod="p", container="c", resource="nvidia.com/gpu", device_ids=["GPU-1"])
+
+
+@pytest.fixture
+def clock():
+    return FixedClock()
+
+
+@pytest.fixture
+def agents(clock):
+    return Agents(silent_after=60, now=clock.now)
+
+
+def hear(agents, **fields):
+    """Whether the report of a sound node, with these fields, was news."""
+    report = AgentReport(**{"probe": "OK", "allocations": [GIVEN], **fields})
+    news = agents.is_news("n", report)
+    agents.hear("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
+    return news
+
+
+def test_what_shares_do_at_the_moment_is_no_news_and_is_known_all_the_same(agents):
+    assert hear(agents)
+    assert not hear(agents, shares=[AgentShare(pod_uid="u", memory_mib=7, utilisation=90)])
+    assert agents.use("u") == ShareUse(memory=7, utilisation=90)
+    assert not hear(agents, shares=[AgentShare(pod_uid="u", memory_mib=None, utilisation=0)])
+    assert agents.use("u") == ShareUse(memory=None, utilisation=0)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"probe": "LOST"}, {"allocations": []}, {"allocations": None}, {"missing": {"kubelet": "It is away."}}]
+)
+def test_a_change_of_the_node_is_news_once(agents, fields):
+    hear(agents)
+    assert hear(agents, **fields)
+    assert not hear(agents, **fields)
+    assert hear(agents), "and so is its end"
+
+
+def test_an_agent_that_was_silent_is_news(agents, clock):
+    hear(agents)
+    clock.forward(61)
+    assert agents.use("u") is None
+    assert agents.unfit("n") == "The agent of the node n has been silent for 61 s."
+    assert hear(agents)
+    assert agents.unfit("n") == ""
+
+
+def test_a_node_whose_device_plugin_shares_devices_is_refused_also_before_anybody_has_one(agents):
+    hear(agents, allocations=[], missing={"shares": "The device plugin hands out copies."})
+    assert agents.refused("n") == "n: The device plugin hands out copies."
+    hear(agents, allocations=[GIVEN.model_copy(update={"device_ids": ["GPU-1::0"]})])
+    assert "GPU-1::0" in agents.refused("n")
+    hear(agents)
+    assert agents.refused("n") == ""
+
+
+def test_a_driver_that_does_not_work_takes_no_new_shares(agents):
+    hear(agents, probe="LOST", detail="It fell off the bus.")
+    assert agents.unfit("n") == "The driver of the node n does not work: It fell off the bus."
+
+
+def test_a_pod_that_sees_other_devices_than_its_own_is_named_when_it_does_so_twice(agents):
+    def wrong(*visible):
+        share = AgentShare(pod_uid="u", visible=list(visible))
+        report = AgentReport(probe="OK", shares=[share, AgentShare(pod_uid="unknown", visible=["GPU-7"])])
+        return agents.hear("n", report, lambda uid: frozenset({"GPU-1"}) if uid == "u" else None)
+
+    assert wrong("GPU-1", "GPU-2") == frozenset()
+    assert wrong("GPU-2") == {"u"}
+    assert wrong("GPU-1") == frozenset()
+    assert wrong() == frozenset()
+    assert wrong() == {"u"}, "none of its own"
+
+
+def test_what_the_kubelet_said_stays_known_while_it_cannot_be_asked(agents, clock):
+    hear(agents)
+    heard_at = clock.now()
+    clock.forward(5)
+    hear(agents, allocations=None)
+    assert agents.given("n", "t", "p", "nvidia.com/gpu") == ("GPU-1",)
+    assert agents.told_since("n", heard_at - 1)
+    assert not agents.told_since("n", heard_at), "but it was not said since"
