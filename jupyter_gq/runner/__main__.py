@@ -1,4 +1,4 @@
-"""`python -m jupyter_gq.runner JOB_DIR --run N --task I`: run the cells of a job.
+"""`python -m jupyter_gq.runner JOB_DIR --run N --task I`: run the cells of a job; with `--pod`: as a pod's process 1.
 
 A cell's owner waits for this start: the kernel is launched with the standard library alone, and what is slow to
 import is imported while it boots.
@@ -11,6 +11,10 @@ import sys
 def main() -> int:
     """Run the job; 0 when its cells ran or it was paused, 1 when it failed."""
     _forget_working_folder()
+    if "--pod" in sys.argv[1:]:
+        from jupyter_gq.runner.pod import run_pod
+
+        return run_pod()
     import argparse
     from pathlib import Path
 
@@ -20,8 +24,9 @@ def main() -> int:
     parser.add_argument("job_dir", type=Path, help="folder of the job")
     parser.add_argument("--run", type=int, required=True, help="number of the run, from 1")
     parser.add_argument("--task", type=int, default=0, help="number of the task, from 0")
+    parser.add_argument("--fleeting", action="store_true", help="the folder does not outlive this run")
     given = parser.parse_args()
-    return boot(given.job_dir.resolve(), given.run, given.task)
+    return boot(given.job_dir.resolve(), given.run, given.task, fleeting=given.fleeting)
 
 
 def _forget_working_folder() -> None:

@@ -15,14 +15,17 @@ from jupyter_gq.runner.stopping import StopRequest
 from jupyter_gq.runner.verdict import broken
 
 
-def boot(job_dir: Path, run: int, task: int) -> int:
-    """Run one task of one run of the job in this folder; return the exit status of the process."""
+def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
+    """Run one task of one run of the job in this folder; return the exit status of the process.
+
+    `fleeting`: the folder goes with this process (see `job.Job`).
+    """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
     stop.install()
     try:
         folder.prepare()
-        return _run(folder, stop)
+        return _run(folder, stop, fleeting)
     except RunError as error:
         return _fail(folder, str(error))
     except OSError as error:
@@ -32,7 +35,7 @@ def boot(job_dir: Path, run: int, task: int) -> int:
         return _fail(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
 
-def _run(folder: RunFolder, stop: StopRequest) -> int:
+def _run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
     job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
     job = Job(
         id=job_id,
@@ -41,10 +44,11 @@ def _run(folder: RunFolder, stop: StopRequest) -> int:
         url=os.environ.get("GQ_SERVICE_URL", ""),
         token=folder.take_token(),
         stop=stop,
+        fleeting=fleeting,
         kernel_env={
             "GQ_JOB_ID": job_id,
             "GQ_RUN_DIR": str(folder.path),
-            "GQ_CHECKPOINT_DIR": str(folder.checkpoint),
+            "GQ_CHECKPOINT_DIR": os.path.realpath(folder.checkpoint),  # in a pod it is a volume, and a link here
         },
     )
     kernel = start_kernel(job.bundle, folder.path, job.kernel_env)

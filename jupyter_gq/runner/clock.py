@@ -1,4 +1,4 @@
-"""The only place of the runner that reads the wall clock."""
+"""The only place of the runner that reads clocks."""
 
 import time
 
@@ -6,3 +6,8 @@ import time
 def now() -> float:
     """Seconds since the epoch, UTC."""
     return time.time_ns() / 1e9
+
+
+def steady() -> float:
+    """Seconds that go on steadily, from some point."""
+    return time.monotonic_ns() / 1e9

@@ -21,3 +21,5 @@ class Job:
     stop: StopRequest
     #: Added to the kernel's environment.
     kernel_env: dict[str, str]
+    #: The folder does not outlive this run: what is not delivered when it ends is lost.
+    fleeting: bool = False

@@ -81,10 +81,12 @@ class Outlet:
         if self._courier is not None:
             asyncio.get_running_loop().call_later(seconds, self._courier.give_up)
 
-    async def close(self, seconds: float) -> None:
-        """Deliver what is left, for at most so long, and end."""
+    async def close(self, seconds: float) -> bool:
+        """Deliver what is left, for at most so long, and end; False when the service lacks some that it may want."""
+        delivered = True
         if self._courier is not None and self._channel is not None:
-            if not await self._courier.finish(seconds):
+            delivered = await self._courier.finish(seconds) or self._courier.unwanted
+            if not self._courier.done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             folder = self._job.folder
             await self._courier.beat_once(folder.run, folder.progress, folder.saved_at)
@@ -93,3 +95,4 @@ class Outlet:
             self._channel.close()
         if self.spool is not None:
             self.spool.close()
+        return delivered

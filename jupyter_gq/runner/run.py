@@ -37,8 +37,14 @@ WITH_US = 1.5
 SAVE = 2.0
 #: Seconds to wait for a service that is down before the run ends without it.
 DELIVER = 600.0
+#: The same where the run's folder goes with it.
+DELIVER_FLEETING = 3600.0
 #: The same for a run that was told to stop: its next run delivers what is left.
 DELIVER_STOPPED = 5.0
+UNDELIVERED = (
+    "Its cells ran, but the scheduler service could not be reached for an hour, so what they showed last is lost. "
+    "What they saved as a checkpoint is there; send the cell again."
+)
 #: Seconds before the end of its time in which a stopped run writes its result.
 RESERVE = 1.0
 
@@ -79,7 +85,9 @@ class Run:
         except OSError as error:
             verdict = broken(disk_sentence(error)) if verdict is SUCCEEDED else verdict
         self._closing = True
-        await self._outlet.close(self._time_left(DELIVER_STOPPED if self._job.stop.asked else DELIVER))
+        delivered = await self._outlet.close(self._time_left(self._patience()))
+        if self._job.fleeting and verdict is SUCCEEDED and not delivered:
+            verdict = PAUSED if self._job.stop.asked else broken(UNDELIVERED)
         if self._broken.done() and verdict is SUCCEEDED:
             verdict = broken(disk_sentence(self._broken.result()))
         self._job.folder.write_result(verdict.result(now()))
@@ -94,9 +102,15 @@ class Run:
         self._outlet.end_line()
         log.info("This run was told to stop.")
         if self._closing:
-            self._outlet.hurry(DELIVER_STOPPED)
+            self._outlet.hurry(self._time_left(self._patience()))
         if not self._target_begun and not self._stopped_early.done():
             self._stopped_early.set_result(None)  # nothing of the target was computed: nothing to wait for
+
+    def _patience(self) -> float:
+        """Seconds that the service may take to hear of everything."""
+        if self._job.fleeting:
+            return DELIVER_FLEETING
+        return DELIVER_STOPPED if self._job.stop.asked else DELIVER
 
     def _time_left(self, most: float) -> float:
         """Seconds that something may take at the end: less when the run was told to stop."""

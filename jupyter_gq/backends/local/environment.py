@@ -5,8 +5,9 @@ Nothing of the service's that could act in its name is passed on.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
+
+from jupyter_gq.client.variables import matches, of_manifest
 
 from .accounts import Account
 
@@ -19,20 +20,14 @@ KEPT = (
     "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME", "XDG_DATA_HOME",
 )  # fmt: skip
-#: Variables that only we set, whatever a manifest says.
-_RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 def base_environment(
     account: Account, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
 ) -> dict[str, str]:
     """What all tasks of a run share."""
-    environment = {name: value for name, value in os.environ.items() if _matches(name, kept)}
-    environment |= {
-        name: value
-        for name, value in manifest.items()
-        if isinstance(value, str) and _possible(name, value) and not _matches(name, _RESERVED)
-    }
+    environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
+    environment |= of_manifest(manifest)
     if account.switch:
         environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
     return environment | dict(launch)
@@ -50,11 +45,3 @@ def gang_environment(task: int, tasks: int, port: int) -> dict[str, str]:
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _possible(name: str, value: str) -> bool:
-    return bool(name) and "=" not in name and "\0" not in name and "\0" not in value

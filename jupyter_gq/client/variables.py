@@ -1,0 +1,28 @@
+"""Which variables of a notebook server's environment may become a job's. Pure, standard library only."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+#: Variables that only we set, whatever a manifest says.
+RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+def of_manifest(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
+    """The variables of a manifest that a job gets: possible ones, neither ours nor `kept_back` (names or patterns)."""
+    if not isinstance(given, Mapping):
+        return {}
+    refused = (*RESERVED, *kept_back)
+    return {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, str) and _possible(name, value) and not matches(name, refused)
+    }
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """It is one of these names, or fits one of these patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _possible(name: object, value: str) -> bool:
+    return isinstance(name, str) and bool(name) and "=" not in name and "\0" not in name and "\0" not in value

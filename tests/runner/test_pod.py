@@ -1,0 +1,328 @@
+"""A job in pods: nothing outlives a pod but what the service has, and that is enough."""
+
+import json
+
+import psutil
+import pytest
+
+from jupyter_gq.runner.last_word import LONGEST, message_of
+
+from .conftest import eventually
+from .pods import Cluster
+
+TRAINS = """
+import jupyter_gq, time
+at = jupyter_gq.checkpoint_dir() / "epoch"
+start = int(at.read_text()) if at.exists() else 0
+print("from", start, flush=True)
+for epoch in range(start, 100_000):
+    at.write_text(str(epoch + 1))
+    if start or jupyter_gq.should_stop():
+        break
+    time.sleep(0.01)
+print("until", epoch + 1)
+"""
+
+
+ASKS_FOR_A_TOKEN = """
+import json, os, urllib.error, urllib.request
+token = open(os.environ["THE_TOKEN_FILE"]).read()
+url = os.environ["THE_URL"] + "api/v1/jobs/" + os.environ["GQ_JOB_ID"] + "/token"
+request = urllib.request.Request(url, method="POST", headers={"Authorization": "Bearer " + token})
+try:
+    urllib.request.urlopen(request)
+except urllib.error.HTTPError as error:
+    print(error.code)
+    print(error.read().decode())
+print(json.dumps(os.listdir(os.environ["GQ_RUN_DIR"])))
+"""
+
+LEAVES_PROCESSES = """
+import os, subprocess, sys, time
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True).stdout
+
+DAEMON = "import os, time; os.setsid(); os.fork() and os._exit(0); print(os.getpid(), flush=True); "
+print(run(DAEMON + "os.close(1); time.sleep(1000)").strip())
+for _ in range(5):
+    run("import os; os.fork() and os._exit(0)")
+
+def about(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        state, parent = file.read().rpartition(")")[2].split()[:2]
+    return state, int(parent)
+
+def zombies_of(parent):
+    found = 0
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            found += about(name) == ("Z", parent)
+        except OSError:
+            pass
+    return found
+
+first = about(os.getppid())[1]
+deadline = time.monotonic() + 30
+while zombies_of(first) and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(zombies_of(first))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def service_runs(cluster):
+    """Each test begins with a service, whatever the one before did to it."""
+    if cluster.process is None:
+        cluster.start()
+
+
+def test_a_job_runs_in_a_pod_and_all_it_showed_is_at_the_service(cluster):
+    job = cluster.send(
+        ("prefix", "prefix", "import os\nprint('replayed')"),
+        ("target", "target", "print(os.getcwd(), os.environ['COLOUR'])\n6 * 7"),
+        environment={"COLOUR": "blue", "HOME": "/elsewhere", "RANK": "5"},
+    )
+    pod = cluster.pod(job)
+    assert pod.run() == {"outcome": "SUCCEEDED", "sentence": ""}
+    assert pod.process.returncode == 0
+    outputs = cluster.outputs(job)["target"]
+    assert outputs[0]["text"] == f"{cluster.folder / 'home'} blue\n"
+    assert outputs[1]["data"]["text/plain"] == "42"
+    notebook = cluster.get(f"jobs/{job}/notebook")
+    assert [cell["execution_count"] for cell in notebook["cells"]] == [1, 2]
+    assert notebook["cells"][1]["outputs"] == outputs
+    log = cluster.log(job)
+    assert "--- cell target" in log
+    assert "SUCCEEDED" in log
+    assert log in pod.log(), "the container's log has all of it too"
+    cluster.over(pod)
+    eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
+
+
+def test_no_secret_of_the_runner_is_in_the_kernel_and_a_gang_finds_itself(cluster):
+    gang = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "gq-0.gq", "MASTER_PORT": "29500", "LOCAL_RANK": "0"}
+    url = (cluster.folder / "copies").as_uri()
+    source = "import os\nfor k in sorted(os.environ):\n    print(k + '=' + os.environ[k])"
+    job = cluster.send(("target", "target", source), tasks=2)
+    pods = [cluster.pod(job, 1, task, GQ_CHECKPOINT_URL=url, **gang) for task in (0, 1)]
+    for pod in pods:
+        pod.start()
+    assert [pod.finish()["outcome"] for pod in pods] == ["SUCCEEDED"] * 2
+    text = cluster.text(job)
+    variables = dict(line.partition("=")[::2] for line in text.splitlines())
+    assert {name: variables[name] for name in gang} == gang
+    ours = {name for name in variables if name.startswith("GQ_")}
+    assert ours == {"GQ_JOB_ID", "GQ_RUN_DIR", "GQ_CHECKPOINT_DIR", "GQ_STOP_GRACE"}
+    assert variables["GQ_CHECKPOINT_DIR"] == str(pods[0].folder / "checkpoint")
+    assert "copies" not in text
+    assert cluster.log(job).startswith("== task 0 ==")
+    assert "== task 1 ==" in cluster.log(job)
+    assert {piece["run"] for piece in cluster.pieces(job)} == {1}, "only task 0 delivers"
+
+
+def test_the_users_code_gets_no_token_for_that_of_the_pod(cluster):
+    job = cluster.send(("target", "target", ASKS_FOR_A_TOKEN))
+    pod = cluster.pod(job, THE_URL=cluster.url)
+    pod.environment["THE_TOKEN_FILE"] = pod.environment["GQ_TOKEN_FILE"]
+    assert pod.run()["outcome"] == "SUCCEEDED"
+    status, answer, files = cluster.text(job).splitlines()
+    assert (status, json.loads(answer)["code"]) == ("409", "conflict")
+    assert "token" not in json.loads(files)
+
+
+def test_a_service_that_is_away_at_the_start_is_waited_for(cluster):
+    job = cluster.send(("target", "target", "print('x')"))
+    cluster.kill()
+    pod = cluster.pod(job).start()
+    eventually(lambda: "cannot be reached" in pod.log())
+    cluster.start()
+    assert pod.finish()["outcome"] == "SUCCEEDED"
+    assert cluster.text(job) == "x\n"
+
+
+def test_a_service_that_never_comes_leaves_a_sentence_and_no_verdict(cluster):
+    job = cluster.send(("target", "target", "print('x')"))
+    cluster.kill()
+    pod = cluster.pod(job, GQ_PATIENCE="0.5").start()
+    assert pod.process.wait(60) == 1
+    assert pod.message().startswith("The service cannot be reached")
+    assert "the job's token could not be fetched" in pod.message()
+
+
+def test_a_service_that_is_away_at_the_end_hears_everything(cluster):
+    go = cluster.folder / "go-on"
+    wait = (
+        f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
+    )
+    job = cluster.send(("target", "target", wait + "print('ended')"))
+    pod = cluster.pod(job).start()
+    eventually(lambda: "begun" in cluster.text(job))
+    cluster.kill()
+    go.touch()
+    eventually(lambda: "Output is kept here" in pod.log() and "ended" in pod.log())
+    assert pod.process.poll() is None
+    cluster.start()
+    assert pod.finish()["outcome"] == "SUCCEEDED"
+    assert cluster.text(job) == "begun\nended\n"
+    assert "ended" in cluster.log(job)
+
+
+def test_killed_in_the_middle_it_goes_on_elsewhere_and_nothing_is_doubled_or_lost(cluster):
+    marker = cluster.folder / "second-time"
+    hangs = (
+        f"import os, time\nprint('at it', flush=True)\nwhile not os.path.exists({str(marker)!r}):\n    time.sleep(0.01)"
+    )
+    job = cluster.send(("one", "target", "print('one')\n1"), ("target", "target", hangs + "\nprint('through')"))
+    first = cluster.pod(job).start()
+    eventually(lambda: "at it" in cluster.text(job))
+    first.kill()
+    marker.touch()
+    cluster.over(first, "LOST")
+    cluster.wait_for_run(job, 2)
+    assert cluster.pod(job, 2).run()["outcome"] == "SUCCEEDED"
+    assert cluster.text(job) == "at it\nat it\nthrough\n", "an interrupted cell goes on below what it said"
+    assert [output["output_type"] for output in cluster.outputs(job)["one"]] == ["stream", "execute_result"]
+    assert [piece["seq"] for piece in cluster.pieces(job)] == sorted({p["seq"] for p in cluster.pieces(job)})
+    notebook = cluster.get(f"jobs/{job}/notebook")
+    assert notebook["metadata"]["jupyter_gq"]["run"] == 2
+    assert [cell["outputs"] for cell in notebook["cells"]] == [cluster.outputs(job)[cell] for cell in ("one", "target")]
+
+
+def test_paused_by_sigterm_it_goes_on_from_its_checkpoint_in_a_fresh_pod(cluster):
+    url = (cluster.folder / "checkpoints").as_uri()
+    job = cluster.send(("one", "target", "print('one')"), ("target", "target", TRAINS))
+    first = cluster.pod(job, GQ_CHECKPOINT_URL=url).start()
+    eventually(lambda: "from 0" in cluster.text(job))
+    first.stop()
+    assert first.finish()["outcome"] == "PAUSED"
+    assert first.process.returncode == 0
+    reached = (first.folder / "checkpoint/epoch").read_text()
+    assert cluster.text(job).splitlines() == ["from 0", f"until {reached}"], (
+        "what it showed is delivered before it ends"
+    )
+    cluster.over(first)
+    cluster.wait_for_run(job, 2)
+    second = cluster.pod(job, 2, GQ_CHECKPOINT_URL=url)
+    assert second.run()["outcome"] == "SUCCEEDED"
+    again = int(reached) + 1
+    assert cluster.text(job).splitlines() == ["from 0", f"until {reached}", f"from {reached}", f"until {again}"]
+    assert cluster.text(job, "one") == "one\n"
+    cluster.over(second)
+    eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
+
+
+def test_told_to_end_before_it_began_it_ends_at_once(cluster):
+    job = cluster.send(("target", "target", "print('x')"))
+    cluster.kill()
+    pod = cluster.pod(job).start()
+    eventually(lambda: "cannot be reached" in pod.log())
+    pod.stop()
+    assert pod.finish(10)["outcome"] == "PAUSED"
+    assert pod.process.returncode == 0
+
+
+def test_code_that_does_not_stop_is_killed_in_time_for_its_checkpoint(cluster):
+    url = (cluster.folder / "late").as_uri()
+    source = (
+        "import jupyter_gq, time\n(jupyter_gq.checkpoint_dir() / 'state').write_text('kept')\nprint('deaf', flush=True)"
+    )
+    job = cluster.send(("target", "target", source + "\nwhile True:\n    time.sleep(0.01)"))
+    pod = cluster.pod(job, GQ_CHECKPOINT_URL=url, GQ_STOP_GRACE="6").start()
+    eventually(lambda: "deaf" in cluster.text(job))
+    pod.stop()
+    assert pod.finish(20)["outcome"] == "KILLED"
+    later = cluster.pod(job, 2, GQ_CHECKPOINT_URL=url)
+    cluster.over(pod)
+    cluster.wait_for_run(job, 2)
+    later.start()
+    eventually(lambda: (later.folder / "checkpoint/state").exists())
+    assert (later.folder / "checkpoint/state").read_text() == "kept"
+    later.kill()
+
+
+def test_nobody_is_left_and_the_dead_are_buried(cluster):
+    job = cluster.send(("target", "target", LEAVES_PROCESSES))
+    pod = cluster.pod(job)
+    assert pod.run()["outcome"] == "SUCCEEDED", pod.log()
+    daemon, zombies = cluster.text(job).split()
+    assert zombies == "0"
+    assert not psutil.pid_exists(int(daemon))
+
+
+def test_a_runner_that_dies_is_lost_with_a_sentence(cluster):
+    source = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nimport time\ntime.sleep(100)"
+    job = cluster.send(("target", "target", source))
+    pod = cluster.pod(job).start()
+    assert pod.process.wait(60) == 1
+    assert pod.message().startswith("The runner vanished without a word (signal 9, most often")
+
+
+@pytest.mark.parametrize(("token", "told"), [("nonsense", "does not vouch"), ("pod:other:1:0", "is no task of run 1")])
+def test_a_pod_with_a_wrong_token_ends_with_a_sentence(cluster, token, told):
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job, GQ_SETTLE="0.5")
+    (pod.folder / "sa-token").write_text(token)
+    result = pod.run()
+    assert (result["outcome"], pod.process.returncode) == ("FAILED", 1)
+    assert result["sentence"].startswith("The scheduler service refuses this pod: ")
+    assert told in result["sentence"]
+    assert cluster.pieces(job) == []
+
+
+def test_a_pod_of_a_run_that_is_over_runs_nothing(cluster):
+    job = cluster.send(("target", "target", "print('x')"))
+    first = cluster.pod(job)
+    cluster.over(first, "LOST")
+    cluster.wait_for_run(job, 2)
+    first.environment["GQ_SETTLE"] = "0.5"
+    assert "no task of run 2" in first.run()["sentence"]
+
+
+def test_what_is_too_large_for_the_pod_is_refused_with_numbers(cluster):
+    job = cluster.send(("target", "target", f"x = '{'y' * 2**20}'"))
+    result = cluster.pod(job, GQ_BUNDLE_LIMIT=str(2**19)).run()
+    assert result["outcome"] == "FAILED"
+    assert "is 1.0 MiB, and the pod takes 0.5 MiB" in result["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("somewhere", "is no URL"),
+        ("foo://user:secret@host/x", r"of a kind that is not known (foo://)"),
+        ("s3://bucket/x", "s3fs"),
+    ],
+)
+def test_an_address_for_checkpoints_that_cannot_work_ends_with_a_sentence(cluster, url, told):
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job, GQ_CHECKPOINT_URL=url)
+    result = pod.run()
+    assert result["outcome"] == "FAILED"
+    assert told in result["sentence"]
+    assert "secret" not in result["sentence"] + pod.log()
+    assert cluster.pieces(job) == []
+
+
+def test_a_pod_that_was_made_without_its_variables_says_which(cluster):
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job)
+    del pod.environment["GQ_SERVICE_URL"], pod.environment["GQ_RUN"]
+    assert "made without GQ_RUN, GQ_SERVICE_URL" in pod.run()["sentence"]
+
+
+def test_a_long_sentence_is_cut_and_the_form_stays():
+    for character in ("x", "ä", "\U0001f600", '"'):
+        message = message_of({"outcome": "FAILED", "sentence": character * 10_000})
+        assert len(message) <= LONGEST
+        told = json.loads(message)
+        assert (told["outcome"], told["sentence"][:2], told["sentence"][-1]) == ("FAILED", character * 2, "…")
+    assert message_of({"outcome": "LOST", "sentence": "gone"}) == b"gone"
+    assert json.loads(message_of({"outcome": "PAUSED", "sentence": ""})) == {"outcome": "PAUSED", "sentence": ""}
