@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-#: Seconds.
-FIRST, MOST = 1.0, 30.0
+#: Seconds. The most is well below the time after which a reservation without a word of its agent is given up (30 s).
+FIRST, MOST = 1.0, 10.0
 
 
 class Backoff:

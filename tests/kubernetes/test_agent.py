@@ -2,6 +2,7 @@
 
 import asyncio
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -61,6 +62,9 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
     assert [device.uuid for device in report.devices] == [f"GPU-sim-{NODE}-{index}" for index in range(3)]
     assert set(report.missing) == {"suspend"}
 
+    process = psutil.Process(node.container(nodes, "agent-1").process.pid)
+    assert not [each for each in process.net_connections() if each.status == psutil.CONN_LISTEN], "it only dials"
+
     # What the kubelet gave to a pod, and what its processes do with it.
     held = await run(plane, nodes, a_pod("held", "sleep", "1000", gpus=1))
     busy = await run(plane, nodes, a_pod("busy", "python", "-c", TRAINS, gpus=1))
@@ -86,12 +90,11 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
     await backend.reports(lambda report: len(report.allocations or ()) == 2 and not report.missing.get("kubelet"), "it")
 
     # The service goes and comes; the agent is the same process.
-    process = node.container(nodes, "agent-1").process.pid
     await service.stop()
     await eventually(lambda: "it is tried again and again" in node.log(nodes, "agent-1"), "the agent misses it")
     service.start()
     await backend.reports(lambda report: len(report.shares) == 2, "the agent is back")
-    assert node.container(nodes, "agent-1").process.pid == process
+    assert process.is_running()
 
     # An agent that is killed leaves nothing behind that its successor would need.
     node.container(nodes, "agent-1").signal(9)
