@@ -90,3 +90,51 @@ seccompProfile:
   ports:
     - port: 8089
 {{- end }}
+
+{{- /*
+The object as this release has made it before, as JSON; empty if it has not. Call with (list . kind namespace name).
+
+What must never be deleted stays in the release even when the values no longer ask for it: Helm keeps it, but a rollback
+to a revision that had it would fail, for Helm then takes it for lost.
+*/}}
+{{- define "gq.made" -}}
+{{- $top := index . 0 -}}
+{{- $found := lookup "v1" (index . 1) (index . 2) (index . 3) -}}
+{{- if $found -}}
+{{- $marks := $found.metadata.annotations | default dict -}}
+{{- if and (eq (get $marks "meta.helm.sh/release-name") $top.Release.Name) (eq (get $marks "meta.helm.sh/release-namespace") $top.Release.Namespace) -}}
+{{- toJson $found -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /*
+A claim that outlives the release. Call with a dict: top, wanted (whether the values ask for it), namespace, name,
+component, mode, size, storageClassName.
+*/}}
+{{- define "gq.claim" -}}
+{{- $made := include "gq.made" (list .top "PersistentVolumeClaim" .namespace .name) }}
+{{- if or .wanted $made }}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "gq.labels" (list .top .component) | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+spec:
+  {{- if .wanted }}
+  accessModes: [{{ .mode }}]
+  {{- with .storageClassName }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ .size | quote }}
+  {{- else }}
+  {{- toYaml (fromJson $made).spec | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}

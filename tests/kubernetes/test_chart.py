@@ -1,0 +1,325 @@
+"""The chart against a real API server: every object, every right, upgrade, rollback, uninstall."""
+
+import secrets
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.render import CHART, EXAMPLES, run_helm
+from tests.kubernetes.chart import grant_rights, rendered, revoke
+from tests.kubernetes.conftest import require_programs
+from tests.kubernetes.control_plane import account
+from tests.kubernetes.programs import tools_folder
+from tests.kubernetes.raw import Raw
+from tests.kubernetes.rights import CALLS, FORBIDDEN, HUB, MORE, NODES, TRAIN
+from tests.kubernetes.waiting import until
+
+each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+IMAGE = "registry.example.org/image:1"
+
+
+@pytest.fixture(scope="module")
+def raw(control_plane):
+    client = Raw(control_plane)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def helm4():
+    require_programs("helm4")
+    return str(tools_folder() / "helm4")
+
+
+# --- objects
+
+
+@pytest.fixture(scope="module")
+def service_monitors(raw):
+    """The kind exists, as where the Prometheus operator is installed."""
+    definition = yaml.safe_load(Path(__file__).with_name("service-monitor.yaml").read_text())
+    raw.apply(definition)
+    until(lambda: raw.get("/apis/monitoring.coreos.com/v1").is_success, "the kind ServiceMonitor")
+    yield
+    raw.delete(definition)
+
+
+@each_example
+def test_the_api_server_takes_every_object_under_its_strictest_rules(path, raw, namespace_set, service_monitors):
+    found = rendered(namespace_set, path)
+    refused = {
+        f"{each['kind']} {each['metadata']['name']}": answer.text
+        for each in found
+        if not (answer := raw.dry_run(each)).is_success
+    }
+    assert refused == {}
+    assert len(found) > 15
+
+
+def test_a_misspelt_field_would_be_refused(raw, namespace_set):
+    service = next(each for each in rendered(namespace_set) if each["kind"] == "Service")
+    service["spec"]["sesionAffinity"] = "None"
+    assert "sesionAffinity" in raw.dry_run(service).text
+
+
+@each_example
+def test_helm_3_and_helm_4_say_the_same(path, namespace_set, helm4):
+    def by_name(found):
+        return sorted((each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found)
+
+    third, fourth = rendered(namespace_set, path), rendered(namespace_set, path, helm=helm4)
+    assert by_name(third) == by_name(fourth)
+    assert all(each in third for each in fourth)
+    done = run_helm("lint", "--strict", str(CHART), "--values", str(path), helm=helm4)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_helm_4_refuses_a_typo_too(helm4):
+    done = run_helm("template", "gq", str(CHART), "--set", "queues.a.qouta=1", helm=helm4)
+    assert done.returncode != 0
+    assert "qouta" in done.stderr
+
+
+def test_the_pods_of_the_chart_may_run_in_their_namespaces(raw, namespace_set):
+    found = rendered(namespace_set)
+    agent = pod_of(next(each for each in found if each["kind"] == "DaemonSet"))
+    # Pod Security applies to pods, not to what makes them. The runtime class is the cluster's own.
+    del agent["spec"]["runtimeClassName"]
+    answer = raw.dry_run(agent)
+    assert answer.is_success, answer.text
+    service = pod_of(next(each for each in found if each["kind"] == "Deployment"))
+    answer = raw.dry_run(service)
+    assert answer.is_success, answer.text
+    # Also where a site holds everything to the strictest level.
+    service["metadata"]["namespace"] = namespace_set.train
+    service["spec"] |= {"serviceAccountName": "gq-runner", "automountServiceAccountToken": False}
+    answer = raw.dry_run(service)
+    assert answer.is_success, answer.text
+
+
+def pod_of(maker):
+    template = maker["spec"]["template"]
+    meta = {**template["metadata"], "name": "one", "namespace": maker["metadata"]["namespace"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+# --- rights
+
+
+@pytest.fixture(scope="module")
+def rights(raw, namespace_set):
+    granted = grant_rights(raw, namespace_set)
+    yield
+    revoke(raw, granted)
+
+
+def asked(made, call):
+    """Namespace and name that the call is about."""
+    namespace = {HUB: made.hub, NODES: made.nodes, TRAIN: made.train}.get(call.room, "")
+    return namespace, f"{made.release}-gq-service" if call.name == "lease" else call.name
+
+
+def test_each_call_of_the_service_is_allowed_and_what_it_must_not_do_is_refused(raw, namespace_set, rights):
+    user = namespace_set.service_user
+    lacking = [call for call in CALLS if not raw.may(user, call, *asked(namespace_set, call))]
+    assert lacking == []
+    too_much = [call for call in FORBIDDEN if raw.may(user, call, *asked(namespace_set, call))]
+    assert too_much == []
+
+
+def test_agents_jobs_and_reservations_may_do_nothing(raw, namespace_set, rights):
+    made = namespace_set
+    for user in (made.agent_user, made.runner_user, account(made.nodes, "gq-reservation")):
+        for call in (*CALLS, *MORE["training.asJobs"], *FORBIDDEN):
+            assert not raw.may(user, call, *asked(made, call)), (user, call)
+
+
+def test_the_service_works_with_its_own_token_and_no_further(control_plane, namespace_set, rights):
+    made = namespace_set
+    service = Raw(control_plane, made.service_user)
+    pod = training_pod(made.train)
+    assert service.create(pod).status_code == 201
+    assert service.get(f"/api/v1/namespaces/{made.train}/pods/{pod['metadata']['name']}").is_success
+    assert service.get("/api/v1/nodes").is_success
+    service.delete(pod)
+    assert service.create(training_pod(made.hub)).status_code == 403
+    assert service.get(f"/api/v1/namespaces/{made.train}/secrets").status_code == 403
+    assert service.get("/api/v1/pods").status_code == 403
+    service.close()
+
+
+def training_pod(namespace, name="", image=IMAGE, **spec):
+    """A pod that keeps to the restricted level and waits for ever, for no node has its label."""
+    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": "main", "image": image, "securityContext": security}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name or f"gq-{secrets.token_hex(4)}", "namespace": namespace, "annotations": {}},
+        "spec": {
+            "nodeSelector": {"jupyter-gq.org/no-such-node": ""},
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [container],
+            **spec,
+        },
+    }
+
+
+# --- the life of an installation
+
+
+@pytest.fixture
+def installed(control_plane, raw):
+    """A fresh release in a namespace of its own, installed by Helm as an administrator does it."""
+    release = f"gq{secrets.token_hex(3)}"
+    hub = f"{release}-hub"
+    raw.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hub}})
+    helm = Helm(release, hub, str(control_plane.kubeconfig()))
+    helm("install", "--values", str(CHART / "ci/jobs-values.yaml"))
+    yield helm
+    run_helm("uninstall", release, *helm.place)
+    for namespace in (hub, helm.train, helm.nodes):
+        control_plane.core.delete_collection_namespaced_pod(namespace, grace_period_seconds=0)
+        control_plane.core.delete_namespace(namespace)
+
+
+class Helm:
+    """One release."""
+
+    def __init__(self, release, hub, kubeconfig):
+        self.release, self.hub = release, hub
+        self.train, self.nodes = f"{release}-gq-train", f"{release}-gq-nodes"
+        self.place = ["--namespace", hub, "--kubeconfig", kubeconfig]
+
+    def __call__(self, verb, *options):
+        chart = [str(CHART)] if verb in ("install", "upgrade") else []
+        done = run_helm(verb, self.release, *chart, *self.place, *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def test_upgrade_rollback_and_even_uninstall_keep_the_jobs(installed, control_plane, raw):
+    core = control_plane.core
+    account_of = account(installed.hub, "gq-service")
+    job = training_pod(installed.train, "gq-job-1-0", serviceAccountName="gq-runner")
+    reservation = training_pod(installed.nodes, "gq-res-a", serviceAccountName="gq-reservation")
+    for each in (job, reservation):
+        answer = raw.create(each, as_user=account_of)
+        assert answer.status_code == 201, answer.text
+
+    def kept():
+        """What must never be another one."""
+        found = {
+            "job": core.read_namespaced_pod("gq-job-1-0", installed.train),
+            "reservation": core.read_namespaced_pod("gq-res-a", installed.nodes),
+            "checkpoints": core.read_namespaced_persistent_volume_claim(
+                f"{installed.release}-gq-checkpoints", installed.train
+            ),
+            "state": core.read_namespaced_persistent_volume_claim(f"{installed.release}-gq-state", installed.hub),
+            "training": core.read_namespace(installed.train),
+            "nodes": core.read_namespace(installed.nodes),
+        }
+        assert not [name for name, one in found.items() if one.metadata.deletion_timestamp]
+        return {name: one.metadata.uid for name, one in found.items()}
+
+    before = kept()
+    # To other quotas, another image, a database of its own and back, with what that takes away.
+    postgresql = ["--values", str(CHART / "ci/postgresql-values.yaml")]
+    installed("upgrade", *postgresql, "--set", "image.tag=9.9.9")
+    assert kept() == before
+    installed("rollback", "1")
+    assert kept() == before
+    installed("uninstall")
+    assert kept() == before
+    installed("install", "--values", str(CHART / "ci/jobs-values.yaml"))
+    assert kept() == before
+
+
+# --- who may name a GPU
+
+
+@pytest.fixture(scope="module")
+def device_policy(raw, control_plane, namespace_set):
+    """In force, in the namespaces of this module alone: other tests go on beside it."""
+    made = namespace_set
+    found = rendered(made, values=["admissionPolicy.enabled=true"])
+    policy = [each for each in found if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    for each in policy:
+        if each["kind"].endswith("Binding"):
+            rooms = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(made.all)}
+            each["spec"]["matchResources"] = {"namespaceSelector": {"matchExpressions": [rooms]}}
+        raw.apply(each)
+    # Everybody may make pods here, so that only the policy can refuse.
+    granted = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "everybody", "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+            "subjects": [
+                {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+                for user in ("mallory", JOB_CONTROLLER, made.hub_user, made.service_user)
+            ],
+        }
+        for namespace in made.all
+    ]
+    for each in granted:
+        raw.apply(each)
+    named = named_gpu(training_pod(made.hub), "GPU-1")
+    until(lambda: raw.create(named, as_user="mallory", dryRun="All").status_code == 422, "the policy", every=0.2)
+    yield
+    for each in [*policy, *granted]:
+        raw.delete(each)
+
+
+JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+
+
+def named_gpu(pod, value):
+    pod["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]
+    return pod
+
+
+def annotated(pod):
+    pod["metadata"]["annotations"]["cdi.k8s.io/gq"] = "k8s.device-plugin.nvidia.com/gpu=GPU-1"
+    return pod
+
+
+def mounted(pod):
+    pod["spec"]["volumes"] = [{"name": "gpu", "emptyDir": {}}]
+    mount = {"name": "gpu", "mountPath": "/var/run/nvidia-container-devices/GPU-1"}
+    pod["spec"]["containers"][0]["volumeMounts"] = [mount]
+    return pod
+
+
+def hidden(pod):
+    """In a container that runs before the others."""
+    pod["spec"]["initContainers"] = [{**pod["spec"]["containers"][0], "name": "first"}]
+    named_gpu({"spec": {"containers": pod["spec"]["initContainers"]}}, "all")
+    return pod
+
+
+WAYS = {"variable": lambda pod: named_gpu(pod, "GPU-1"), "annotation": annotated, "mount": mounted, "init": hidden}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_only_the_hub_and_the_service_make_pods_that_name_a_gpu(way, raw, namespace_set, device_policy):
+    def answer(user, namespace):
+        return raw.create(WAYS[way](training_pod(namespace)), as_user=user, dryRun="All")
+
+    made = namespace_set
+    refused = answer("mallory", made.hub)
+    assert refused.status_code == 422, refused.text
+    assert "Only JupyterHub and jupyter-gq make pods" in refused.json()["message"]
+    assert answer("mallory", made.train).status_code == 422
+    assert answer(JOB_CONTROLLER, made.hub).status_code == 422
+    for user, namespace in ((made.hub_user, made.hub), (made.service_user, made.train), (JOB_CONTROLLER, made.train)):
+        assert answer(user, namespace).status_code == 201, user
+
+
+def test_others_still_make_pods_that_name_none(raw, namespace_set, device_policy):
+    for pod in (training_pod(namespace_set.hub), named_gpu(training_pod(namespace_set.hub), "void")):
+        answer = raw.create(pod, as_user="mallory", dryRun="All")
+        assert answer.status_code == 201, answer.text
