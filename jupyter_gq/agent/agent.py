@@ -32,7 +32,7 @@ class Agent:
         """`report_every` is in seconds; the service may ask for more often, not for less."""
         self._looks, self._link, self._backoff = looks, link, backoff
         self._most = report_every
-        #: What the service said last; None: it has not been heard since the start, or since it was away.
+        #: What the service said last, also while it is away; None: it has not been heard since the start.
         self._orders: AgentOrders | None = None
         self._away: str | None = None
         #: What was last logged of the driver, and of what is missing.
