@@ -134,7 +134,7 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
 
     async def _make_create_pod_request(self, pod: V1Pod, request_timeout: float) -> bool:
         # On a conflict KubeSpawner calls `stop`, which would give back the share that this very pod is for.
-        self._replacing_pod = True
+        self._replacing_pod, self.pod_asked_for = True, True
         try:
             made: bool = await super()._make_create_pod_request(pod, request_timeout)
         finally:
@@ -167,8 +167,19 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
 
     async def start(self) -> Any:
         """Start the server; what the cluster says no to, or cannot be asked, is a refusal and no failure."""
-        self.gpu_ended, self._pod_made, self._start_future = "", False, None
+        self.gpu_ended, self._pod_made, self.pod_asked_for, self._start_future = "", False, False, None
         self.forget_last_words()
+        started = False
+        try:
+            where = await self._start_or_refuse()
+            started = True
+        finally:
+            # KubeSpawner takes a pod that it does not see yet for one that has ended, and would leave it behind.
+            if not started and self.pod_asked_for and not self.pod_is_seen:
+                self.remove_later()
+        return where
+
+    async def _start_or_refuse(self) -> Any:
         gpus = self._share.gpus if self._share else "0"
         try:
             return await super().start()

@@ -13,15 +13,14 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
-from tornado.web import HTTPError
-
 from .base import OverSpawner
 from .pod_facts import end_of, is_running
 from .reflectors import Replacements
 
 #: Ours is the first half of the way; KubeSpawner counts its own from 0 to 90.
 _OUR_HALF = 50
-_FIRST_PAUSE, _SLOWEST, _TRIES = 1.0, 30.0, 120
+#: For a pod that could not be deleted: seconds between two tries, and how many of them (more than an hour).
+_FIRST_PAUSE, _SLOWEST, _TRIES = 1.0, 10.0, 400
 
 
 class ClusterAway(Exception):
@@ -37,8 +36,11 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
     reflector_classes: ClassVar[dict[str, type]] = {}
 
     gpu_ended: str
+    #: There may be a pod: True unless a start has not come to that yet.
+    pod_asked_for = True
     _replacements = Replacements()
-    _leftovers: ClassVar[set["asyncio.Task[None]"]] = set()
+    #: Deletions that are still to be done, by namespace, pod and ticket.
+    _leftovers: ClassVar[dict[tuple[str, str, str], "asyncio.Task[None]"]] = {}
 
     # --- the view of all pods ---------------------------------------------------------------------------------------
 
@@ -84,9 +86,10 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             await self._note_end()
             await self.remove_pod(now=now)
         except self.cluster_errors as error:
-            self._remove_later()
-            sentence = "The cluster does not answer. The server is stopped as soon as it does."
-            raise HTTPError(503, sentence) from error
+            # Raised, it would reach nobody: the Hub says that the server has been stopped, and logs nothing.
+            if self.pod_asked_for:
+                self.log.warning("Pod %s is deleted as soon as the cluster answers: %s", self._place, error)
+                self.remove_later()
 
     async def remove_pod(self, now: bool = False) -> None:
         """Delete the pod and wait until it is gone; nothing else."""
@@ -102,14 +105,21 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         _last_words(self.pod_reflector).pop(self._place, None)
 
     @property
+    def pod_is_seen(self) -> bool:
+        """The view of pods has it."""
+        view = self.pod_reflector
+        return view is not None and self._place in view.pods
+
+    @property
     def _place(self) -> str:
         return f"{self.namespace}/{self.pod_name}"
 
-    def _remove_later(self) -> None:
-        share = self._share
-        task = asyncio.create_task(self._remove_leftover(self.namespace, self.pod_name, share.ticket if share else ""))
-        self._leftovers.add(task)
-        task.add_done_callback(self._leftovers.discard)
+    def remove_later(self) -> None:
+        """See to it that the pod of this share is deleted, whatever becomes of this spawner."""
+        leftover = (self.namespace, self.pod_name, self._share.ticket if self._share else "")
+        if leftover not in self._leftovers:
+            task = self._leftovers[leftover] = asyncio.create_task(self._remove_leftover(*leftover))
+            task.add_done_callback(lambda _: self._leftovers.pop(leftover))
 
     async def _remove_leftover(self, namespace: str, name: str, ticket: str) -> None:
         pause = _FIRST_PAUSE
@@ -120,7 +130,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
                 await self.remove_pod_of(namespace, name, ticket)
             except self.cluster_errors:
                 continue
-            self.log.info("Pod %s/%s, which could not be deleted before, is gone", namespace, name)
+            self.log.info("Pod %s/%s is not left behind", namespace, name)
             return
         self.log.error("Pod %s/%s could not be deleted: the cluster does not answer", namespace, name)
 

@@ -149,8 +149,8 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
     async def _run_apply_user_options(self, user_options: Any) -> None:
         await self.share_request()
         options = self.user_options = unwrap(user_options)  # hooks and `start` see them unwrapped
-        if not callable(self.apply_user_options):  # a callable may want to see the share; others would warn about it
-            options = {key: value for key, value in options.items() if key != "gpus"}
+        if not callable(self.apply_user_options):  # which may want to see all; the Hub would warn of the rest
+            options = {key: value for key, value in options.items() if key in (self.apply_user_options or ())}
         await super()._run_apply_user_options(options)
 
     async def run_pre_spawn_hook(self) -> None:
@@ -211,8 +211,11 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
                     if status.step in ("starting", "ended"):
                         break
             if self._board.now.step == "starting":
-                async with aclosing(super().progress()) as events:
-                    async for event in events:
+                async with (
+                    aclosing(super().progress()) as events,
+                    aclosing(self._board.during("starting", events)) as shown,
+                ):
+                    async for event in shown:
                         yield event
             if self._board.now.step in ("starting", "ended", "idle"):
                 break  # else its place was not to be had, and it is in line again

@@ -8,7 +8,8 @@ Rules
 -----
 1. A reflector is replaced when its first list failed, or when nothing watches any more.
 2. The old one is asked until the new one has listed everything: in between, no running server is forgotten.
-3. Whoever asks meanwhile waits for the same attempt and gets its outcome; the next one to ask tries anew.
+3. Whoever asks meanwhile waits for the same attempt and gets its outcome, and so does who asks right after a failure:
+   hundreds of servers are polled, and an API that comes back should not be met by all of them.
 """
 
 import asyncio
@@ -32,8 +33,11 @@ class Reflector(Protocol):
 class Replacements:
     """The attempts that are under way, by the key of the reflector."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause: float = 1.0) -> None:
+        """`pause` is the time after a failure, in seconds, in which it is not tried again."""
+        self._pause = pause
         self._attempts: dict[Hashable, asyncio.Task[Any]] = {}
+        self._failures: dict[Hashable, tuple[float, BaseException]] = {}
 
     async def ensure(
         self, reflectors: MutableMapping[Hashable, Any], key: Hashable, make: Callable[[], Reflector], *, anew: bool
@@ -45,6 +49,9 @@ class Replacements:
         current = reflectors.get(key)
         if current is not None and not anew and is_alive(current):
             return current
+        failed_at, failure = self._failures.get(key, (0.0, None))
+        if failure is not None and 0 <= asyncio.get_running_loop().time() - failed_at < self._pause:
+            raise failure.with_traceback(None)
         attempt = self._attempts.get(key)
         if attempt is None or attempt.get_loop() is not asyncio.get_running_loop():
             attempt = self._attempts[key] = asyncio.create_task(_replace(reflectors, key, make))
@@ -54,8 +61,11 @@ class Replacements:
     def _forget(self, key: Hashable, attempt: "asyncio.Task[Any]") -> None:
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
-        if not attempt.cancelled():
-            attempt.exception()  # told to those who wait; if nobody does any more, it is no news for the log
+        failure = None if attempt.cancelled() else attempt.exception()
+        if failure is None:
+            self._failures.pop(key, None)
+        else:
+            self._failures[key] = (attempt.get_loop().time(), failure)
 
 
 def is_alive(reflector: Reflector) -> bool:

@@ -7,7 +7,7 @@ Rules
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
@@ -77,3 +77,30 @@ class StatusBoard:
             changed, status = self._changed, self.now
             yield status
             await changed.wait()
+
+    async def during(self, step: Step, events: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+        """These events, for as long as the start is at this step: a viewer hears at once that it went on, or back."""
+        left = asyncio.create_task(self._left(step))
+        try:
+            while self.now.step == step:
+                following = asyncio.create_task(_next(events))
+                await asyncio.wait({following, left}, return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    following.cancel()
+                    await asyncio.wait({following})
+                    return
+                try:
+                    event = following.result()
+                except StopAsyncIteration:
+                    return
+                yield event
+        finally:
+            left.cancel()
+
+    async def _left(self, step: Step) -> None:
+        while self.now.step == step:
+            await self._changed.wait()
+
+
+async def _next(events: AsyncIterator[Any]) -> Any:
+    return await anext(events)
