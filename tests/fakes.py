@@ -14,7 +14,7 @@ from jupyter_gq.controller.settings import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
-from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
+from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, StoreUnavailable
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
@@ -446,6 +446,35 @@ class StoreIsFull(_StoreAround):
         if self.full:
             raise StorageFull("The disk of the database is full.")
         return self._store.save(records, events)
+
+
+class StoreGoesAway(_StoreAround):
+    """While `away` it answers nothing."""
+
+    away = False
+    asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+
+        def unanswered(*given: Any, **named: Any) -> Any:
+            self.asked += 1
+            raise StoreUnavailable("'jobs' at db", "connection refused")
+
+        return unanswered if self.away else real
+
+
+class StoreLosesAnAnswer(_StoreAround):
+    """The next save, once `losing`, is kept; but whoever asked for it never hears so."""
+
+    losing = False
+
+    def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
+        stored = self._store.save(records, events)
+        if self.losing:
+            self.losing = False
+            raise StoreUnavailable("'jobs' at db", "server closed the connection unexpectedly")
+        return stored
 
 
 class StoreLosesTheRace(_StoreAround):

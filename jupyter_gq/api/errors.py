@@ -17,6 +17,9 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.Conflict, 409, None),
     (errors.TooLarge, 413, None),
     (errors.StorageFull, 507, None),
+    (errors.StoreUnavailable, 503, None),
+    (errors.Superseded, 503, None),
+    (errors.NotLeading, 503, None),
     (errors.BackendError, 503, None),
     (errors.UserError, 422, None),
 )
@@ -93,6 +96,11 @@ def hub_unreachable(why: str) -> Refusal:
         f"JupyterHub cannot be asked who you are: {why}. Try again in a moment.",
         Retry_After="2",
     )
+
+
+def not_ready(why: str) -> Refusal:
+    """Another service answers requests, or this one does in a moment."""
+    return refusal(503, "not_ready", why, Retry_After="2")
 
 
 def body_too_large(limit: int) -> Refusal:

@@ -28,6 +28,9 @@ class Facade(Protocol):
     def health(self) -> models.Health:
         """Whether the service is well."""
 
+    def unready(self) -> str:
+        """Why requests should go elsewhere or come later; "" = they can be answered."""
+
     def me(self, caller: Caller) -> models.Me:
         """Quota, choices and queues of the caller."""
 

@@ -26,7 +26,8 @@ MEANINGS = {
     409: "The object is not in a state in which that can be done.",
     413: "The body is larger than the limit.",
     422: "A value is wrong; `field` says which.",
-    503: "JupyterHub (or the cluster, for pods) cannot be asked who you are.",
+    503: "JupyterHub (or the cluster, for pods) cannot be asked who you are, the database does not answer, or another "
+    "service leads.",
     507: "The disk of the service is full; nothing was kept.",
 }
 #: Part of no route's request or response, yet worth knowing: the data of events.

@@ -40,6 +40,15 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="ready",
+        access=Access.PUBLIC,
+        summary="Whether requests may come here: this service leads and its database answers. 503 when not.",
+        run=service.ready,
+        response=models.Readiness,
+        refusals=(503,),
+    ),
+    Route(
+        method="GET",
         path="openapi.json",
         access=Access.PUBLIC,
         summary="This document.",

@@ -367,6 +367,12 @@ class Health(BaseModel):
     policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
 
 
+class Readiness(BaseModel):
+    """Requests may come here."""
+
+    ready: Literal[True] = True
+
+
 class JobToken(BaseModel):
     """What a pod of a job gets for its own token."""
 

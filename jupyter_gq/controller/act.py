@@ -16,7 +16,7 @@ from typing import Any
 
 from jupyter_gq.backends.protocol import Launch, PreparesPods
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -132,6 +132,8 @@ class Actor:
                 continue
             try:
                 await self._bring_into_step(record, seen)
+            except (StoreUnavailable, Superseded):
+                raise  # what the others are to become is not known any more
             except Exception as error:  # noqa: BLE001 - one workload's defect must not keep the others waiting
                 failure = failure or error
             if len(self._launched) >= TOGETHER:

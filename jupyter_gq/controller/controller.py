@@ -3,7 +3,7 @@
 Guarantees
 ----------
 1. The loop is level-triggered: killed at any instant and started again over the same store and backends, it goes on.
-2. A failing step is logged and tried again; it never ends the loop.
+2. A failing step is logged and tried again; it never ends the loop. Only another service that has taken over does.
 3. Requests are answered from records, also while a backend is slow.
 """
 
@@ -42,6 +42,7 @@ from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
@@ -53,6 +54,7 @@ from .activity import ActivityLog
 from .caller import Caller
 from .clock import Clock
 from .context import Context
+from .duty import Duty
 from .events import Broker, Subscription
 from .forecasts import Forecasts
 from .held_back import held_back, without
@@ -74,6 +76,11 @@ log = logging.getLogger(__name__)
 TICK = Seconds(1)
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)
+
+
+def always() -> bool:
+    """Where there is one service only."""
+    return True
 
 
 def random_id() -> str:
@@ -100,6 +107,8 @@ class Controller:
     meter: ShareMeter | None = None
     new_id: Callable[[], str] = random_id
     new_token: Callable[[], str] = random_token
+    #: Whether this service may act now: where several share a lease, only who holds it may.
+    leads: Callable[[], bool] = always
     #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
     check_invariants: bool = False
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
@@ -107,9 +116,10 @@ class Controller:
     _moved: Signal = field(init=False, default_factory=Signal)
     #: Remembers between steps what it has seen; None before the first one.
     _scheduler: Scheduler | None = field(init=False, default=None)
-    #: Why the last step failed; None when it did not.
-    _failure: str | None = field(init=False, default=None)
+    #: What failed the last time the loop did it, and why.
+    _failures: dict[str, str] = field(init=False, default_factory=dict)
     _context: Context = field(init=False)
+    _duty: Duty = field(init=False)
     _presenter: Presenter = field(init=False)
     _jobs: Jobs = field(init=False)
     _pods: JobPods = field(init=False)
@@ -139,6 +149,7 @@ class Controller:
             wake=self.wake,
             broker=broker,
         )
+        self._duty = Duty(self._context, self.leads)
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
@@ -156,7 +167,10 @@ class Controller:
     # --- the loop
 
     async def run(self) -> None:
-        """Step whenever something happened, and at least once a `TICK`, until cancelled."""
+        """Step whenever something happened, and at least once a `TICK`, until cancelled.
+
+        Raises `Superseded` when another service has taken over: this one must end.
+        """
         loop = asyncio.get_running_loop()
         refreshed = loop.time()
         forgetting = asyncio.create_task(self._retention.run(), name="jupyter-gq retention")
@@ -164,8 +178,8 @@ class Controller:
             while True:
                 if loop.time() >= refreshed + REFRESH:
                     refreshed = loop.time()
-                    await self._guarded(self.refresh())
-                await self._guarded(self.step())
+                    await self._guarded("reading the settings", self.refresh())
+                await self._guarded("a step", self.step())
                 await self._rest()
         finally:
             forgetting.cancel()
@@ -175,6 +189,7 @@ class Controller:
         """Observe, write down, decide, write down, act."""
         # Cleared first: what happens from here on makes another step.
         self._awake.clear()
+        await self._duty.begin()
         self._presenter.forget_devices()
         revision = self._context.records.revision
         seen = await self._observer.look()
@@ -189,6 +204,7 @@ class Controller:
         self._presenter.weigh()
         if self.check_invariants:
             self._check(seen, decision)
+        self._duty.check()
         await self._actor.carry_out(seen)
         await self._forecasts.look()
         if self._context.records.revision != revision:
@@ -216,15 +232,20 @@ class Controller:
         except TimeoutError:
             return
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
-        """The last guard of the loop."""
+    async def _guarded(self, what: str, work: Awaitable[None]) -> None:
+        """The last guard of the loop. The same failure again and again is told once."""
         try:
             await work
-            self._failure = None
+            self._failures.pop(what, None)
+        except Superseded:
+            raise
         except Exception as error:
-            if repr(error) != self._failure:
-                log.exception("a step failed and is tried again")
-            self._failure = repr(error)
+            if repr(error) != self._failures.get(what):
+                if isinstance(error, StoreUnavailable | NotLeading):
+                    log.warning("nothing is started or stopped for now. %s", error)
+                else:
+                    log.exception("%s failed and is tried again", what)
+            self._failures[what] = repr(error)
 
     def _decide(self) -> Decision:
         context = self._context
@@ -365,13 +386,17 @@ class Controller:
         context = self._context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
-        well = error is None and self._failure is None and probe is ProbeState.OK
+        well = error is None and not self._failures and probe is ProbeState.OK
         return Health(
             status="ok" if well else "degraded",
-            version=_version(),
+            version=own_version(),
             devices=self._overview.devices_sentence(),
             policy=error or "ok",
         )
+
+    def unready(self) -> str:
+        """Why requests should go to another service, or come later; "" = this one can answer them."""
+        return self._duty.unready
 
     def state(self) -> Json:
         """The input of a cycle now, and what it decides: see `client.state`."""
@@ -380,7 +405,8 @@ class Controller:
         return state_document(state, run_cycle(state.snapshot, state.policy, state.at))
 
 
-def _version() -> str:
+def own_version() -> str:
+    """The version of this package."""
     try:
         return version("jupyter-gq")
     except PackageNotFoundError:

@@ -20,7 +20,14 @@ from jupyter_gq.client.models import (
     Preview,
 )
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
-from jupyter_gq.domain.errors import Conflict, JupyterGQError, NotAMember, NotFound, UnknownQueue
+from jupyter_gq.domain.errors import (
+    Conflict,
+    JupyterGQError,
+    NotAMember,
+    NotFound,
+    StoreUnavailable,
+    UnknownQueue,
+)
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
@@ -213,11 +220,13 @@ class Jobs:
         return workload
 
     def _keep(self, record: Record, bundle: Bundle) -> None:
-        """Files first, then the record; when the record cannot be saved, no file stays."""
+        """Files first, then the record; when the record is not saved, no file stays."""
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
             context.records.add(record)
+        except StoreUnavailable:
+            raise  # it may have been saved; files without a record go when the next service takes over
         except JupyterGQError:
             context.bundles.delete(workload.id, workload.owner)
             raise

@@ -5,7 +5,8 @@ Rules
 1. `commit` is the only way to change a record, and `_after` the only place that assigns a state.
 2. The store comes first: when it refuses, memory is as it was, and the error goes to whoever asked.
 3. A change of state is logged here, once, with its fields; names of variables, bundles and tokens never are.
-4. One process writes; so memory and store agree at every moment.
+4. One process writes; so memory and store agree at every moment. Only a store that did not answer may have kept what
+   it did not confirm: then `settle` reads everything anew.
 """
 
 import logging
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from jupyter_gq.domain import states
-from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.domain.errors import NotFound, StoreUnavailable
 from jupyter_gq.domain.states import FINAL, Event
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Json, NewEvent, Record, Store, StoredEvent
@@ -56,6 +57,7 @@ class Records:
     ) -> None:
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
         self._live = {record.workload.id: record for record in store.live()}
+        self._in_doubt = False
         self._events_since_pruning = 0
         #: Grows with every change; what was computed for one revision holds until the next.
         self.revision = 0
@@ -102,6 +104,15 @@ class Records:
         if before is not None:
             self._live[change.workload] = _after(before, change)
 
+    def settle(self) -> bool:
+        """Read everything that is alive anew, if it is not known whether the last change was kept."""
+        if not self._in_doubt:
+            return False
+        self._live = {record.workload.id: record for record in self._store.live()}
+        self._in_doubt = False
+        self.revision += 1
+        return True
+
     def _save(self, records: Mapping[str, Record], announced: Iterable[str]) -> None:
         now = self._clock.now()
         events = [
@@ -114,7 +125,11 @@ class Records:
             )
             for name in announced
         ]
-        stored = self._store.save(tuple(records.values()), events)
+        try:
+            stored = self._store.save(tuple(records.values()), events)
+        except StoreUnavailable:
+            self._in_doubt = True
+            raise
         self.revision += 1
         for name, record in records.items():
             if record.workload.state in FINAL:

@@ -133,6 +133,17 @@ class Superseded(JupyterGQError):
         self.own, self.found = own, found
 
 
+class NotLeading(JupyterGQError):
+    """This service must not act now: it could not renew its lease, or has none yet."""
+
+    code = "not_leading"
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(
+            sentence or "The service could not renew its lease, so nothing is started or stopped until it has."
+        )
+
+
 class BackendError(JupyterGQError):
     """The machine did not do what it was told."""
 

@@ -15,7 +15,7 @@ from .hubs import ADMIN, READ, SUBMIT, HubIsDown, HubIsSlow, HubSaysNo, HubTalks
 pytestmark = pytest.mark.asyncio
 
 #: Written out by hand, so that opening a route to everybody needs a change here too.
-PUBLIC = {("GET", "health"), ("GET", "openapi.json")}
+PUBLIC = {("GET", "health"), ("GET", "ready"), ("GET", "openapi.json")}
 JOB_TOKEN_ONLY = {
     ("POST", "jobs/{job}/outputs"),
     ("POST", "jobs/{job}/heartbeat"),

@@ -22,6 +22,8 @@ DOMAIN = [
     (errors.Conflict("The job has ended."), 409, "conflict", None),
     (errors.TooLarge("The bundle has 30 MiB."), 413, "too_large", None),
     (errors.StorageFull("The disk is full; nothing was kept."), 507, "storage_full", None),
+    (errors.StoreUnavailable("'jobs' at db", "connection refused"), 503, "store_unavailable", None),
+    (errors.Superseded(1, 2), 503, "superseded", None),
     (errors.UserError("That is not possible."), 422, "invalid_request", None),
 ]
 

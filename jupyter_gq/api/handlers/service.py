@@ -1,12 +1,22 @@
 """Routes about the service itself, its queues and its devices."""
 
 from jupyter_gq.api.call import Call, Reply
+from jupyter_gq.api.errors import not_ready
 from jupyter_gq.api.metrics import exposition
+from jupyter_gq.client.models import Readiness
 
 
 def health(call: Call) -> Reply:
     """Answer whoever asks, also a load balancer."""
     return Reply(body=call.controller.health())
+
+
+def ready(call: Call) -> Reply:
+    """Tell a load balancer whether requests may come here."""
+    why = call.controller.unready()
+    if why:
+        raise not_ready(why)
+    return Reply(body=Readiness())
 
 
 def metrics(call: Call) -> Reply:
