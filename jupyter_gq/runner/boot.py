@@ -10,6 +10,7 @@ from jupyter_gq.runner.clock import now
 from jupyter_gq.runner.folder import RunFolder
 from jupyter_gq.runner.job import Job
 from jupyter_gq.runner.kernel import start_kernel
+from jupyter_gq.runner.pod_processes import hide
 from jupyter_gq.runner.problems import RunError, disk_sentence
 from jupyter_gq.runner.stopping import StopRequest
 from jupyter_gq.runner.verdict import broken
@@ -24,6 +25,8 @@ def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
     stop = StopRequest(folder.stop)
     stop.install()
     try:
+        if fleeting:
+            hide()  # in a pod the user's code runs as the same user
         folder.prepare()
         return _run(folder, stop, fleeting)
     except RunError as error:

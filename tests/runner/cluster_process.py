@@ -29,8 +29,8 @@ from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, a_node
 
 CONFIG = Config(
-    TrainingQueues={"queues": {"vision": {"quota": "16", "groups": ["vision"]}}},
-    Pools={"pools": {"build": {"devices": 1}, "train": {"devices": 16}}},
+    TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}},
+    Pools={"pools": {"build": {"devices": 1}, "train": {"devices": 64}}},
 )
 
 
@@ -40,7 +40,7 @@ class PodsInAFolder(RunsPods):
     kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(FixedClock(), (a_node(17),))
+        super().__init__(FixedClock(), (a_node(65),))
         self._launched, self._ended = folder / "launched", folder / "ended"
         for place in (self._launched, self._ended):
             place.mkdir(exist_ok=True)

@@ -1,0 +1,207 @@
+"""A saved state is there whole or not at all, whatever is killed, changed or started twice meanwhile."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_gq.runner.checkpoint_store import CheckpointStore, NotThisTime, WrongAddress, main
+
+
+class Place:
+    """A folder with checkpoints, and where their copies go."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder, self.copies = tmp_path / "checkpoint", tmp_path / "copies"
+        self.folder.mkdir()
+        self.url = self.copies.as_uri()
+
+    def store(self, task: int = 0) -> CheckpointStore:
+        return CheckpointStore(self.url, "job-1", task)
+
+    def write(self, name: str, content: str, at: int = 1_000) -> None:
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        os.utime(path, (at, at))
+
+    def fetched(self, tmp_path: Path, task: int = 0) -> dict[str, str]:
+        """What a fresh pod finds."""
+        folder = tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        os.environ["GQ_CHECKPOINT_URL"] = self.url
+        assert main(["down", str(folder), "job-1", "9", str(task)]) == 0
+        return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+    def names(self, kind: str, task: int = 0) -> list[str]:
+        return sorted(path.name for path in (self.copies / "job-1" / str(task)).glob(f"{kind}-*"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setenv("GQ_CHECKPOINT_URL", "")
+    return Place(tmp_path)
+
+
+def test_before_anything_was_saved_there_is_nothing(place: Place, tmp_path: Path) -> None:
+    assert place.fetched(tmp_path) == {}
+    assert not place.store().save(place.folder, run=1)
+    assert not place.names("saved")
+
+
+def test_what_was_saved_is_what_a_fresh_pod_finds_with_its_times(place: Place, tmp_path: Path) -> None:
+    place.write("model", "weights")
+    place.write("deep/er", "more", at=2_000)
+    assert place.store().save(place.folder, run=1)
+    assert place.fetched(tmp_path) == {"model": "weights", "deep/er": "more"}
+    fresh = tmp_path / "again"
+    place.store().fetch(fresh)
+    assert (fresh / "deep/er").stat().st_mtime == 2_000
+    assert not place.store().save(fresh, run=2), "what was fetched is not copied again"
+
+
+def test_only_what_changed_is_copied_and_what_is_not_needed_goes(place: Place, tmp_path: Path) -> None:
+    place.write("large", "x")
+    place.write("epoch", "1")
+    place.store().save(place.folder, run=1)
+    (_, large) = place.names("data")
+    place.write("epoch", "2", at=2_000)
+    (place.folder / "gone").touch()
+    place.store().save(place.folder, run=1)
+    (place.folder / "gone").unlink()
+    place.write("epoch", "3", at=3_000)
+    place.store().save(place.folder, run=1)
+    assert place.fetched(tmp_path) == {"large": "x", "epoch": "3"}
+    assert large in place.names("data")
+    assert len(place.names("data")) == 2
+    assert len(place.names("saved")) == 1
+
+
+class PipeBreaks(Exception):
+    """The process is killed here."""
+
+
+@pytest.mark.parametrize("moment", ["pipe_file", "put_file", "rm_file"])
+def test_killed_at_any_moment_a_whole_state_stays(place: Place, tmp_path: Path, moment: str) -> None:
+    place.write("a", "old")
+    place.write("b", "old")
+    place.store().save(place.folder, run=1)
+    place.write("a", "new", at=2_000)
+    place.write("b", "new", at=2_000)
+    dying = place.store()
+    real = getattr(dying._fs, moment)
+    left = [1 if moment == "put_file" else 0]
+
+    def dies(*given, **named):
+        if not left[0]:
+            raise PipeBreaks
+        left[0] -= 1
+        return real(*given, **named)
+
+    setattr(dying._fs, moment, dies)
+    try:
+        with pytest.raises(PipeBreaks):
+            dying.save(place.folder, run=1)
+    finally:
+        delattr(dying._fs, moment)  # file systems are shared by all that open the same
+    whole = "new" if moment == "rm_file" else "old"
+    assert place.fetched(tmp_path) == {"a": whole, "b": whole}
+    place.store().save(place.folder, run=1)
+    assert place.fetched(tmp_path) == {"a": "new", "b": "new"}
+
+
+def test_a_list_that_is_cut_short_does_not_count(place: Place, tmp_path: Path) -> None:
+    place.write("a", "old")
+    place.store().save(place.folder, run=1)
+    (place.copies / "job-1/0/saved-000001-00000002.json").write_text('{"files": {"a": {"na')
+    assert place.fetched(tmp_path) == {"a": "old"}
+
+
+def test_a_run_that_was_given_up_and_comes_back_changes_nothing(place: Place, tmp_path: Path) -> None:
+    place.write("a", "of run 1")
+    place.store().save(place.folder, run=1)
+    place.write("a", "of run 2", at=2_000)
+    place.store().save(place.folder, run=2)
+    place.write("a", "late word of run 1", at=3_000)
+    assert not place.store().save(place.folder, run=1)
+    assert place.fetched(tmp_path) == {"a": "of run 2"}
+
+
+def test_a_later_run_wins_whatever_its_number(place: Place, tmp_path: Path) -> None:
+    for at in range(1, 12):
+        place.write("a", str(at), at=at)
+        place.store().save(place.folder, run=9)
+    place.write("a", "of run 10", at=100)
+    place.store().save(place.folder, run=10)
+    assert place.fetched(tmp_path) == {"a": "of run 10"}
+
+
+def test_each_task_begins_with_the_files_of_the_first_and_its_own_over_them(place: Place, tmp_path: Path) -> None:
+    place.write("shared", "of task 0")
+    place.write("shard", "0")
+    place.store(0).save(place.folder, run=1)
+    place.write("shard", "1")
+    (place.folder / "shared").unlink()
+    place.store(1).save(place.folder, run=1)
+    assert place.fetched(tmp_path, task=1) == {"shared": "of task 0", "shard": "1"}
+    assert place.fetched(tmp_path, task=0) == {"shared": "of task 0", "shard": "0"}
+
+
+def test_a_file_that_does_not_hold_still_keeps_its_last_whole_copy(place: Place, tmp_path: Path) -> None:
+    place.write("still", "1")
+    place.write("restless", "whole")
+    place.store().save(place.folder, run=1)
+    place.write("still", "2", at=2_000)
+    place.write("restless", "half", at=2_000)
+    store = place.store()
+    real = store._fs.put_file
+
+    def changes_meanwhile(source: str, target: str) -> None:
+        real(source, target)
+        if source.endswith("restless"):
+            place.write("restless", "x" * place.folder.joinpath("restless").stat().st_size + "x", at=3_000)
+
+    store._fs.put_file = changes_meanwhile
+    try:
+        assert store.save(place.folder, run=1)
+    finally:
+        del store._fs.put_file
+    assert place.fetched(tmp_path) == {"still": "2", "restless": "whole"}
+
+
+def test_a_copy_that_is_not_whole_is_not_taken(place: Place, tmp_path: Path) -> None:
+    place.write("a", "whole")
+    place.store().save(place.folder, run=1)
+    (place.copies / "job-1/0" / place.names("data")[0]).write_text("wh")
+    with pytest.raises(NotThisTime, match="is not whole"):
+        place.store().fetch(tmp_path / "fresh")
+    assert not (tmp_path / "fresh/a").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../out"])
+def test_no_list_leads_out_of_the_folder(place: Place, tmp_path: Path, name: str) -> None:
+    place.write("a", "x")
+    place.store().save(place.folder, run=1)
+    (file,) = place.names("saved")
+    path = place.copies / "job-1/0" / file
+    files = json.loads(path.read_text())["files"]
+    path.write_text(json.dumps({"files": {name: files["a"]}}))
+    with pytest.raises(NotThisTime, match="is no path in a folder"):
+        place.store().fetch(tmp_path / "fresh")
+
+
+def test_it_works_where_there_are_no_folders(place: Place, tmp_path: Path) -> None:
+    place.write("deep/er", "x")
+    store = CheckpointStore("memory://bucket/jobs", "job-1", 0)
+    assert store.newest().files == {}
+    assert store.save(place.folder, run=1)
+    assert CheckpointStore("memory://bucket/jobs", "job-1", 0).fetch(tmp_path / "fresh") == 1
+    assert (tmp_path / "fresh/deep/er").read_text() == "x"
+
+
+@pytest.mark.parametrize("url", ["somewhere", "foo://user:secret@host/x", "s3://secret/x"])
+def test_an_address_that_cannot_work_is_told_without_its_secrets(url: str) -> None:
+    with pytest.raises(WrongAddress) as told:
+        CheckpointStore(url, "job-1", 0)
+    assert "secret" not in str(told.value)
