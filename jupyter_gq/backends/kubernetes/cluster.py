@@ -53,6 +53,7 @@ PODS = Resource(plural="pods", noun="pod")
 NODES = Resource(plural="nodes", noun="node")
 SERVICES = Resource(plural="services", noun="service")
 JOBS = Resource(plural="jobs", noun="Job", group="batch")
+_LEASES = Resource(plural="leases", noun="lease", group="coordination.k8s.io")
 _REVIEWS = Resource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")
 
 
@@ -174,6 +175,20 @@ class Cluster:
             # A conflict of the precondition: it is another one now, so ours is gone.
             if error.status != 409:
                 raise
+
+    async def read_lease(self, namespace: str, name: str) -> Json | None:
+        """That Lease; None when there is none."""
+        return await self.get(_LEASES, namespace, name)
+
+    async def create_lease(self, body: Json) -> Json:
+        """Make it; raise `Exists` when there is one."""
+        return await self.create(_LEASES, body)
+
+    async def replace_lease(self, body: Json) -> Json:
+        """Put it in the place of the version that it names; raise `Unreachable` when that is not the newest."""
+        meta = body["metadata"]
+        path, what = _LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
+        return await self._in_thread(lambda: self._call("PUT", path, what, body=body))
 
     async def review_token(self, token: str, audience: str) -> PodIdentity | None:
         """Whose token that is; None when it is nobody's, expired, or for somebody else."""

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import BackendError, JupyterGQError
 
 log = logging.getLogger(__name__)
@@ -148,7 +147,7 @@ class Lease:
         seat: Seat,
         *,
         elapsed: Callable[[], float],
-        now: Callable[[], Instant],
+        now: Callable[[], float],
         times: Times | None = None,
     ) -> None:
         """`elapsed`: a clock that nobody sets, for all that is decided; `now`: the time of day, for people who look."""

@@ -31,6 +31,7 @@ INSTANCE = "app.kubernetes.io/instance"
 PRODUCT = "jupyter-gq"
 TRAINING = "gq-training"
 RESERVATIONS = "gq-reservation"
+SERVICE = "gq-service"
 
 RUNNER_ACCOUNT = "gq-runner"
 RESERVATION_ACCOUNT = "gq-reservation"

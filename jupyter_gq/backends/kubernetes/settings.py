@@ -1,6 +1,8 @@
 """Settings of the Kubernetes backend."""
 
 import os
+import secrets
+import socket
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -12,6 +14,8 @@ from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.domain.errors import BackendError
 
 from .backend import KubernetesRuns
+from .lease import Lease, Seat
+from .names import SERVICE, labels
 from .options import KubernetesOptions
 from .pools import PodPool
 
@@ -162,6 +166,19 @@ class KubernetesBackend(LoggingConfigurable):
         return Cluster.open(
             kubeconfig=self.kubeconfig, timeout=self.request_timeout, workers=workers, agent=f"jupyter-gq/{_version()}"
         )
+
+    def lease(self, *, elapsed: Callable[[], float], now: Callable[[], float]) -> Lease:
+        """What decides which of several services acts. It has connections of its own, so that nothing is before it.
+
+        `elapsed`: a clock that nobody sets.
+        """
+        seat = Seat(
+            namespace=self.options().hub_namespace,
+            name=f"{self.installation}-gq-service",
+            identity=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}",
+            labels=labels(self.installation, SERVICE),
+        )
+        return Lease(self.open_cluster(), seat, elapsed=elapsed, now=now)
 
     def backend(
         self,
