@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from kubernetes.client import ApiException, NodeV1Api, RbacAuthorizationV1Api
+from kubernetes.client import ApiException, NodeV1Api
 
 from jupyter_gq.backends.kubernetes import KubernetesOptions, KubernetesRuns, PodPool
 from jupyter_gq.backends.kubernetes.cluster import Cluster
@@ -13,6 +13,8 @@ from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.builders import a_job, a_notebook
+from tests.kubernetes.chart import grant_rights
+from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import eventually, until
 
 GPU = "nvidia.com/gpu"
@@ -248,41 +250,11 @@ class World:
                 raise
 
 
-#: What the chart's roles give to the service, and nothing else: (namespace, api group, resources, verbs).
-RIGHTS = (
-    ("train", "", ["pods"], ["get", "list", "watch", "create", "delete"]),
-    ("train", "", ["services"], ["create", "get", "delete"]),
-    ("train", "batch", ["jobs"], ["create", "get", "delete"]),
-    ("nodes", "", ["pods"], ["get", "list", "watch", "create", "delete"]),
-    ("hub", "", ["pods"], ["get", "list", "watch"]),
-)
-CLUSTER_RIGHTS = (
-    ("", ["nodes"], ["get", "list", "watch"]),
-    ("authentication.k8s.io", ["tokenreviews"], ["create"]),
-)
-
-
 def give_rights(plane, namespaces):
-    """Just what the backend needs."""
-    rbac = RbacAuthorizationV1Api(plane.client())
-    subject = {"kind": "ServiceAccount", "name": "gq-service", "namespace": namespaces.hub}
-    for room in ("train", "nodes", "hub"):
-        namespace = getattr(namespaces, room)
-        rules = [
-            {"apiGroups": [group], "resources": resources, "verbs": verbs}
-            for where, group, resources, verbs in RIGHTS
-            if where == room
-        ]
-        rbac.create_namespaced_role(namespace, {"metadata": {"name": "gq-service"}, "rules": rules})
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "gq-service"}
-        rbac.create_namespaced_role_binding(
-            namespace, {"metadata": {"name": "gq-service"}, "subjects": [subject], "roleRef": role}
-        )
-    name = f"gq-service-{namespaces.release}"
-    rules = [{"apiGroups": [group], "resources": what, "verbs": verbs} for group, what, verbs in CLUSTER_RIGHTS]
-    rbac.create_cluster_role({"metadata": {"name": name}, "rules": rules})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    rbac.create_cluster_role_binding({"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
+    """What the chart gives to the service, and nothing else."""
+    raw = Raw(plane)
+    grant_rights(raw, namespaces, values=["training.asJobs=true"])
+    raw.close()
 
 
 def make_runtime_class(plane):
