@@ -21,6 +21,10 @@ from .status import SpawnStatus
 
 #: The part of `start_timeout` that may pass with waiting for another place; the Hub counts what is later as a failure.
 _OF_START_TIMEOUT = 0.9
+_NO_TIME = (
+    "The first place that was chosen was not to be had, and the next one took too long. Try again, choose less, or "
+    "start without a GPU."
+)
 _NOT_FOUND = 404
 _ATTEMPT = f"{PREFIX}attempt"
 
@@ -48,32 +52,47 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             raise self._refusal(error, share.gpus) from error
 
     async def _start_somewhere(self, service: ServiceClient, deadline: float) -> Any:
+        until: float | None = None  # the first attempt has all the time that the Hub gives
         for left in range(self.gpu_place_retries, -1, -1):
             try:
-                return await self._start_here(service)
+                return await self._start_here(service, until)
             except PlaceLost as lost:
                 self._show_lost(lost.view)
-                await self.remove_pod()
+                await self._leave(lost.view, deadline)
                 if not left:
                     raise Refused(_no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503) from lost
                 await self._find_another(service, lost.view, deadline)
+                until = deadline
         raise AssertionError("the last attempt returns or raises")
 
-    async def _start_here(self, service: ServiceClient) -> Any:
+    async def _start_here(self, service: ServiceClient, until: float | None) -> Any:
+        """The server's address. Raises `PlaceLost`, or `Refused` at the end of the time."""
         starting = asyncio.ensure_future(super()._start_server())
         following = asyncio.create_task(_until_lost(service, self._share, self.gpu_queue_poll_interval))
         try:
-            await asyncio.wait({starting, following}, return_when=asyncio.FIRST_COMPLETED)
+            patience = None if until is None else _left(until)
+            await asyncio.wait({starting, following}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 return starting.result()
-            raise PlaceLost(following.result())
+            if following.done():
+                raise PlaceLost(following.result())
+            raise Refused(_NO_TIME, "gpu_no_place", 503)
         finally:
             starting.cancel()
             following.cancel()
             await asyncio.gather(starting, following, return_exceptions=True)
 
+    async def _leave(self, view: TicketView, deadline: float) -> None:
+        """Delete the pod. One on a node that is silent stays, and its successor would have its name."""
+        try:
+            async with asyncio.timeout(_left(deadline)):
+                await self.remove_pod()
+        except TimeoutError as error:
+            sentence = f"{view.sentence} The server's pod there cannot be removed yet. Try again in a few minutes."
+            raise Refused(sentence, "gpu_no_place", 503) from error
+
     async def _find_another(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
-        left = deadline - asyncio.get_running_loop().time()
+        left = _left(deadline)
         admission = Admission(
             service=service,
             wish=Wish(server=self.name, request=ShareRequest(milli=parse_request(view.gpus)), as_pod=True),
@@ -103,6 +122,10 @@ async def _until_lost(service: ServiceClient, share: Share, period: float) -> Ti
         refuse_when_over(view)
         if view.phase == "waiting" or (view.phase == "starting" and _moved(share.pod, view.pod)):
             return view
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - asyncio.get_running_loop().time())
 
 
 def _moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:

@@ -1,6 +1,8 @@
 """The spawner over KubeSpawner, without a cluster: its pod, its options, its settings. Runs with either Hub."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from kubernetes_asyncio import client
@@ -256,6 +258,19 @@ async def test_profiles_that_cannot_be_made_or_applied_are_refusals(make):
         await spawner.load_user_options()
     assert refusal.value.jupyterhub_message.startswith("The profile odd cannot be used")
     not_counted(refusal.value, spawner)
+
+
+async def test_the_profiles_of_the_how_to_work(make):
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/kubernetes-spawner.md").read_text()
+    example = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "profile_list" in block)
+    c = Config()
+    exec(example, {"c": c})
+    expected = [({}, "0"), ({"profile": "small"}, "0.25"), ({"profile": "own-image", "gpu": "half"}, "0.5")]
+    for options, gpus in [*expected, ({"profile": "as-you-like", "gpus": "1"}, "1")]:
+        spawner = make(c.KubeSpawner, options=options)
+        assert await asked(spawner) == gpus
+        await spawner.load_user_options()
+    assert spawner.image == "lab/base:1"
 
 
 async def test_options_of_the_administrators_own_hooks_are_known_when_he_says_so(make):
