@@ -28,6 +28,7 @@ def folder(found, tmp_path, monkeypatch):
         for key, text in named(found, "ConfigMap", name)["data"].items():
             (tmp_path / key).write_text(text)
     monkeypatch.delenv("JUPYTER_GQ_DATABASE_URL", raising=False)
+    monkeypatch.setenv("JUPYTER_GQ_STATE_DIR", "/state")
     return tmp_path / "jupyterhub_config.py"
 
 
@@ -63,7 +64,7 @@ def test_each_setting_that_is_written_exists(path, tmp_path, monkeypatch):
         for name in values
         if name not in known[section]
     ]
-    assert set(unknown) <= {"c.SchedulerService.backend"}
+    assert unknown == []
 
 
 def known_settings():
@@ -103,6 +104,7 @@ def test_what_the_values_say_is_in_force(tmp_path, monkeypatch):
     assert config.LongWaits.move is False
     assert config.TrainingQueues.grace == 7
     assert config.KubernetesBackend.training_namespace == "gq-gq-train"
+    assert (config.SchedulerService.backend, config.SchedulerService.state_dir) == ("kubernetes", "/state")
     assert config.SchedulerService.database_url == ""
     monkeypatch.setenv("JUPYTER_GQ_DATABASE_URL", "postgresql+psycopg://db/gq")
     assert _load_config(entry, []).SchedulerService.database_url == "postgresql+psycopg://db/gq"
