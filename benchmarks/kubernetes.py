@@ -44,7 +44,8 @@ GPUS, GPUS_PER_JOB, QUEUES = 8, 2, 10
 STEADY_SECONDS = 60
 #: So many jobs end, ten a second, and others take their places.
 ENDS = 200
-BARE_PODS = 600
+#: At most; they must fit.
+MOST_BARE = 600
 AGENT = "jupyter-gq"
 PERSON = Caller(user="ann", groups=frozenset(), admin=True)
 #: Seconds to wait for anything.
@@ -79,7 +80,7 @@ def main() -> None:
 
 async def _measure(plane: ControlPlane, running: int, queued: int) -> list[Row]:
     spaces = make_namespaces(plane)
-    bare = await _bare_limit(plane, spaces)
+    bare = await _bare_limit(plane, spaces, min(MOST_BARE, running))
     installed = Installed(plane, spaces, Path(plane.folder))
     try:
         rows = await installed.burst(running, queued, bare)
@@ -93,9 +94,9 @@ async def _measure(plane: ControlPlane, running: int, queued: int) -> list[Row]:
         await installed.end()
 
 
-async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet) -> tuple[float, float]:
+async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, pods: int) -> tuple[float, float]:
     """Pods per second that the same client creates, and that are created and bound, when nothing is decided."""
-    _say(f"{BARE_PODS} bare pods")
+    _say(f"{pods} bare pods")
     cluster = Cluster.of(plane.config_for(), timeout=30, workers=24, agent="bare")
     limit = asyncio.Semaphore(16)
 
@@ -104,14 +105,14 @@ async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet) -> tuple[float,
             await cluster.create(PODS, _bare_pod(spaces.nodes, number))
 
     async def bound(wanted: int) -> bool:
-        pods = await asyncio.to_thread(plane.core.list_namespaced_pod, spaces.nodes, label_selector="bare=yes")
-        return sum(pod.spec.node_name is not None for pod in pods.items) == wanted
+        found = await asyncio.to_thread(plane.core.list_namespaced_pod, spaces.nodes, label_selector="bare=yes")
+        return sum(pod.spec.node_name is not None for pod in found.items) == wanted
 
     began = time.monotonic()
-    await asyncio.gather(*(create(number) for number in range(BARE_PODS)))
-    creates = BARE_PODS / (time.monotonic() - began)
-    await _until(lambda: bound(BARE_PODS), "all bare pods bound")
-    binds = BARE_PODS / (time.monotonic() - began)
+    await asyncio.gather(*(create(number) for number in range(pods)))
+    creates = pods / (time.monotonic() - began)
+    await _until(lambda: bound(pods), "all bare pods bound")
+    binds = pods / (time.monotonic() - began)
     plane.core.delete_collection_namespaced_pod(spaces.nodes, label_selector="bare=yes", grace_period_seconds=0)
     await _until(lambda: bound(0), "the bare pods gone")
     cluster.close()

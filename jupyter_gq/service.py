@@ -31,7 +31,7 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import JupyterGQError
+from jupyter_gq.domain.errors import BackendError, JupyterGQError
 from jupyter_gq.store.sql import SqlStore
 
 
@@ -173,6 +173,8 @@ class SchedulerService(Application):
                 nodes_namespace=options.nodes_namespace,
                 training_namespace=options.training_namespace,
             )
+            with contextlib.suppress(BackendError):  # it is said in the log, and tried again
+                await runs.observe()  # before anybody asks whether what he wants is there
             yield _Parts(controller=controller, pods=pods)
         finally:
             await runs.close()

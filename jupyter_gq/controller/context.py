@@ -84,12 +84,12 @@ class Context:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
-        devices: dict[str, dict[str, Device]] = {}
+        found: dict[str, Node] = {}
         for backend in self.backends:
             for node in backend.nodes():
-                devices.setdefault(node.name, {}).update({device.id: device for device in node.devices})
-        nodes = [Node(name=name, devices=tuple(found.values())) for name, found in sorted(devices.items())]
-        return self.settings.nodes(nodes)
+                known = found.get(node.name)
+                found[node.name] = node if known is None else _merged(known, node)
+        return self.settings.nodes([found[name] for name in sorted(found)])
 
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
@@ -157,6 +157,12 @@ class Context:
         if not (backend.can_suspend or elastic):
             return workload
         return replace(workload, suspendable=backend.can_suspend, elastic=elastic)
+
+
+def _merged(one: Node, other: Node) -> Node:
+    """The same node, as two backends know it."""
+    devices = {device.id: device for device in (*one.devices, *other.devices)}
+    return replace(one, devices=tuple(devices.values()), labels={**one.labels, **other.labels})
 
 
 def token_hash(token: str) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
+from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 from . import gang
 from .cycle import run_cycle
@@ -68,12 +69,16 @@ def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
 
 
 def check_fits(snapshot: Snapshot, workload: Workload) -> None:
-    """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits."""
+    """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits.
+
+    A node that cannot share its devices now may do so again: who needs that waits.
+    """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     if queue is None:
         return
     chain = Accounts(snapshot.queues).of(workload.queue).chain
     _check_rest(chain, workload)
+    workload = replace(workload, request=_lasting(workload.request))
     workload = MemoryParts(snapshot.nodes).of_workload(workload, queue.pool)
     _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
@@ -89,6 +94,10 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
                 f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
                 f"{gpus(account.queue.quota)}. Ask for that or less."
             )
+
+
+def _lasting(request: Request) -> Request:
+    return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
 
 
 def _check_rest(chain: Sequence[Account], workload: Workload) -> None:

@@ -3,9 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
-from jupyter_gq.domain.errors import NeverFits
+from jupyter_gq.domain.cluster import SHARE_LABEL
 from tests.fakes import ForgetsEverything, PlaceIsTaken, SharesOnSomeNodes
 
 from .world import ANN, BOB, World
@@ -97,10 +95,21 @@ def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
 
 def test_a_fraction_needs_a_node_that_can_share(tmp_path):
     async def story(world):
-        with pytest.raises(NeverFits, match="no node of it has a working agent"):
-            world.send(ANN, "vision", "0.5")
-        job = world.send(ANN, "vision", "1")
+        share = world.send(ANN, "vision", "0.5")
+        job = world.send(BOB, "nlp", "1")
         await world.step(3)
         assert world.job(job).phase == "running"
+        assert "no node of it has a working agent" in world.job(share).sentence
+
+    play(tmp_path, SharesOnSomeNodes, story)
+
+
+def test_a_fraction_goes_to_the_node_that_can_share(tmp_path):
+    async def story(world):
+        (node,) = world.nodes
+        world.backend._nodes = (replace(node, labels=dict([SHARE_LABEL])),)
+        share = world.send(ANN, "vision", "0.5")
+        await world.step(3)
+        assert world.job(share).phase == "running"
 
     play(tmp_path, SharesOnSomeNodes, story)

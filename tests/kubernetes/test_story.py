@@ -1,0 +1,175 @@
+"""The story of the product on a cluster: notebooks share a device, a cell trains, a queue reclaims, things break.
+
+`JUPYTER_GQ_OUTAGE`: seconds for which the API server is away in the end (CI: 10; KubeSpawner's own watches die at 51).
+"""
+
+import asyncio
+import os
+
+import pytest
+import pytest_asyncio
+
+from tests.kubernetes.story_world import Installation, cells, in_thread, printed
+from tests.kubernetes.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OUTAGE = float(os.environ.get("JUPYTER_GQ_OUTAGE", "10"))
+#: Meets its peers at the address that all were told; then saves its state until it is paused, and ends when resumed.
+GANG = """
+import os, socket, time, jupyter_gq
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+saved = jupyter_gq.checkpoint_dir() / f"rank-{rank}"
+start = int(saved.read_text()) if saved.exists() else 0
+if rank == 0:
+    with socket.create_server(place) as server:
+        peer, _ = server.accept()
+        print("met", peer.recv(100).decode(), "of", world, "from", start, flush=True)
+else:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with socket.create_connection(place) as there:
+                there.sendall(f"rank {rank}".encode())
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+for step in range(start, 10**9):
+    saved.write_text(str(step + 1))
+    if start or jupyter_gq.should_stop():
+        break
+    time.sleep(0.02)
+"""
+#: Runs until there is a file of that name.
+UNTIL = """
+import pathlib, time
+print("begun", flush=True)
+while not pathlib.Path({file!r}).exists():
+    time.sleep(0.05)
+print("finished", flush=True)
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def installed(control_plane, namespace_set, make_kubelet, tmp_path_factory):
+    made = Installation(control_plane, namespace_set, make_kubelet, tmp_path_factory.mktemp("story"))
+    try:
+        await in_thread(made.start)
+        await made.ready()
+        yield made
+    finally:
+        await in_thread(made.end)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ann(installed):
+    async with installed.person("ann") as person:
+        yield person
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bob(installed):
+    async with installed.person("bob") as person:
+        yield person
+
+
+async def send(person, source, **options):
+    """Send a cell from this person's notebook; return the job's id."""
+    notebook = cells(source)
+    await person._lab("PUT", "api/contents/n.ipynb", {"type": "notebook", "content": notebook})
+    kernel = await person.start_kernel("n.ipynb")
+    sent = await person.send(notebook, "n.ipynb", kernel, "c0", **{"name": "cell", "gpus": "1", **options})
+    return sent["id"]
+
+
+async def test_two_notebooks_share_one_reserved_device(installed, ann, bob):
+    await eventually(
+        lambda: _may_choose(ann, "0.5"), lambda: f"the agent has reported the device: {installed.story()}", 30
+    )
+    await asyncio.gather(ann.start_server("0.5"), bob.start_server("0.5"))
+    seen = set()
+    for person in (ann, bob):
+        kernel = await person.start_kernel("look.ipynb")
+        code = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'], os.environ['JUPYTER_GQ_GPUS'])"
+        seen.add((await person.run_cell(kernel, code)).strip())
+    assert seen == {"GPU-sim-story-build-0 0.5"}
+    assert len(installed.reservations()) == 1
+
+
+async def test_a_cell_is_sent_and_its_output_comes_back(installed, ann):
+    job = await send(ann, "print(6 * 7)", queue="vision")
+    done = await installed.job_is(ann, job, "done", "failed")
+    assert done["phase"] == "done", done["sentence"]
+    assert await printed(ann, job) == "42\n"
+    notebook = await ann.service("GET", f"jobs/{job}/notebook")
+    assert notebook["cells"][0]["outputs"][0]["text"] in ("42\n", ["42\n"])
+    await eventually(lambda: not installed.job_pods(job), "nothing of the job is left")
+
+
+async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob):
+    gang = await send(ann, GANG, queue="vision", tasks=2)
+    running = await installed.job_is(ann, gang, "running", "failed")
+    assert running["over_quota"] == "1", running
+    await eventually(lambda: _said(ann, gang, "met rank 1 of 2 from 0"), "both tasks met")
+    his = await send(bob, "print('mine')", queue="nlp")
+    paused = await installed.job_is(ann, gang, "paused", "failed")
+    assert "nlp" in paused["sentence"], paused
+    assert "needed its 1 GPU back" in paused["sentence"], paused
+    assert (await installed.job_is(bob, his, "done", "failed"))["phase"] == "done"
+    resumed = await installed.job_is(ann, gang, "done", "failed")
+    assert (resumed["phase"], resumed["run"]) == ("done", 2), resumed
+    told = await printed(ann, gang)
+    assert told.count("met rank 1") == 2, told
+    assert not told.endswith("from 0\n"), told
+
+
+async def test_a_lost_node_costs_a_run_and_nothing_is_doubled(installed, ann, tmp_path):
+    file = tmp_path / "go"
+    job = await send(ann, UNTIL.format(file=str(file)), queue="vision")
+    await installed.job_is(ann, job, "running")
+    await eventually(lambda: _said(ann, job, "begun"), "it has begun")
+    (pod,) = installed.job_pods(job)
+    lost = next(node for node in installed.nodes.values() if node.name == pod.spec.node_name)
+    await in_thread(lost.power_off)
+    again = await installed.job_is(ann, job, "running", run=2)
+    assert again["node"] != lost.name
+    await in_thread(lost.restart)
+    await eventually(lambda: len(installed.job_pods(job)) == 1, "what was lost is tidied away", 120)
+    file.touch()
+    assert (await installed.job_is(ann, job, "done", "failed"))["phase"] == "done"
+    assert (await printed(ann, job)).count("finished") == 1
+
+
+async def test_service_and_api_server_go_away_and_nothing_is_lost(installed, ann, tmp_path):
+    file = tmp_path / "go"
+    job = await send(ann, UNTIL.format(file=str(file)), queue="vision")
+    await installed.job_is(ann, job, "running")
+    await in_thread(installed.kill_service)
+    await in_thread(installed.plane.stop_api)
+    await in_thread(installed.start_service)
+    await asyncio.sleep(OUTAGE)  # what is looked at is an outage of that length
+    file.touch()
+    await in_thread(installed.plane.start_api)
+    await installed.ready()
+    done = await installed.job_is(ann, job, "done", "failed")
+    assert (done["phase"], done["run"]) == ("done", 1), done
+    assert (await printed(ann, job)).count("finished") == 1
+
+
+async def test_in_the_end_nothing_is_left(installed, ann, bob):
+    for person in (ann, bob):
+        await person.stop_server()
+    await eventually(lambda: not installed.pods("hub") and not installed.pods("train"), "no notebook, no job")
+    await eventually(lambda: not installed.reservations(), "no device is held", 120)
+    assert (await ann.service("GET", "me"))["used"] == "0"
+
+
+async def _may_choose(person, gpus):
+    choices = (await person.service("GET", "me"))["choices"]
+    return any(choice["gpus"] == gpus and choice["starts_now"] for choice in choices)
+
+
+async def _said(person, job, text):
+    return text in await printed(person, job)
