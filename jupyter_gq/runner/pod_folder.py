@@ -7,6 +7,7 @@ a run in a fresh pod knows of them what a run on the same machine knows.
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,16 @@ def _link(place: Path, checkpoint: Path | None) -> None:
         place.mkdir(mode=0o700, exist_ok=True)
         return
     checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        handle, name = tempfile.mkstemp(dir=checkpoint, prefix=".gq-")  # to know it before the cells run for hours
+        os.close(handle)
+        os.unlink(name)
+    except OSError as error:
+        raise BundleError(
+            f"The volume for checkpoints at {checkpoint} cannot be written by the user {os.getuid()} of this pod "
+            f"({error.strerror or error}), so nothing was run. Ask your administrator to let the group of the pods write it, or to set "
+            "KubernetesBackend.checkpoint_url instead."
+        ) from error
     if not place.is_symlink():
         place.symlink_to(checkpoint, target_is_directory=True)
 

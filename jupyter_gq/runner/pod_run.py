@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 #: Seconds between two looks at what nobody tells us of.
 LOOK = 1.0
 #: Seconds between two sendings of the log.
-LOG_EVERY = 10.0
+LOG_EVERY = 30.0
 #: Seconds that one sending of the log may take; at the end, all of them.
 LOG_TIMEOUT, LAST_LOG = 5.0, 30.0
 #: Of the time until the kill, what is kept for the last copy of the checkpoint; and, always, for our own end.

@@ -4,7 +4,6 @@ The kubelet is the stand-in; the service runs in this process, with the rights t
 """
 
 import asyncio
-from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
@@ -67,13 +66,41 @@ print("until", epoch + 1)
 """
 
 
-@dataclass
 class Installed:
-    """A service on a cluster of one node with two devices."""
+    """A service on a cluster of one node with two devices. It can end and begin anew; its store and address stay."""
 
-    world: World
-    store: SqlStore
-    controller: Controller
+    def __init__(self, world, folder):
+        self.world, self._folder = world, folder
+        self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
+        (held,) = bind_sockets(0, "127.0.0.1")
+        self._port = held.getsockname()[1]
+        held.close()
+
+    async def start(self):
+        url = f"http://127.0.0.1:{self._port}/services/jupyter-gq/"
+        copies = (self._folder / "copies").as_uri()
+        self.backend = self.world.new_backend(service_url=url, checkpoint_url=copies)
+        self.controller = Controller(
+            store=self.store,
+            backends=(self.backend,),
+            settings=FixedSettings(build_settings(CONFIG, ())),
+            clock=SystemClock(),
+            bundles=StoredBundles(self.store, self.store),
+            check_invariants=True,
+        )
+        spaces, review = self.world.namespaces, self.backend.cluster.review_token
+        pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
+        self._server = make_server(make_application(self.controller, None, "/services/jupyter-gq/", pods=pods))
+        self._server.add_sockets(bind_sockets(self._port, "127.0.0.1"))
+        self._loop = asyncio.create_task(self.controller.run())
+        await eventually(lambda: len(self.controller.devices(ANN).devices) == 2, "the devices of the node")
+
+    async def stop(self):
+        self._loop.cancel()
+        await asyncio.wait({self._loop})
+        self._server.stop()
+        await self._server.close_all_connections()
+        await self.backend.close()
 
     def send(self, source, folder, **request):
         ref = {"cell_id": "target", "source_hash": "0" * 64}
@@ -115,34 +142,14 @@ def installation(control_plane, namespace_set):
 
 @pytest_asyncio.fixture
 async def installed(control_plane, installation, node, tmp_path):
-    sockets = bind_sockets(0, "127.0.0.1")
-    url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/jupyter-gq/"
-    settings = FixedSettings(build_settings(CONFIG, ()))
-    world = World(control_plane, installation, pools=settings.current.pod_pools)
-    backend = world.new_backend(service_url=url, checkpoint_url=(tmp_path / "copies").as_uri())
-    store = SqlStore(f"sqlite:///{tmp_path / 'service.sqlite'}")
-    controller = Controller(
-        store=store,
-        backends=(backend,),
-        settings=settings,
-        clock=SystemClock(),
-        bundles=StoredBundles(store, store),
-        check_invariants=True,
-    )
-    review = backend.cluster.review_token
-    pods = PodAuthenticator(review, nodes_namespace=installation.nodes, training_namespace=installation.train)
-    server = make_server(make_application(controller, None, "/services/jupyter-gq/", pods=pods))
-    server.add_sockets(sockets)
-    loop = asyncio.create_task(controller.run())
-    await eventually(lambda: len(controller.devices(ANN).devices) == 2, "the devices of the node")
-    yield Installed(world, store, controller)
-    loop.cancel()
-    await asyncio.wait({loop})
-    server.stop()
-    await server.close_all_connections()
-    await world.close()
-    await asyncio.to_thread(world.clean_up)
-    store.close()
+    pools = build_settings(CONFIG, ()).pod_pools
+    made = Installed(World(control_plane, installation, pools=pools), tmp_path)
+    await made.start()
+    yield made
+    await made.stop()
+    await made.world.close()
+    await asyncio.to_thread(made.world.clean_up)
+    made.store.close()
 
 
 async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
@@ -179,3 +186,26 @@ async def test_a_pod_that_somebody_deletes_saves_its_state_and_goes_on_in_a_new_
     reached = int(until.removeprefix("until "))
     assert (first, again, end) == ("from 0", f"from {reached}", f"until {reached + 1}")
     assert installed.job(job).run == 2
+
+
+async def test_a_job_outlives_its_service(installed, tmp_path):
+    go = tmp_path / "go-on"
+    wait = f"import os, time\nprint('begun', flush=True)\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)"
+    job = installed.send(f"{wait}\nprint('ended')", tmp_path / "home")
+    await eventually(lambda: "begun" in installed.text(job), "it runs")
+    await installed.stop()
+    go.touch()
+    await installed.start()
+    await installed.phase(job, "done")
+    assert (installed.text(job), installed.job(job).run) == ("begun\nended\n", 1)
+    assert "ended" in installed.controller.log(ANN, job)
+
+
+async def test_a_job_that_is_cancelled_ends_in_its_time(installed, tmp_path):
+    source = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)"
+    job = installed.send(source, tmp_path / "home")
+    await eventually(lambda: "begun" in installed.text(job), "it runs")
+    installed.controller.cancel(ANN, job)
+    await installed.phase(job, "cancelled")
+    await eventually(lambda: not installed.world.pods(), "its pod is gone")
+    assert installed.text(job) == "begun\n"

@@ -74,6 +74,12 @@ def test_the_volume_for_checkpoints_is_the_folder_for_them(folder: RunFolder, tm
     folder.prepare()
 
 
+def test_a_volume_that_cannot_be_written_ends_with_a_sentence(folder: RunFolder, tmp_path: Path) -> None:
+    # Nobody can write there, root neither.
+    with pytest.raises(BundleError, match=r"checkpoints at /proc/self/task cannot be written by the user \d+"):
+        lay_out(folder, a_document(tmp_path), granted(), Path("/proc/self/task"))
+
+
 def test_a_folder_that_cannot_be_made_is_replaced_by_the_home(
     folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
