@@ -78,8 +78,8 @@ def _link(place: Path, checkpoint: Path | None) -> None:
     except OSError as error:
         raise BundleError(
             f"The volume for checkpoints at {checkpoint} cannot be written by the user {os.getuid()} of this pod "
-            f"({error.strerror or error}), so nothing was run. Ask your administrator to let the group of the pods write it, or to set "
-            "KubernetesBackend.checkpoint_url instead."
+            f"({error.strerror or error}), so nothing was run. Ask your administrator to let the group of the pods "
+            "write it, or to set KubernetesBackend.checkpoint_url instead."
         ) from error
     if not place.is_symlink():
         place.symlink_to(checkpoint, target_is_directory=True)
