@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes import client
 
 from tests.chart.render import CHART, EXAMPLES, run_helm
 from tests.kubernetes.chart import grant_rights, rendered, revoke
@@ -235,6 +236,44 @@ def test_upgrade_rollback_and_even_uninstall_keep_the_jobs(installed, control_pl
     assert kept() == before
     installed("install", "--values", str(CHART / "ci/jobs-values.yaml"))
     assert kept() == before
+
+
+def test_a_drain_waits_for_reservations(installed, control_plane, raw):
+    core = control_plane.core
+    labels = {
+        "app.kubernetes.io/name": "jupyter-gq",
+        "app.kubernetes.io/component": "gq-reservation",
+        "app.kubernetes.io/instance": installed.release,
+    }
+    for name, marks in (("gq-res-held", labels), ("other", {})):
+        pod = training_pod(installed.nodes, name, serviceAccountName="gq-reservation")
+        pod["metadata"]["labels"] = marks
+        assert raw.create(pod).status_code == 201
+        ready = {"type": "Ready", "status": "True"}
+        core.patch_namespaced_pod_status(name, installed.nodes, {"status": {"phase": "Running", "conditions": [ready]}})
+
+    def seen():
+        policy = client.PolicyV1Api(control_plane.client())
+        budget = policy.read_namespaced_pod_disruption_budget(f"{installed.release}-gq-reservation", installed.nodes)
+        return budget.status and budget.status.current_healthy == 1 and budget
+
+    budget = until(seen, "the budget counts the reservation")
+    assert budget.status.disruptions_allowed == 0
+    assert evict(core, "gq-res-held", installed.nodes) == 429
+    assert evict(core, "other", installed.nodes) == 201
+    # "As a result, the status of the PDB cannot be calculated correctly": for pods of no controller it takes a number.
+    reasons = {event.reason for event in core.list_namespaced_event(installed.nodes).items}
+    assert "UnmanagedPods" not in reasons
+
+
+def evict(core, name, namespace):
+    """As `kubectl drain` does."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+    try:
+        core.create_namespaced_pod_eviction(name, namespace, body)
+    except client.ApiException as error:
+        return error.status
+    return 201
 
 
 # --- who may name a GPU
