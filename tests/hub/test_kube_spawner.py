@@ -48,6 +48,7 @@ THEIRS = {
     "volume_mounts": [{"name": "home", "mountPath": "/home"}],
     "mem_limit": "2G",
 }
+HOW_TO = Path(__file__).resolve().parents[2] / "docs/how-to/kubernetes-spawner.md"
 
 
 @pytest.fixture
@@ -261,8 +262,8 @@ async def test_profiles_that_cannot_be_made_or_applied_are_refusals(make):
 
 
 async def test_the_profiles_of_the_how_to_work(make):
-    page = (Path(__file__).resolve().parents[2] / "docs/how-to/kubernetes-spawner.md").read_text()
-    example = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "profile_list" in block)
+    examples = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    example = next(block for block in examples if "profile_list" in block)
     c = Config()
     exec(example, {"c": c})
     expected = [({}, "0"), ({"profile": "small"}, "0.25"), ({"profile": "own-image", "gpu": "half"}, "0.5")]

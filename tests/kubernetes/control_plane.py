@@ -153,6 +153,15 @@ class ControlPlane:
         """End the API server, as an upgrade would: open watches are closed, nothing answers."""
         self.programs.stop("kube-apiserver")
 
+    def restart_followers(self) -> None:
+        """Scheduler and controllers anew: after a long outage they wait half a minute before they look again."""
+        for name, start in (
+            ("kube-scheduler", self._start_scheduler),
+            ("kube-controller-manager", self._start_controllers),
+        ):
+            self.programs.stop(name)
+            start()
+
     def _start_scheduler(self) -> None:
         options = {"kube-api-qps": 500, "kube-api-burst": 1000}
         self._start("kube-scheduler", options | self._follower("system:kube-scheduler"))

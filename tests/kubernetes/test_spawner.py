@@ -1,5 +1,6 @@
 """A real JupyterHub with the spawner, on a real API server. The service says what it is told."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -30,11 +31,7 @@ c.KubeSpawner.environment = {{"POD_IP": {{"valueFrom": {{"fieldRef": {{"fieldPat
 c.KubeSpawner.start_timeout = 60
 c.KubeSpawner.poll_interval = 1
 c.KubeSpawner.k8s_api_request_retry_timeout = 5
-c.KubeSpawner.profile_list = [
-    {{"slug": "small", "display_name": "Small", "gpus": "0.25"}},
-    {{"slug": "bound", "display_name": "Bound",
-      "kubespawner_override": {{"extra_pod_config": {{"nodeName": "gpu-a"}}}}}},
-]
+c.KubeSpawner.profile_list = [{{"slug": "small", "display_name": "Small", "gpus": "0.25"}}]
 """
 
 
@@ -63,7 +60,7 @@ def hub(control_plane, namespace_set, node, service, tmp_path_factory):
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("KUBECONFIG", str(control_plane.kubeconfig(namespace_set.hub_user)))
             hub.start()
-        yield hub
+            yield hub
         assert hub.exit_code() is None, f"the hub ended during the tests: {hub.log.read_text()[-3000:]}"
     finally:
         hub.end()
@@ -191,6 +188,17 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
         assert "Small: 0.25 GPU." in page
 
 
+async def test_a_start_that_is_cancelled_leaves_no_pod(hub, service, pods):
+    service.scripts["ida"].expect("POST tickets", placed(node="gone-1"))
+    service.scripts["ida"].expect("GET tickets/*", placed(node="gone-1"))
+    async with Person(hub, "ida") as ida:
+        await ida.spawn({"gpus": "0.25"})
+        await eventually(lambda: pods.of("ida"))
+        await ida.stop()
+        await eventually(lambda: pods.of("ida") is None)
+        await eventually(lambda: service.of("ida", "DELETE tickets/*"))
+
+
 async def test_the_api_server_away_for_longer_than_kubespawner_bears(hub, service, pods, control_plane):
     """Its reflectors give up after 51 s. Servers run on, starts are refused with a sentence, and then all is well."""
     for user in ("eva", "fay", "gil"):
@@ -212,12 +220,40 @@ async def test_the_api_server_away_for_longer_than_kubespawner_bears(hub, servic
             assert await eva.ready()
         finally:
             control_plane.start_api()
+            control_plane.restart_followers()
         assert await eva.ready(), "a server was forgotten"
         await eventually(lambda: pods.of("fay") is None)
-        # Not by way of the scheduler, which takes its time to come back.
-        await gil.spawn({"gpus": "0.25", "profile": "bound"})
+        await gil.spawn({"gpus": "0.25"})
         await eventually(gil.ready)
         for person, user in ((eva, "eva"), (gil, "gil")):
             await person.stop()
             await eventually(person.gone)
             assert pods.of(user) is None
+
+
+async def test_a_hub_that_starts_while_the_api_server_is_away(hub, service, pods, control_plane):
+    """It forgets no server, and looks again once it can: KubeSpawner keeps a view whose first look failed."""
+    for user in ("jan", "kai"):
+        grant(service, user)
+    async with Person(hub, "jan") as jan, Person(hub, "kai") as kai:
+        await jan.spawn({"gpus": "0.25"})
+        await eventually(jan.ready)
+        hub.kill()
+        control_plane.stop_api()
+        try:
+            await asyncio.to_thread(hub.start)
+            assert await eventually(jan.ready), "a server was forgotten"
+            assert (await kai.spawn({"gpus": "0.25"})).status_code == 503
+        finally:
+            control_plane.start_api()
+
+        async def started():
+            return (await kai.spawn({"gpus": "0.25"})).is_success
+
+        await eventually(started, every=1)
+        await eventually(kai.ready)
+        for person, user in ((jan, "jan"), (kai, "kai")):
+            await person.stop()
+            await eventually(person.gone)
+            assert pods.of(user) is None
+            assert service.of(user, "DELETE tickets/*"), "the share was not given back"
