@@ -42,6 +42,13 @@ class Raw:
     def create(self, found, *, as_user: str = "", **query) -> httpx.Response:
         return self._http.post(path_of(found), json=found, params=query, headers=_speaking_for(as_user))
 
+    def add_container(self, pod, container, *, as_user: str = "") -> httpx.Response:
+        """As `kubectl debug` does; tried, not kept."""
+        patch = {"spec": {"ephemeralContainers": [container]}}
+        headers = {"Content-Type": "application/strategic-merge-patch+json", **_speaking_for(as_user)}
+        path = f"{self._address(pod)}/ephemeralcontainers"
+        return self._http.patch(path, json=patch, params={"dryRun": "All"}, headers=headers)
+
     def dry_run(self, found) -> httpx.Response:
         """Applied to the strictest rules of the API server and not kept; also where there is one of that name."""
         query = {"dryRun": "All", "fieldValidation": "Strict"}

@@ -296,7 +296,7 @@ def device_policy(raw, control_plane, namespace_set):
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
             "metadata": {"name": "everybody", "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [
                 {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
                 for user in ("mallory", JOB_CONTROLLER, made.hub_user, made.service_user)
@@ -362,3 +362,14 @@ def test_others_still_make_pods_that_name_none(raw, namespace_set, device_policy
     for pod in (training_pod(namespace_set.hub), named_gpu(training_pod(namespace_set.hub), "void")):
         answer = raw.create(pod, as_user="mallory", dryRun="All")
         assert answer.status_code == 201, answer.text
+
+
+def test_nobody_debugs_his_way_to_a_gpu(raw, namespace_set, device_policy):
+    pod = named_gpu(training_pod(namespace_set.hub), "GPU-1")
+    assert raw.create(pod, as_user=namespace_set.hub_user).status_code == 201
+    container = {"name": "look", "image": IMAGE}
+    answer = raw.add_container(pod, container, as_user="mallory")
+    assert answer.is_success, "one that names none may come into a notebook that does: " + answer.text
+    named = {**container, "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
+    assert raw.add_container(pod, named, as_user="mallory").status_code == 422
+    raw.delete(pod)
