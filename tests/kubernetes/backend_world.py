@@ -53,6 +53,8 @@ class PlayedAgents:
         #: Held by pods of others, by node.
         self.foreign = {}
         self.shares = {}
+        #: In which a device plugin gives devices away, by node; otherwise by number.
+        self.order = {}
 
     def devices(self, node):
         return [f"GPU-{node}-{index}" for index in range(self.gpus)]
@@ -69,9 +71,12 @@ class PlayedAgents:
             del known[key]
         for pod in sorted(pods, key=_key):
             wanted = int((pod.spec.containers[0].resources.limits or {}).get(GPU, 0))
-            if wanted and _key(pod) not in known:
+            # What pods of others have is said in `foreign`.
+            if wanted and _key(pod) not in known and pod.metadata.labels:
                 taken = {uuid for devices in known.values() for uuid in devices} | set(self.foreign.get(node, ()))
-                known[_key(pod)] = [uuid for uuid in self.devices(node) if uuid not in taken][:wanted]
+                known[_key(pod)] = [uuid for uuid in self.order.get(node) or self.devices(node) if uuid not in taken][
+                    :wanted
+                ]
         allocations = [
             AgentAllocation(namespace=ns, pod=name, container="c", resource=GPU, device_ids=devices)
             for (ns, name), devices in known.items()

@@ -41,6 +41,8 @@ from .views import NodeView, PodView, node_view, pod_view
 
 log = logging.getLogger(__name__)
 
+#: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
+_OFFER_EVERY = 2.0
 _MISMATCH = (
     "DEVICE_MISMATCH: it did not see just the devices that it was given, so it was stopped. Tell your administrator."
 )
@@ -68,10 +70,10 @@ class KubernetesRuns:
     ) -> None:
         """`pools`: the pools in force; `stopper` ends servers; `on_change` is called when something has changed."""
         self.options, self.cluster = options, cluster
-        self._pools, self._on_change = pools, on_change
+        self._now, self._on_change = now, on_change
         self.agents = Agents(silent_after=options.agent_silent_after, now=now)
         self.cluster_nodes = Nodes(pools=pools, agents=self.agents, now=now, lost_after=options.node_lost_after)
-        self._deeds = Deeds(cluster, creations=options.creations, now=now, done=on_change)
+        self._deeds = Deeds(cluster, creations=options.creations, now=now, done=self._changed)
         self.reservations = Reservations(
             options, deeds=self._deeds, agents=self.agents, nodes=self.cluster_nodes, now=now
         )
@@ -85,6 +87,12 @@ class KubernetesRuns:
         #: The API server was away at the last look.
         self._was_away = False
         self._nodes: tuple[Node, ...] = ()
+        #: What is offered may have changed since it was reckoned, at `_offered_at`.
+        self._stale, self._offered_at = True, 0.0
+
+    def _changed(self) -> None:
+        self._stale = True
+        self._on_change()
 
     # --- the protocol
 
@@ -94,6 +102,7 @@ class KubernetesRuns:
 
     async def launch(self, launch: Launch) -> None:
         """From now on it is wanted. Whatever comes of it is seen by `observe`."""
+        self._stale = True
         if launch.workload.kind is Kind.TRAINING:
             self.training.launch(launch)
         else:
@@ -101,6 +110,7 @@ class KubernetesRuns:
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """It shall end within `grace` seconds. No error if it is gone."""
+        self._stale = True
         self.training.stop((workload, run), grace)
         self.notebooks.stop((workload, run), grace)
 
@@ -115,14 +125,18 @@ class KubernetesRuns:
             self._was_away = False
             for part in (self.cluster_nodes, self.reservations, self.training, self.notebooks):
                 part.restart_clocks()
-        self._hold_whole_pools()
         seen = [*self.notebooks.step(), *self.training.step()]
+        if self._stale or self._now() >= self._offered_at + _OFFER_EVERY:
+            self._hold_whole_pools()
         self.reservations.step()
-        self._offer()
+        if self._stale or self._now() >= self._offered_at + _OFFER_EVERY:
+            self._stale, self._offered_at = False, self._now()
+            self._offer()
         return seen
 
     async def forget(self, workload: str, run: int) -> None:
         """The end of that run is recorded: what is left of it goes."""
+        self._stale = True
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
 
@@ -169,8 +183,9 @@ class KubernetesRuns:
         wrong = self.agents.hear(node, report, self._given)
         for uid in wrong:
             self._stop_mismatched(uid)
-        if news or wrong:  # hundreds of nodes say every few seconds that their shares still work
-            self._on_change()
+        # Hundreds of nodes say every few seconds that their shares still work.
+        if news or wrong or self.reservations.waits_for_agent(node):
+            self._changed()
         return self.orders(node)
 
     def orders(self, node: str) -> AgentOrders:
@@ -258,7 +273,7 @@ class KubernetesRuns:
             saw(before, after)
             # A node's heartbeat changes its version and nothing else.
             if before is None or after is None or replace(before, version=0) != replace(after, version=0):
-                self._on_change()
+                self._changed()
 
         return told
 

@@ -160,7 +160,9 @@ class Cluster:
 
         A grace of 0 would make the API server forget a pod that still runs, so at least 1 is asked for.
         """
-        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        # Pods of a Job are ended by us, each with its own grace, and not by the collector of garbage.
+        policy = "Orphan" if resource is JOBS else "Background"
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
         if uid:
             options["preconditions"] = {"uid": uid}
         if grace is not None:

@@ -37,6 +37,10 @@ class _Pause:
     until: float
 
 
+#: Seconds for which a node that is gone is looked for in every run.
+_SPOKEN_OF = 3600.0
+
+
 class BackOff:
     """Nodes that did not do what was expected of them take nothing new for a while, doubling."""
 
@@ -103,6 +107,10 @@ class Nodes:
             return f"Its node {node} is gone."
         told = f": {view.message}" if view.message else ""
         return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+
+    def anything_away(self) -> bool:
+        """A node is not ready, or gone."""
+        return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
 
     def restart_clocks(self) -> None:
         """The API server was away: who had no chance to report counts from now."""

@@ -73,13 +73,14 @@ class NotebookRuns:
             return
         deadline = self._now() + max(0.0, grace)
         run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
+        run.steady = None
         self._ask(run)
 
     def release(self, key: RunKey) -> None:
         """Its spawner gave it back, and ends its pod itself."""
         run = self.runs.get(key)
         if run is not None:
-            run.released = True
+            run.released, run.steady = True, None
 
     def forget(self, key: RunKey) -> None:
         """Its end is written down."""
@@ -87,6 +88,7 @@ class NotebookRuns:
         if run is not None and run.workload is not None:
             self._places.release(run.workload)
         self._asked.pop(key, None)
+        self.pods.forget(key)
         asking = self._asking.pop(key, None)
         if asking is not None:
             asking.cancel()
@@ -130,7 +132,18 @@ class NotebookRuns:
 
     def step(self) -> list[Observation]:
         """Do for each what is next; return how they are."""
-        return [run.ended or self._advance(run) for run in list(self.runs.values())]
+        calm = not self._nodes.anything_away()
+        return [run.ended or self._look(run, calm) for run in list(self.runs.values())]
+
+    def _look(self, run: Run, calm: bool) -> Observation:
+        """At what may have changed only."""
+        revision = self.pods.revision(run.key)
+        if calm and run.steady is not None and run.steady_at == revision:
+            return run.steady
+        seen = self._advance(run)
+        calm_run = run.begun_at is not None and run.stop_at is None and not run.released and run.ended is None
+        run.steady, run.steady_at = (seen if calm_run else None), revision
+        return seen
 
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
@@ -184,6 +197,8 @@ class NotebookRuns:
             self._nodes.back_off.clear(pod.node)
         if run.over(0) or self._nodes.lost(pod.node):
             return self._end(run, self._end_of(run))
+        if run.workload is not None and (devices := run.devices()):
+            self._places.claim(run.workload, devices)
         if run.stop_at is not None:
             self._ask(run)
             run.sentence = self._overdue(run)

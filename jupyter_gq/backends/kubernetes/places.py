@@ -53,6 +53,10 @@ class Places:
         tasks = workload.placement or (TaskPlacement(node=""),) * workload.tasks
         return [self._place(workload, task) for task in tasks]
 
+    def is_failing(self, key: RunKey) -> bool:
+        """A device of that run may no longer be ours."""
+        return key in self._reservations.failing
+
     def lost_devices(self, workload: Workload) -> str:
         """Why a device on which it runs is no longer ours; "" = all are."""
         for task in workload.placement:

@@ -99,6 +99,8 @@ class Reservations:
     ) -> None:
         self._options, self._deeds, self._agents, self._nodes, self._now = options, deeds, agents, nodes, now
         self._slots: dict[str, _Slot] = {}
+        #: Runs that will not get a device of theirs, or have lost one.
+        self.failing: set[RunKey] = set()
 
     # --- what others ask
 
@@ -116,6 +118,7 @@ class Reservations:
         slot = self._slots.get(name)
         if slot is not None:
             slot.claims.pop(key, None)
+        self.failing.discard(key)
 
     def failure(self, name: str, key: RunKey) -> str:
         """Why that run will not get the slot's device, or has lost it; "" = it may, or has."""
@@ -163,6 +166,13 @@ class Reservations:
             slot.sentence = f"Waits until the reservation of {name} is gone."
             return False
         return True
+
+    def waits_for_agent(self, node: str) -> bool:
+        """Some slot there goes on as soon as the agent has said what the kubelet holds."""
+        return any(
+            names.node_of(slot.name) == node and (slot.asked_at is not None or slot.gone_at is not None)
+            for slot in self._slots.values()
+        )
 
     def ours(self, namespace: str, pod: str) -> bool:
         """It is a reservation, or was one."""
@@ -295,6 +305,7 @@ class Reservations:
             # Who runs already goes on, unless his device is in other hands.
             if not claim.device or taken:
                 claim.failure = told
+                self.failing.add(claim.key)
         for pod in slot.pods.values():
             if not self._uuid(slot, pod) or not self._is_right(slot, pod):
                 self._delete(pod)

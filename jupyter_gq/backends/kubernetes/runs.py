@@ -50,6 +50,10 @@ class Run:
     #: What is waited for.
     sentence: str = ""
     ended: Observation | None = None
+    #: As it is, while nothing of it changes and nothing is waited for; None = it has to be looked at.
+    steady: Observation | None = None
+    #: State of its pods at that time, see `PodIndex.revision`.
+    steady_at: int = -1
     #: Notebooks: whoever started it ends it.
     released: bool = False
     #: Notebooks: when its pod could be made.
@@ -116,9 +120,23 @@ class PodIndex:
         self._by_run: defaultdict[RunKey, dict[str, PodView]] = defaultdict(dict)
         self._by_node: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
         self._by_uid: dict[str, PodView] = {}
+        #: By run: grows with each change of one of its pods.
+        self._revisions: defaultdict[RunKey, int] = defaultdict(int)
+
+    def revision(self, key: RunKey) -> int:
+        """Grows with each change of a pod of that run."""
+        return self._revisions.get(key, 0)
+
+    def forget(self, key: RunKey) -> None:
+        """That run is over, and nothing of it is left."""
+        if key not in self._by_run:
+            self._revisions.pop(key, None)
 
     def saw(self, before: PodView | None, after: PodView | None) -> None:
         """A pod changed."""
+        for pod in (before, after):
+            if pod is not None:
+                self._revisions[(pod.workload, pod.attempt)] += 1
         if before is not None:
             self._by_uid.pop(before.uid, None)
             _discard(self._by_run, (before.workload, before.attempt), before.uid)

@@ -21,10 +21,11 @@ from . import names
 from .cluster import JOBS, PODS, SERVICES, Json
 from .deeds import Deeds, Making, Thing, thing_of
 from .deeds import State as MakingState
+from .judging import Judge
 from .manifests import as_job, gang_service, training_pod
 from .nodes import Nodes
 from .options import KubernetesOptions
-from .outcome import End, end_of_pod, end_of_run, trouble_of
+from .outcome import End, end_of_pod, end_of_run
 from .places import Places
 from .runs import PodIndex, Run, RunKey
 from .views import PodView, pod_view
@@ -37,8 +38,6 @@ _PASSED_ON = ("GQ_STOP_GRACE",)
 _OVERDUE = 60.0
 #: Seconds for which a run that was only found by its pods is not spoken of.
 _SILENT_AT_FIRST = 10.0
-#: Without any word of a scheduler, this many times `unschedulable_after` is waited.
-_UNHEARD = 3
 
 
 class TrainingRuns:
@@ -57,6 +56,7 @@ class TrainingRuns:
         """`take` is given each pod that was made, before the watch shows it."""
         self._options, self._deeds, self._places, self._nodes = options, deeds, places, nodes
         self._take, self._now = take, now
+        self._judge = Judge(options, places=places, nodes=nodes, now=now)
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
         #: Runs whose end is written down and whose pods are not gone.
@@ -88,13 +88,14 @@ class TrainingRuns:
             return
         deadline = self._now() + max(0.0, grace)
         run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
+        run.steady = None
         self._end_pods(run)
 
     def fail(self, key: RunKey, sentence: str) -> None:
         """It must not go on."""
         run = self.runs.get(key)
         if run is not None and run.ended is None and run.decided is None:
-            run.decided = End(outcome=Outcome.FAILED, sentence=sentence)
+            run.decided, run.steady = End(outcome=Outcome.FAILED, sentence=sentence), None
 
     def forget(self, key: RunKey) -> None:
         """Its end is written down: its pods go."""
@@ -116,10 +117,21 @@ class TrainingRuns:
         for run in list(self._forgotten.values()):
             self._update(run)
             self._sweep(run)
-        seen = [(run, run.ended or self._advance(run)) for run in list(self.runs.values())]
+        calm = not self._nodes.anything_away()
+        seen = [(run, run.ended or self._look(run, calm)) for run in list(self.runs.values())]
         # Whoever is alive is told to us again right after a restart; what nobody speaks of is reported then.
         hidden = self._now() - _SILENT_AT_FIRST
         return [observation for run, observation in seen if run.workload is not None or run.launched_at <= hidden]
+
+    def _look(self, run: Run, calm: bool) -> Observation:
+        """At what may have changed only: of thousands of runs hardly any does between two looks."""
+        revision = self.pods.revision(run.key)
+        if calm and run.steady is not None and run.steady_at == revision and not self._places.is_failing(run.key):
+            return run.steady
+        seen = self._advance(run)
+        calm_run = run.begun_at is not None and not run.leaving and run.ended is None and not run.sentence
+        run.steady, run.steady_at = (seen if calm_run else None), revision
+        return seen
 
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
@@ -172,7 +184,9 @@ class TrainingRuns:
         self._update(run)
         self._note_beginning(run)
         if not run.leaving:
-            self._judge(run)
+            if run.workload is not None and (devices := run.devices()):
+                self._places.claim(run.workload, devices)
+            self._judge.judge(run)
         if not run.leaving and run.may_create:
             self._make(run)
         if run.leaving:
@@ -240,77 +254,13 @@ class TrainingRuns:
             return
         run.sentence = next((making.sentence for making in makings if making.sentence), "")
 
-    # --- judging
-
-    def _judge(self, run: Run) -> None:
-        """Whether it has to end although nobody told it to."""
-        for task, pod in sorted(run.pods.items()):
-            if run.over(task):
-                continue
-            lost = self._nodes.lost(pod.node) if pod.node else ""
-            run.decided = (
-                End(outcome=Outcome.LOST, sentence=lost)
-                if lost
-                else self._unplaced(run, pod) or self._trouble(run, pod)
-            )
-            if run.decided is not None:
-                run.culprit = task
-                return
-        self._judge_devices(run)
-        self._judge_gang(run)
-
-    def _unplaced(self, run: Run, pod: PodView) -> End | None:
-        if pod.node:
-            run.unplaced_since.pop(pod.task, None)
-            return None
-        now = self._now()
-        since = run.unplaced_since.setdefault(pod.task, now)
-        patience = self._options.unschedulable_after * (1 if pod.unschedulable else _UNHEARD)
-        run.sentence = pod.unschedulable and f"The cluster does not place it yet: {pod.unschedulable}"
-        if now - since < patience:
-            return None
-        node = _node_of(run, pod.task)
-        why = pod.unschedulable or "no scheduler has looked at it"
-        sentence = f"The cluster did not place it on {node} in {now - since:.0f} s: {why}"
-        if node:
-            self._nodes.back_off.add(node, sentence)
-        return End(outcome=Outcome.REFUSED, sentence=sentence)
-
-    def _trouble(self, run: Run, pod: PodView) -> End | None:
-        sentence, may_pass = trouble_of(pod)
-        if not sentence:
-            run.trouble_since.pop(pod.task, None)
-            return None
-        run.sentence = sentence
-        since = run.trouble_since.setdefault(pod.task, self._now())
-        if may_pass and self._now() - since < self._options.pull_timeout:
-            return None
-        return End(outcome=Outcome.FAILED, sentence=sentence)
-
-    def _judge_devices(self, run: Run) -> None:
-        if run.workload is not None and run.pods and run.decided is None:
-            failure = self._places.lost_devices(run.workload)
-            if failure:
-                run.decided = End(outcome=Outcome.LOST, sentence=f"Its device is in other hands: {failure}")
-
-    def _judge_gang(self, run: Run) -> None:
-        if run.decided is not None or run.tasks == 1:
-            return
-        ends = {task: end_of_pod(run.pods[task], stopped=False) for task in sorted(run.pods) if run.over(task)}
-        for task, end in ends.items():
-            if end.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
-                # The others would wait for it for ever.
-                run.decided, run.culprit = end, task
-                return
-        since = run.making_since
-        if run.begun_at is None and since is not None and self._now() - since >= self._options.gang_start_timeout:
-            waiting = sum(1 for task in range(run.tasks) if task not in run.pods or run.pods[task].phase == "Pending")
-            sentence = f"{waiting} of its {run.tasks} tasks did not start in {self._options.gang_start_timeout:.0f} s."
-            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
-
     # --- ending
 
     def _end_pods(self, run: Run) -> None:
+        if self._options.as_jobs:
+            # First: a Job makes its pod again, if it is still there.
+            for thing in self._wrappings(run):
+                self._deeds.delete(thing)
         grace = self._options.gang_grace if run.stop_at is None else max(1.0, run.stop_at - self._now())
         for pod in run.live():
             self._deeds.delete(thing_of(pod), grace)
@@ -381,6 +331,7 @@ class TrainingRuns:
         if standing:
             return
         self._forgotten.pop(run.key, None)
+        self.pods.forget(run.key)
         for thing in rest:
             self._deeds.gone(thing.mark)
         namespace = self._options.training_namespace
@@ -396,15 +347,12 @@ class TrainingRuns:
         rest = []
         if run.tasks > 1:
             rest.append(Thing(resource=SERVICES, namespace=namespace, name=names.gang_name(run.id, run.number)))
-        if self._options.as_jobs:
-            tasks = [names.training_name(run.id, run.number, task) for task in range(run.tasks)]
-            rest += [Thing(resource=JOBS, namespace=namespace, name=name) for name in tasks]
-        return rest
+        return rest + self._wrappings(run) if self._options.as_jobs else rest
 
-
-def _node_of(run: Run, task: int) -> str:
-    placement = run.workload.placement if run.workload is not None else ()
-    return placement[task].node if task < len(placement) else ""
+    def _wrappings(self, run: Run) -> list[Thing]:
+        """The Jobs that made its pods."""
+        tasks = [names.training_name(run.id, run.number, task) for task in range(run.tasks)]
+        return [Thing(resource=JOBS, namespace=self._options.training_namespace, name=name) for name in tasks]
 
 
 def _never_seen(stopped: bool, *, created: bool) -> End:

@@ -1,0 +1,93 @@
+"""Whether a run has to end although nobody told it to: lost, unplaced, in trouble, or no gang any more."""
+
+from collections.abc import Callable
+
+from jupyter_gq.backends.protocol import Outcome
+
+from .nodes import Nodes
+from .options import KubernetesOptions
+from .outcome import End, end_of_pod, trouble_of
+from .places import Places
+from .runs import Run
+from .views import PodView
+
+#: Without any word of a scheduler, this many times `unschedulable_after` is waited.
+_UNHEARD = 3
+
+
+class Judge:
+    """Decides the end of training runs; it writes `Run.decided` and nothing else that others act on."""
+
+    def __init__(self, options: KubernetesOptions, *, places: Places, nodes: Nodes, now: Callable[[], float]) -> None:
+        self._options, self._places, self._nodes, self._now = options, places, nodes, now
+
+    def judge(self, run: Run) -> None:
+        """Whether it has to end although nobody told it to."""
+        for task, pod in sorted(run.pods.items()):
+            if run.over(task):
+                continue
+            lost = self._nodes.lost(pod.node) if pod.node else ""
+            run.decided = (
+                End(outcome=Outcome.LOST, sentence=lost)
+                if lost
+                else self._unplaced(run, pod) or self._trouble(run, pod)
+            )
+            if run.decided is not None:
+                run.culprit = task
+                return
+        self._judge_devices(run)
+        self._judge_gang(run)
+
+    def _unplaced(self, run: Run, pod: PodView) -> End | None:
+        if pod.node:
+            run.unplaced_since.pop(pod.task, None)
+            return None
+        now = self._now()
+        since = run.unplaced_since.setdefault(pod.task, now)
+        patience = self._options.unschedulable_after * (1 if pod.unschedulable else _UNHEARD)
+        run.sentence = pod.unschedulable and f"The cluster does not place it yet: {pod.unschedulable}"
+        if now - since < patience:
+            return None
+        node = _node_of(run, pod.task)
+        why = pod.unschedulable or "no scheduler has looked at it"
+        sentence = f"The cluster did not place it on {node} in {now - since:.0f} s: {why}"
+        if node:
+            self._nodes.back_off.add(node, sentence)
+        return End(outcome=Outcome.REFUSED, sentence=sentence)
+
+    def _trouble(self, run: Run, pod: PodView) -> End | None:
+        sentence, may_pass = trouble_of(pod)
+        if not sentence:
+            run.trouble_since.pop(pod.task, None)
+            return None
+        run.sentence = sentence
+        since = run.trouble_since.setdefault(pod.task, self._now())
+        if may_pass and self._now() - since < self._options.pull_timeout:
+            return None
+        return End(outcome=Outcome.FAILED, sentence=sentence)
+
+    def _judge_devices(self, run: Run) -> None:
+        if run.workload is not None and run.pods and run.decided is None:
+            failure = self._places.lost_devices(run.workload)
+            if failure:
+                run.decided = End(outcome=Outcome.LOST, sentence=f"Its device is in other hands: {failure}")
+
+    def _judge_gang(self, run: Run) -> None:
+        if run.decided is not None or run.tasks == 1:
+            return
+        ends = {task: end_of_pod(run.pods[task], stopped=False) for task in sorted(run.pods) if run.over(task)}
+        for task, end in ends.items():
+            if end.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
+                # The others would wait for it for ever.
+                run.decided, run.culprit = end, task
+                return
+        since = run.making_since
+        if run.begun_at is None and since is not None and self._now() - since >= self._options.gang_start_timeout:
+            waiting = sum(1 for task in range(run.tasks) if task not in run.pods or run.pods[task].phase == "Pending")
+            sentence = f"{waiting} of its {run.tasks} tasks did not start in {self._options.gang_start_timeout:.0f} s."
+            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
+
+
+def _node_of(run: Run, task: int) -> str:
+    placement = run.workload.placement if run.workload is not None else ()
+    return placement[task].node if task < len(placement) else ""

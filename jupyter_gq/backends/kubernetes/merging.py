@@ -1,0 +1,87 @@
+"""One pod laid on another: what a share needs, what an administrator wants, and the node. Pure."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from jupyter_gq.client.pods import PodAdditions
+
+Json = dict[str, Any]
+
+#: Keys by which entries of lists of a pod are told apart.
+_KEYS = ("name", "mountPath", "containerPort", "ip")
+
+
+def with_additions(pod: Json, added: PodAdditions) -> Json:
+    """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
+    pod = deepcopy(pod)
+    meta, spec = pod["metadata"], pod["spec"]
+    meta["labels"] = {**meta.get("labels", {}), **added.labels}
+    meta["annotations"] = {**meta.get("annotations", {}), **added.annotations}
+    if added.runtime_class:
+        spec["runtimeClassName"] = added.runtime_class
+    if added.scheduler_name:
+        spec["schedulerName"] = added.scheduler_name
+    spec["tolerations"] = [*spec.get("tolerations", []), *added.tolerations]
+    spec["volumes"] = [*spec.get("volumes", []), *added.volumes]
+    container = spec["containers"][0]
+    container["env"] = _merged_list(container.get("env", []), variables(added.environment))
+    container["volumeMounts"] = [*container.get("volumeMounts", []), *added.volume_mounts]
+    resources = container.setdefault("resources", {})
+    for side in ("requests", "limits"):
+        both = {**resources.get(side, {}), **added.resources}
+        if both:
+            resources[side] = both
+    return pod
+
+
+def pinned(pod: Json, node: str | None) -> Json:
+    """The pod, on that node and no other; None: wherever it may."""
+    if not node:
+        return pod
+    pod = deepcopy(pod)
+    affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [{**term, "matchFields": [*term.get("matchFields", []), field]} for term in terms]
+    return pod
+
+
+def merged(base: Any, over: Any) -> Any:
+    """`over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
+    if isinstance(base, Mapping) and isinstance(over, Mapping):
+        return {
+            **base,
+            **{key: merged(base[key], value) if key in base else deepcopy(value) for key, value in over.items()},
+        }
+    if isinstance(base, list) and isinstance(over, list | tuple):
+        return _merged_list(base, over)
+    return deepcopy(over)
+
+
+def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+    out = list(base)
+    for entry in over:
+        at = next((i for i, known in enumerate(out) if _same(known, entry)), None)
+        if at is None:
+            out.append(deepcopy(entry))
+        else:
+            out[at] = merged(out[at], entry)
+    return out
+
+
+def _same(one: Any, other: Any) -> bool:
+    """They are the same thing said twice, such as a variable of one name."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return bool(one == other)
+    for key in _KEYS:
+        if key in other:
+            mounts = key == "name" and "mountPath" in other
+            if not mounts:
+                return bool(one.get(key) == other[key])
+    return bool(one == other)
+
+
+def variables(values: Mapping[str, str]) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in sorted(values.items())]

@@ -1,0 +1,383 @@
+"""What goes wrong in a cluster, and what the backend makes of it, against a real API server."""
+
+import asyncio
+import contextlib
+
+import pytest
+import pytest_asyncio
+from kubernetes.client import AdmissionregistrationV1Api, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
+
+from jupyter_gq.backends.kubernetes import PodPool
+from jupyter_gq.backends.kubernetes.pools import Hold
+from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.states import State
+from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
+from tests.kubernetes.waiting import eventually
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture(scope="module")
+def installation(control_plane, namespace_set):
+    give_rights(control_plane, namespace_set)
+    make_runtime_class(control_plane)
+    return namespace_set
+
+
+@pytest_asyncio.fixture
+async def world(control_plane, installation):
+    world = World(control_plane, installation)
+    yield world
+    await world.close()
+    await asyncio.to_thread(world.clean_up)
+
+
+def offered(world, node):
+    (seen,) = [each for each in world.backend.nodes() if each.name == node]
+    return {device.id: device.healthy for device in seen.devices}
+
+
+async def test_a_refusal_keeps_its_text_and_leaves_nothing(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=4)
+    core, train = world.plane.core, world.namespaces.train
+    core.create_namespaced_resource_quota(train, {"metadata": {"name": "two"}, "spec": {"hard": {"pods": "1"}}})
+    await eventually(lambda: core.read_namespaced_resource_quota("two", train).status.hard, "the quota counts")
+    gang = world.job("too-many", (node, 0), (node, 1), (node, 2))
+    await world.launch(gang)
+    end = await world.end(gang)
+    assert end.outcome is Outcome.REFUSED
+    assert "exceeded quota: two" in end.sentence
+    assert not await asyncio.to_thread(world.pods), "all or none"
+    assert all(offered(world, node).values()), "the node can do nothing for it"
+    await world.backend.forget(gang.id, 1)
+    core.delete_namespaced_resource_quota("two", train)
+    await eventually(lambda: not core.list_namespaced_resource_quota(train).items, "the quota is gone")
+    insecure = world.new_backend(pod_overrides={"spec": {"hostNetwork": True}})
+    world.backend = insecure
+    job = world.job("insecure", (node, 0))
+    await world.launch(job)
+    assert 'violates PodSecurity "restricted' in (await world.end(job)).sentence
+
+
+async def test_a_missing_right_is_named(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=1)
+    rbac = RbacAuthorizationV1Api(world.plane.client())
+    role = rbac.read_namespaced_role("gq-service", world.namespaces.train)
+    rules, role.rules = role.rules, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    rbac.replace_namespaced_role("gq-service", world.namespaces.train, role)
+    try:
+        job = world.job("unentitled", (node, 0))
+        await world.launch(job)
+        end = await world.end(job)
+    finally:
+        role = rbac.read_namespaced_role("gq-service", world.namespaces.train)
+        role.rules = rules
+        rbac.replace_namespaced_role("gq-service", world.namespaces.train, role)
+    assert end.outcome is Outcome.REFUSED
+    assert "lacks the right to create pods in API group" in end.sentence
+    assert world.namespaces.service_user in end.sentence
+
+
+@contextlib.contextmanager
+def no_bare_pods(world):
+    """A site's policy: who makes a pod says for what."""
+    api, name = AdmissionregistrationV1Api(world.plane.client()), f"no-bare-pods-{world.namespaces.release}"
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    only = {"matchLabels": {"kubernetes.io/metadata.name": world.namespaces.train}}
+    rule = {"expression": "has(object.metadata.ownerReferences)", "message": "bare pods are forbidden here"}
+    spec = {"matchConstraints": {"resourceRules": [pods]}, "validations": [rule], "failurePolicy": "Fail"}
+    bound = {"policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": only}}
+    api.create_validating_admission_policy({"metadata": {"name": name}, "spec": spec})
+    api.create_validating_admission_policy_binding({"metadata": {"name": name}, "spec": bound})
+    try:
+        yield
+    finally:
+        api.delete_validating_admission_policy_binding(name)
+        api.delete_validating_admission_policy(name)
+
+
+async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    with no_bare_pods(world):
+        number = 0
+
+        async def refused():
+            nonlocal number
+            number += 1
+            job = world.job("bare", (node, 0), run=number)
+            await world.launch(job)
+            seen = await world.until(job, lambda seen: seen.phase is not Phase.STARTING, "an answer")
+            await world.backend.stop(job.id, number, 0)
+            await world.end(job)
+            await world.backend.forget(job.id, number)
+            return seen.sentence if seen.phase is Phase.ENDED else None
+
+        assert "bare pods are forbidden here" in await eventually(refused, "the policy is in force")
+        world.backend = world.new_backend(as_jobs=True)
+        job = world.job("wrapped", (node, 0), run=1)
+        await world.launch(job)
+        await world.running(job)
+        world.backend = world.new_backend(as_jobs=True)
+        await world.backend.observe()
+        await world.launch(job)
+        await world.running(job)
+        await world.backend.stop(job.id, 1, 1)
+        assert (await world.end(job)).outcome is Outcome.KILLED
+        await world.backend.forget(job.id, 1)
+        batch = BatchV1Api(world.plane.client())
+
+        async def gone():
+            await world.backend.observe()
+            jobs = await asyncio.to_thread(batch.list_namespaced_job, world.namespaces.train)
+            return not jobs.items and not await asyncio.to_thread(world.pods)
+
+        await eventually(gone, "the Job and its pod are gone")
+
+
+async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    job = world.job("marooned", (node, 0))
+    await world.launch(job)
+    await world.running(job)
+    kwok.lose(node)
+    await eventually(lambda: _not_ready(world, node), "the node is not ready")
+
+    async def noticed():
+        await world.backend.observe()
+        return not any(offered(world, node).values())
+
+    await eventually(noticed, "no slot is offered")
+    assert (await world.observed(job)).phase is Phase.RUNNING
+    world.clock.ahead += 61
+    end = await world.end(job)
+    assert end.outcome is Outcome.LOST
+    assert end.sentence.startswith(f"Its node {node} has not answered for ")
+    await world.backend.forget(job.id, 1)
+    await world.backend.observe()
+    assert world.backend.training.blocked() == {f"{node}/0"}, "its pod stands: nobody ends it by force"
+    kwok.find(node)
+
+    async def swept():
+        await world.backend.observe()
+        return all(offered(world, node).values())
+
+    await eventually(swept, "the node is back, and its old pod gone")
+
+
+def _not_ready(world, node):
+    conditions = world.plane.core.read_node(node).status.conditions
+    return any(each.type == "Ready" and each.status != "True" for each in conditions)
+
+
+async def test_a_cordoned_node_is_offered_nothing_new(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=1)
+    world.plane.core.patch_node(node, {"spec": {"unschedulable": True}})
+
+    async def healthy(wanted):
+        await world.backend.observe()
+        return offered(world, node) == {f"{node}/0": wanted}
+
+    await eventually(lambda: healthy(False), "cordoned")
+    world.plane.core.patch_node(node, {"spec": {"unschedulable": False}})
+    await eventually(lambda: healthy(True), "uncordoned")
+
+
+async def test_a_pod_that_does_not_end_holds_its_slot_and_is_spoken_of(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2, name="never-end")
+    job = world.job("stuck", (node, 0))
+    await world.launch(job)
+    await world.running(job)
+    await world.backend.stop(job.id, 1, 5)
+    world.clock.ahead += 30
+    assert (await world.observed(job)).sentence == ""
+    world.clock.ahead += 40
+    seen = await world.until(job, lambda seen: "should have ended" in seen.sentence, "that it is late")
+    assert seen.phase is Phase.RUNNING, "it holds its devices"
+    pod = world.pod(job)
+    assert pod.metadata.deletion_grace_period_seconds <= 5
+    world.plane.core.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
+    assert (await world.end(job)).outcome is Outcome.KILLED
+
+
+async def test_a_device_that_is_not_held_in_time_is_refused(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    job = world.job("unheard", (node, 0), gpus="0.5")
+    await world.launch(job)
+    await world.until(job, lambda seen: "has not reported yet" in seen.sentence, "that the agent is silent")
+    world.clock.ahead += 31
+    end = await world.end(job)
+    assert end.outcome is Outcome.REFUSED
+    assert f"{node}/0 could not be held: The agent of the node {node} has not reported yet." in end.sentence
+    assert not any(offered(world, node).values()), "its node pauses"
+    await world.backend.forget(job.id, 1)
+
+    async def gone():
+        await world.backend.observe()
+        return not await asyncio.to_thread(world.pods)
+
+    await eventually(gone, "its reservation is gone")
+
+
+async def test_a_reservation_that_vanishes_under_its_shares_is_found_again_on_the_same_device(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    job = world.job("share", (node, 0), gpus="0.5")
+    await world.launch(job)
+    device = await world.held(f"{node}/0", node)
+    await world.running(job)
+    other = next(uuid for uuid in world.agents.devices(node) if uuid != device.id)
+    (reservation,) = [pod for pod in world.pods() if pod.metadata.namespace == world.namespaces.nodes]
+    # The device plugin gives the other one first.
+    world.agents.order = {node: [other, device.id]}
+    core = world.plane.core
+    core.delete_namespaced_pod(reservation.metadata.name, reservation.metadata.namespace, grace_period_seconds=0)
+
+    async def back():
+        await world.backend.observe()
+        await asyncio.to_thread(world.agents.report, node)
+        held = world.backend.reservations.held(f"{node}/0")
+        left = [pod for pod in await asyncio.to_thread(world.pods) if pod.metadata.namespace == world.namespaces.nodes]
+        return held is not None and held.id == device.id and len(left) == 1
+
+    await eventually(back, "the same device, and no other, is held again", every=0.1)
+    assert (await world.observed(job)).phase is Phase.RUNNING
+
+    (reservation,) = [pod for pod in world.pods() if pod.metadata.namespace == world.namespaces.nodes]
+    # Now somebody else is faster.
+    world.agents.foreign[node] = [device.id]
+    thief = {
+        "metadata": {"name": "thief"},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+        },
+    }
+    await asyncio.to_thread(world.agents.report, node)
+    core.delete_namespaced_pod(reservation.metadata.name, reservation.metadata.namespace, grace_period_seconds=0)
+    core.create_namespaced_pod(world.namespaces.hub, thief)
+
+    async def told():
+        seen = await world.observed(job)
+        await asyncio.to_thread(world.agents.report, node)
+        world.clock.ahead += 0.5
+        return seen if seen.phase is Phase.ENDED else None
+
+    end = await eventually(told, "that its device is in other hands", every=0.1)
+    assert end.outcome is Outcome.LOST
+    assert "other hands" in end.sentence
+
+
+async def test_a_pool_that_keeps_its_devices_holds_them_without_shares(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2, labels={"pool": "kept"})
+    world.pools[:] = [PodPool(name="kept", selector={"pool": "kept"}, hold=Hold.ALWAYS)]
+    for slot in (f"{node}/0", f"{node}/1"):
+        await world.held(slot, node)
+    whole = world.job("whole", (node, 0, 1), gpus=2)
+    await world.launch(whole)
+    await world.running(whole)
+    (environment,) = [each.env for each in world.pod(whole).spec.containers]
+    visible = {variable.name: variable.value for variable in environment}["NVIDIA_VISIBLE_DEVICES"]
+    assert sorted(visible.split(",")) == sorted(world.agents.devices(node))
+    world.pools[:] = []
+    await world.backend.stop(whole.id, 1, 1)
+    await world.end(whole)
+    await world.backend.forget(whole.id, 1)
+
+
+async def test_foreign_pods_and_sharing_plugins_take_slots_away(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    world.agents.foreign[node] = [f"GPU-{node}-0"]
+    await world.backend.observe()
+    world.agents.report(node)
+    await world.backend.observe()
+    assert offered(world, node) == {f"{node}/0": True, f"{node}/1": False}
+    world.agents.foreign[node] = [f"GPU-{node}-0::2"]
+    world.agents.report(node)
+    await world.backend.observe()
+    assert not any(offered(world, node).values())
+    assert "Switch its sharing off" in world.backend.agents.unfit(node)
+
+
+async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    job = world.job("curious", (node, 0), gpus="0.5")
+    await world.launch(job)
+    await world.held(f"{node}/0", node)
+    await world.running(job)
+    uid = world.pod(job).metadata.uid
+    world.agents.shares[uid] = {"visible": [f"GPU-{node}-0"]}
+    for _ in range(3):
+        world.agents.report(node)
+    assert (await world.observed(job)).phase is Phase.RUNNING
+    world.agents.shares[uid] = {"visible": world.agents.devices(node)}
+    world.agents.report(node)
+    assert (await world.observed(job)).phase is Phase.RUNNING, "once may be a container that is being set up"
+    world.agents.report(node)
+    end = await world.end(job)
+    assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
+
+
+async def test_images_that_cannot_be_pulled_fail_the_job_with_the_reason(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2, name="never-start")
+    wrong, slow = world.job("wrong", (node, 0)), world.job("slow", (node, 1))
+    for job, reason in ((wrong, "InvalidImageName"), (slow, "ImagePullBackOff")):
+        await world.launch(job)
+        await eventually(lambda job=job: _bound(world, job), "it is bound")
+        waiting = {"waiting": {"reason": reason, "message": "no such image"}}
+        state = {"name": "runner", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": waiting}
+        world.patch_status(world.pod(job), {"containerStatuses": [state]})
+    end = await world.end(wrong)
+    assert (end.outcome, "no such image" in end.sentence) == (Outcome.FAILED, True)
+    seen = await world.until(slow, lambda seen: "no such image" in seen.sentence, "the reason")
+    assert seen.phase is Phase.STARTING
+    world.clock.ahead += 61
+    assert (await world.end(slow)).outcome is Outcome.FAILED
+
+
+async def _bound(world, job):
+    await world.backend.observe()
+    try:
+        return world.pod(job).spec.node_name
+    except Exception:  # noqa: BLE001 - it is not there yet
+        return None
+
+
+async def test_only_the_pod_of_a_task_is_that_task(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=1)
+    job = world.job("asks", (node, 0))
+    await world.launch(job)
+    await world.running(job)
+    pod = world.pod(job)
+    token = world.plane.token(world.namespaces.train, "gq-runner", audience="jupyter-gq", pod=pod)
+    review = world.backend.cluster.review_token
+    identity = await review(token, "jupyter-gq")
+    assert (identity.service_account, identity.pod, identity.node) == ("gq-runner", pod.metadata.name, node)
+    assert world.backend.task_of(job.id, 1, identity) == 0
+    assert world.backend.task_of(job.id, 2, identity) is None
+    assert world.backend.task_of("job-other", 1, identity) is None
+    stranger = PodIdentity(
+        namespace=world.namespaces.train, service_account="default", pod=identity.pod, uid=identity.uid
+    )
+    assert world.backend.task_of(job.id, 1, stranger) is None
+    assert await review(token, "another-audience") is None
+    assert await review("nonsense", "jupyter-gq") is None
+    unbound = world.plane.token(world.namespaces.train, "gq-runner", audience="jupyter-gq")
+    assert await review(unbound, "jupyter-gq") is None, "a token of no pod speaks for nobody"
+
+
+async def test_what_stops_before_it_began_leaves_nothing(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    early = world.job("early", (node, 0))
+    await world.launch(early)
+    await world.backend.observe()
+    await world.backend.stop(early.id, 1, 0)
+    assert (await world.end(early)).outcome in (Outcome.PAUSED, Outcome.KILLED)
+    reserved = world.job("reserved", (node, 1), gpus="0.5")
+    await world.launch(reserved)
+    await world.backend.stop(reserved.id, 1, 0)
+    assert (await world.end(reserved)).outcome is Outcome.PAUSED
+    gone = world.job("gone", (node, 0), state=State.STOPPING)
+    await world.launch(gone)
+    assert (await world.end(gone)).outcome is Outcome.LOST
+    names = {"pods": CoreV1Api(world.plane.client()).list_namespaced_pod(world.namespaces.train).items}
+    assert not names["pods"]

@@ -1,0 +1,103 @@
+"""A cluster on paper: deeds are noted, and the test says what has become of them."""
+
+from dataclasses import replace
+
+from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.agents import Agents
+from jupyter_gq.backends.kubernetes.deeds import Making, State
+from jupyter_gq.backends.kubernetes.nodes import Nodes
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.backends.kubernetes.reservations import Reservations
+from jupyter_gq.backends.kubernetes.views import NodeView, PodView
+from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport
+
+GPU = "nvidia.com/gpu"
+OPTIONS = KubernetesOptions(installation="gq", hub_namespace="hub", nodes_namespace="nodes", training_namespace="train")
+
+
+class Clock:
+    def __init__(self):
+        self.at = 1000.0
+
+    def now(self):
+        return self.at
+
+
+class DeedsOnPaper:
+    """Notes what it is asked for; `refusal` is what the cluster says to everything."""
+
+    def __init__(self):
+        self.made, self.deleted, self.refusal = [], [], ""
+
+    def make(self, resource, body, made):
+        if self.refusal:
+            return Making(state=State.REFUSED, sentence=self.refusal)
+        name = body["metadata"]["name"]
+        if name not in self.made:
+            self.made.append(name)
+        return Making(state=State.UNDER_WAY)
+
+    def delete(self, thing, grace=None):
+        if thing.uid not in self.deleted:
+            self.deleted.append(thing.uid)
+        return True
+
+    def gone(self, mark):
+        pass
+
+    def forget(self, resource, namespace, name):
+        if name in self.made:
+            self.made.remove(name)
+
+
+class Paper:
+    """One node `n1` with devices, its agent, and its reservations."""
+
+    def __init__(self, gpus=2, **pool):
+        self.clock, self.deeds = Clock(), DeedsOnPaper()
+        self.pools = [PodPool(name="p", **pool)]
+        self.agents = Agents(silent_after=60.0, now=self.clock.now)
+        self.nodes = Nodes(pools=lambda: self.pools, agents=self.agents, now=self.clock.now, lost_after=60.0)
+        self.gpus = gpus
+        self.view = NodeView(name="n1", version=1, ready=True, devices={GPU: gpus})
+        self.nodes.saw(None, self.view)
+        self.slots = Reservations(OPTIONS, deeds=self.deeds, agents=self.agents, nodes=self.nodes, now=self.clock.now)
+        self.pods = {}
+
+    def node(self, **fields):
+        before, self.view = self.view, replace(self.view, **fields)
+        self.nodes.saw(before, self.view)
+
+    def step(self, seconds=0.0):
+        self.clock.at += seconds
+        self.slots.step()
+
+    def pod(self, slot, number=0, **fields):
+        """The pod of a reservation is seen like that."""
+        name = names.reservation_name(slot, number)
+        before = self.pods.get(name)
+        start = PodView(
+            namespace="nodes", name=name, uid=f"{name}-{self.clock.at}", node="n1", annotations={names.SLOT: slot}
+        )
+        after = replace(before or start, **fields)
+        self.pods[name] = after
+        self.slots.saw(before, after)
+        return after
+
+    def gone(self, slot, number=0):
+        self.slots.saw(self.pods.pop(names.reservation_name(slot, number)), None)
+
+    def report(self, given=(), probe="OK", silent_kubelet=False):
+        """The agent tells which pods have which devices: (pod, device)."""
+        allocations = [
+            AgentAllocation(namespace="nodes", pod=pod, container="c", resource=GPU, device_ids=[device])
+            for pod, device in given
+        ]
+        devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(self.gpus)]
+        report = AgentReport(probe=probe, devices=devices, allocations=None if silent_kubelet else allocations)
+        return self.agents.hear("n1", report, lambda uid: None)
+
+    def offered(self, used=(), blocked=()):
+        (node,) = self.nodes.offered({"n1": set(used)}, set(blocked), lambda namespace, pod: namespace == "nodes")
+        return node

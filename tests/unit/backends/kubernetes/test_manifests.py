@@ -1,0 +1,194 @@
+"""A decision becomes a pod: just that one, wherever it is made."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.manifests import (
+    as_job,
+    gang_service,
+    reservation_pod,
+    training_pod,
+)
+from jupyter_gq.backends.kubernetes.merging import merged, pinned
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.client.pods import PodAdditions
+from tests.builders import a_job
+
+OPTIONS = KubernetesOptions(
+    installation="gq", hub_namespace="hub", nodes_namespace="nodes", training_namespace="train", service_url="http://s/"
+)
+ADDED = PodAdditions(node="n1", resources={"nvidia.com/gpu": "2"}, annotations={names.SLOTS: "n1/0,n1/1"})
+
+
+def a_pod(options=OPTIONS, added=ADDED, tasks=1, task=0, **fields):
+    job = a_job("digits", "vision", 2, id="job-1", run=3, tasks=tasks, **fields)
+    return training_pod(job, task, added, {"GQ_STOP_GRACE": "30"}, "image@sha256:1", options)
+
+
+def required(pod):
+    node = pod["spec"]["affinity"]["nodeAffinity"]
+    return node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+def environment(pod):
+    return {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
+
+
+HERE = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+
+
+def test_the_node_is_required_by_its_name_as_a_field_and_not_by_node_name():
+    pod = a_pod()
+    assert required(pod) == [{"matchFields": [HERE]}]
+    assert "nodeName" not in pod["spec"]
+
+
+def test_the_node_goes_into_every_term_that_is_there():
+    ssd, hdd = ({"matchExpressions": [{"key": "disk", "operator": "In", "values": [d]}]} for d in ("ssd", "hdd"))
+    terms = {"nodeSelectorTerms": [ssd, hdd]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    pod = a_pod(replace(OPTIONS, pod_overrides={"spec": {"affinity": affinity}}))
+    assert required(pod) == [{**ssd, "matchFields": [HERE]}, {**hdd, "matchFields": [HERE]}]
+    assert "matchFields" not in ssd, "what was given is not changed"
+
+
+def test_a_training_pod_has_no_rights_one_token_and_is_never_restarted():
+    spec = a_pod()["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["serviceAccountName"] == "gq-runner"
+    assert spec["restartPolicy"] == "Never"
+    assert spec["enableServiceLinks"] is False
+    (token,) = [volume["projected"]["sources"] for volume in spec["volumes"] if "projected" in volume]
+    assert token == [{"serviceAccountToken": {"audience": "jupyter-gq", "expirationSeconds": 3600, "path": "token"}}]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_whose_it_is_stands_in_its_labels_and_it_is_no_single_user_server():
+    labels = a_pod(task=1, tasks=2)["metadata"]["labels"]
+    assert labels["app.kubernetes.io/component"] == "gq-training"
+    wanted = {names.INSTALLATION: "gq", names.WORKLOAD: "job-1", names.ATTEMPT: "3", names.TASK: "1"}
+    assert wanted.items() <= labels.items()
+    assert "component" not in labels
+
+
+def test_the_runner_is_told_what_it_is_and_where_its_last_word_goes():
+    pod = a_pod()
+    told = environment(pod)
+    assert {"GQ_JOB_ID": "job-1", "GQ_RUN": "3", "GQ_TASK": "0", "GQ_SERVICE_URL": "http://s/"}.items() <= told.items()
+    assert told["GQ_STOP_GRACE"] == "30"
+    container = pod["spec"]["containers"][0]
+    assert container["terminationMessagePath"] == told["GQ_TERMINATION_LOG"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert container["command"] == ["python", "-m", "jupyter_gq.runner", "--pod"]
+    assert "RANK" not in told
+
+
+def test_the_tasks_of_a_gang_find_each_other_by_the_service_of_their_run():
+    job = a_job("digits", "vision", id="job-1", run=3, tasks=2)
+    service = gang_service(job, OPTIONS)
+    pod = a_pod(tasks=2, task=1)
+    assert pod["spec"]["subdomain"] == service["metadata"]["name"] == "gq-job-1-3"
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    told = environment(pod)
+    assert told["MASTER_ADDR"] == "gq-job-1-3-0.gq-job-1-3.train.svc"
+    assert (told["RANK"], told["WORLD_SIZE"], told["LOCAL_RANK"]) == ("1", "2", "0")
+    assert service["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_processors_and_memory_are_asked_for_as_the_job_said():
+    job = a_job("digits", "vision", 2, id="job-1", run=1)
+    job = replace(job, request=replace(job.request, cpu_milli=1500, memory=2048))
+    pod = training_pod(job, 0, ADDED, {}, "image", OPTIONS)
+    assert pod["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "1500m", "memory": "2048Mi", "nvidia.com/gpu": "2"},
+        "limits": {"memory": "2048Mi", "nvidia.com/gpu": "2"},
+    }
+
+
+def test_owners_do_not_share_a_folder_of_the_checkpoint_claim():
+    folders = set()
+    for owner in ("ann", "Ann", "a/../nn", ""):
+        pod = a_pod(replace(OPTIONS, checkpoint_claim="states"), owner=owner)
+        (mount,) = [m for m in pod["spec"]["containers"][0]["volumeMounts"] if m["name"] == "gq-checkpoint"]
+        assert ".." not in mount["subPath"]
+        folders.add(mount["subPath"])
+    assert len(folders) == 4
+
+
+def test_an_override_changes_what_it_names_and_never_whose_pod_it_is():
+    over = {
+        "metadata": {"labels": {"team": "x", names.WORKLOAD: "job-9"}, "name": "mine"},
+        "spec": {
+            "restartPolicy": "Always",
+            "containers": [
+                {"name": "runner", "env": [{"name": "HF_HOME", "value": "/c"}, {"name": "HOME", "value": "/h"}]}
+            ],
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+        },
+    }
+    pod = a_pod(replace(OPTIONS, pod_overrides=over))
+    assert pod["metadata"]["name"] == "gq-job-1-3-0"
+    assert pod["metadata"]["labels"][names.WORKLOAD] == "job-1"
+    assert pod["metadata"]["labels"]["team"] == "x"
+    assert pod["spec"]["restartPolicy"] == "Never"
+    assert len(pod["spec"]["containers"]) == 1
+    assert environment(pod)["HF_HOME"] == "/c"
+    assert environment(pod)["HOME"] == "/h"
+
+
+def test_named_things_are_merged_and_other_lists_follow_each_other():
+    assert merged({"a": [1], "b": {"c": 1}}, {"a": [2], "b": {"d": 2}}) == {"a": [1, 2], "b": {"c": 1, "d": 2}}
+    volumes = [{"name": "v", "emptyDir": {}}]
+    assert merged(volumes, [{"name": "v", "emptyDir": {"medium": "Memory"}}, {"name": "w"}]) == [
+        {"name": "v", "emptyDir": {"medium": "Memory"}},
+        {"name": "w"},
+    ]
+    mounts = [{"name": "v", "mountPath": "/a"}]
+    assert len(merged(mounts, [{"name": "v", "mountPath": "/b"}])) == 2
+
+
+def test_a_job_makes_the_same_pod_once():
+    pod = a_pod()
+    job = as_job(pod)
+    assert job["spec"]["template"]["spec"] == pod["spec"]
+    assert job["spec"]["template"]["metadata"]["labels"] == pod["metadata"]["labels"]
+    assert (job["spec"]["backoffLimit"], job["spec"]["completions"]) == (0, 1)
+
+
+def test_a_reservation_holds_one_device_is_pinned_and_not_moved():
+    pool = PodPool(name="p", tolerations=({"key": "nvidia.com/gpu", "operator": "Exists"},))
+    options = replace(OPTIONS, reservation_priority_class="high")
+    pod = reservation_pod("n1/0", pool, options)
+    assert pod == reservation_pod("n1/0", pool, options), "made twice is one"
+    assert required(pod) == [{"matchFields": [HERE]}]
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert pod["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    assert pod["spec"]["priorityClassName"] == "high"
+    assert pod["metadata"]["annotations"][names.SLOT] == "n1/0"
+    assert pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_without_a_node_a_pod_goes_where_it_may():
+    assert pinned({"spec": {}}, None) == {"spec": {}}
+
+
+@pytest.mark.parametrize("node", ["n", "gpu-1.example.org", "a" * 200, "x" * 62 + "." + "x" * 62])
+def test_names_are_dns_labels_and_no_two_slots_share_one(node):
+    slots = [names.slot_of(node, index) for index in range(11)] + [names.slot_of(f"{node}-1", 0)]
+    found = {names.reservation_name(slot, number) for slot in slots for number in (0, 1)}
+    assert len(found) == 2 * len(slots)
+    assert all(len(name) <= 63 and name.strip("-") == name and name.replace("-", "").isalnum() for name in found)
+    assert names.node_of(slots[3]) == node
+
+
+def test_a_job_with_a_strange_name_has_names_of_its_own_that_the_api_takes():
+    odd = [names.training_name(job, 12, 3) for job in ("job-1", "Job_1", "job.1", "j" * 100, "j" * 101, "-")]
+    assert len(set(odd)) == len(odd)
+    assert all(len(name) <= 63 and "_" not in name and name == name.lower() for name in odd)

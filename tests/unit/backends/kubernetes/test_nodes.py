@@ -1,0 +1,154 @@
+"""Which slots are offered, and which of them take new work."""
+
+import pytest
+
+from jupyter_gq.backends.kubernetes.pools import Provider
+from jupyter_gq.backends.kubernetes.views import node_view, pod_view, quantity
+from jupyter_gq.domain.cluster import SHARE_LABEL
+
+from .paper import GPU, Paper
+
+SHARES = SHARE_LABEL[0]
+
+
+def healthy(node):
+    return [device.healthy for device in node.devices]
+
+
+def test_a_node_offers_what_its_device_plugin_does():
+    node = Paper(gpus=3).offered()
+    assert [(device.id, device.index, device.pool) for device in node.devices] == [
+        (f"n1/{index}", index, "p") for index in range(3)
+    ]
+    assert healthy(node) == [True] * 3
+
+
+def test_where_no_agent_speaks_the_labels_of_the_node_say_what_its_devices_are():
+    paper = Paper(gpus=1)
+    paper.node(labels={"nvidia.com/gpu.product": "H100", "nvidia.com/gpu.memory": "81559", SHARES: "yes"})
+    node = paper.offered()
+    assert (node.devices[0].model, node.devices[0].memory) == ("H100", 81559)
+    assert SHARES not in node.labels, "that label is ours to give"
+
+
+def test_shares_go_where_an_agent_speaks():
+    paper = Paper()
+    paper.report()
+    assert paper.offered().labels[SHARES] == "yes"
+    paper.clock.at += 61
+    assert SHARES not in paper.offered().labels
+    paper.report(probe="NO_DRIVER")
+    assert SHARES not in paper.offered().labels
+    assert healthy(paper.offered()) == [True, True], "whole devices need no agent"
+
+
+@pytest.mark.parametrize(
+    ("change", "takes"),
+    [
+        ({"ready": False}, False),
+        ({"cordoned": True}, False),
+        ({"taints": (("gpu", "yes", "NoSchedule"),)}, False),
+        ({"taints": (("gpu", "yes", "NoExecute"),)}, False),
+        ({"taints": (("gpu", "yes", "PreferNoSchedule"),)}, True),
+        ({"taints": (("known", "a", "NoSchedule"),)}, True),
+        ({"taints": (("known", "b", "NoSchedule"),)}, False),
+    ],
+)
+def test_a_node_that_keeps_pods_out_takes_nothing_new(change, takes):
+    paper = Paper(tolerations=({"key": "known", "value": "a", "effect": "NoSchedule"},))
+    paper.node(**change)
+    assert healthy(paper.offered()) == [takes, takes]
+
+
+def test_what_was_offered_stays_on_the_books():
+    paper = Paper(gpus=2)
+    paper.offered()
+    paper.node(devices={GPU: 1})
+    assert healthy(paper.offered()) == [True, False]
+    assert healthy(Paper(gpus=1).offered(used=["n1/2"])) == [True, False, False]
+
+
+def test_pods_of_others_take_free_slots_and_blocked_ones_take_nothing():
+    paper = Paper(gpus=3)
+    paper.report([("other", "GPU-0")])
+    paper.agents._heard["n1"].allocations[0].namespace = "elsewhere"
+    assert healthy(paper.offered(used=["n1/2"])) == [True, False, True]
+    assert healthy(Paper().offered(blocked=["n1/0"])) == [False, True]
+
+
+def test_hami_offers_several_of_each_device_and_its_agent_counts_them():
+    paper = Paper(gpus=2, provider=Provider.HAMI)
+    paper.node(devices={GPU: 20})
+    assert paper.offered().devices == ()
+    paper.report()
+    assert len(paper.offered().devices) == 2
+
+
+def test_pauses_double_and_are_forgotten_when_something_runs():
+    paper = Paper()
+    pauses = []
+    for _ in range(7):
+        paper.nodes.back_off.add("n1", "why")
+        paper.nodes.back_off.add("n1", "once more, of the same")
+        pauses.append(paper.nodes.back_off.until("n1") - paper.clock.at)
+        assert healthy(paper.offered()) == [False, False]
+        paper.clock.at += pauses[-1] + 1
+        assert healthy(paper.offered()) == [True, True]
+    assert pauses == [20, 40, 80, 160, 320, 600, 600]
+    paper.nodes.back_off.clear("n1")
+    paper.nodes.back_off.add("n1", "why")
+    assert paper.nodes.back_off.until("n1") - paper.clock.at == 20
+
+
+def test_a_node_is_lost_after_a_while_not_at_once():
+    paper = Paper()
+    paper.node(ready=False, message="kubelet stopped posting")
+    assert paper.nodes.lost("n1") == ""
+    paper.clock.at += 61
+    assert paper.nodes.lost("n1") == "Its node n1 has not answered for 61 s: kubelet stopped posting."
+    paper.nodes.restart_clocks()
+    assert paper.nodes.lost("n1") == "", "while the API server was away it could not say that it lives"
+    paper.node(ready=True)
+    paper.clock.at += 100
+    assert paper.nodes.lost("n1") == ""
+
+
+def test_an_unchanged_node_is_the_same_object():
+    paper = Paper()
+    assert paper.offered() is paper.offered()
+
+
+def test_a_node_is_read_from_what_the_api_says():
+    view = node_view(
+        {
+            "metadata": {"name": "n", "resourceVersion": "12", "labels": {"a": "b"}},
+            "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
+            "status": {
+                "allocatable": {"cpu": "7500m", "memory": "64Gi", GPU: "8", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "Unknown", "message": "m"}],
+            },
+        }
+    )
+    assert (view.cpu_milli, view.memory_mib, view.devices) == (7500, 65536, {GPU: 8})
+    assert (view.ready, view.cordoned, view.taints, view.message) == (False, True, (("k", "", "NoSchedule"),), "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", 1), ("100m", 0.1), ("1Gi", 2**30), ("2k", 2000), ("1e3", 1000), ("", None), ("x", None)]
+)
+def test_quantities(text, value):
+    found = quantity(text)
+    assert (None if found is None else float(found)) == value
+
+
+def test_a_pod_is_read_by_its_first_container_and_nothing_else():
+    sidecar = {"name": "mesh", "state": {"terminated": {"exitCode": 1}}}
+    main = {"name": "main", "imageID": "i@sha256:1", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    view = pod_view(
+        {
+            "metadata": {"name": "p", "namespace": "t", "uid": "u", "resourceVersion": "7", "labels": {"other": "x"}},
+            "spec": {"containers": [{"name": "main", "image": "i"}, {"name": "mesh", "image": "m"}]},
+            "status": {"containerStatuses": [sidecar, main]},
+        }
+    )
+    assert (view.waiting, view.ended, view.image_id, view.labels) == ("ErrImagePull", None, "i@sha256:1", {})

@@ -1,0 +1,188 @@
+"""WANTED -> BOUND -> HELD -> RELEASING: derived from the pods and the agents alone."""
+
+from jupyter_gq.backends.kubernetes.names import reservation_name
+from jupyter_gq.backends.kubernetes.reservations import State
+
+from .paper import Paper
+
+SLOT = "n1/0"
+NAME = reservation_name(SLOT)
+KEY, OTHER = ("job-1", 1), ("job-2", 1)
+
+
+def held(paper=None, key=KEY, device="GPU-1"):
+    """A slot whose device is held for a run."""
+    paper = paper or Paper()
+    paper.slots.claim(SLOT, paper.pools[0], key)
+    paper.step()
+    paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, device)])
+    paper.step(1)
+    return paper
+
+
+def test_a_slot_goes_its_way():
+    paper = Paper()
+    assert paper.slots.state(SLOT) is State.FREE
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    assert paper.slots.state(SLOT) is State.WANTED
+    paper.step()
+    paper.step()
+    assert paper.deeds.made == [NAME]
+    paper.pod(SLOT)
+    assert paper.slots.state(SLOT) is State.BOUND
+    paper.pod(SLOT, phase="Running")
+    assert paper.slots.held(SLOT) is None, "nobody has said which device it is"
+    paper.report([(NAME, "GPU-1")])
+    assert paper.slots.state(SLOT) is State.HELD
+    assert paper.slots.held(SLOT).id == "GPU-1"
+    paper.slots.release(SLOT, KEY)
+    assert paper.slots.state(SLOT) is State.RELEASING
+    paper.step()
+    paper.step(59)
+    assert paper.deeds.deleted == [], "it lingers"
+    paper.report([(NAME, "GPU-1")])
+    paper.step(2)
+    assert len(paper.deeds.deleted) == 1
+    paper.gone(SLOT)
+    assert paper.slots.state(SLOT) is State.RELEASING, "the kubelet has not forgotten it"
+    paper.clock.at += 1
+    paper.report([])
+    paper.step()
+    assert paper.slots.state(SLOT) is State.FREE
+
+
+def test_a_second_share_needs_no_other_pod_and_keeps_the_first_ones():
+    paper = held()
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    paper.slots.release(SLOT, KEY)
+    paper.step(100)
+    assert (paper.deeds.made, paper.deeds.deleted) == ([NAME], [])
+
+
+def test_what_lingers_goes_at_once_for_a_whole_device_and_is_free_when_the_kubelet_says_so():
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    assert not paper.slots.free(SLOT)
+    paper.step()
+    assert len(paper.deeds.deleted) == 1
+    paper.gone(SLOT)
+    paper.report([(NAME, "GPU-1")])
+    assert not paper.slots.free(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    assert paper.slots.free(SLOT)
+
+
+def test_a_new_reservation_is_not_taken_for_the_old_one_of_the_same_name():
+    paper = held()
+    paper.gone(SLOT)
+    paper.step()
+    assert paper.deeds.made == [], "the kubelet still names the old one"
+    paper.clock.at += 1
+    paper.report([])
+    paper.step()
+    assert paper.deeds.made == [NAME]
+
+
+def test_not_held_in_time_refuses_who_waits_and_pauses_the_node():
+    paper = Paper()
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    paper.pod(SLOT, unschedulable="0/3 nodes")
+    paper.step(29)
+    assert paper.slots.failure(SLOT, KEY) == ""
+    paper.step(2)
+    assert (
+        paper.slots.failure(SLOT, KEY) == f"{SLOT} could not be held: The cluster finds no free device on n1: 0/3 nodes"
+    )
+    assert len(paper.deeds.deleted) == 1
+    assert not any(device.healthy for device in paper.offered().devices)
+
+
+def test_a_refused_reservation_is_told_at_once_and_the_node_is_not_to_blame():
+    paper = Paper()
+    paper.deeds.refusal = "exceeded quota"
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    assert "exceeded quota" in paper.slots.failure(SLOT, KEY)
+    assert all(device.healthy for device in paper.offered().devices)
+
+
+def test_after_a_restart_a_reservation_lingers_anew():
+    paper = Paper()
+    paper.pod(SLOT, phase="Running")
+    paper.step()
+    paper.step(59)
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step(100)
+    assert paper.deeds.deleted == [], "its run was told to us again in time"
+
+
+def test_a_silent_agent_costs_no_running_share_its_reservation():
+    paper = Paper()
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-1")
+    paper.pod(SLOT, phase="Running")
+    paper.step()
+    paper.step(1000)
+    assert paper.deeds.deleted == []
+    assert paper.slots.failure(SLOT, KEY) == ""
+
+
+def test_the_device_of_running_shares_is_looked_for_until_it_is_back():
+    paper = held(Paper(gpus=3))
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-1")
+    paper.gone(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    paper.step()
+    wrong = paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, "GPU-0")])
+    assert paper.slots.held(SLOT) is None
+    paper.step()
+    second = reservation_name(SLOT, 1)
+    assert second in paper.deeds.made
+    paper.pod(SLOT, 1, phase="Running")
+    paper.report([(NAME, "GPU-0"), (second, "GPU-1")])
+    assert paper.slots.held(SLOT).id == "GPU-1"
+    paper.step(1)
+    assert paper.deeds.deleted == [wrong.uid], "the wrong one goes"
+    assert paper.slots.failure(SLOT, KEY) == ""
+
+
+def test_no_more_are_made_than_the_node_has_and_then_its_runs_are_told():
+    paper = held(Paper(gpus=2))
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-9")
+    paper.pod(SLOT, 1, phase="Running")
+    paper.report([(NAME, "GPU-0"), (reservation_name(SLOT, 1), "GPU-1")])
+    paper.step()
+    paper.step(31)
+    assert reservation_name(SLOT, 2) not in paper.deeds.made
+    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+
+
+def test_an_ended_reservation_is_swept_away_and_made_anew():
+    paper = held()
+    paper.pod(SLOT, phase="Failed", reason="Evicted")
+    paper.step()
+    assert len(paper.deeds.deleted) == 1
+    paper.gone(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    paper.step()
+    assert paper.deeds.made == [NAME]
+
+
+def test_a_kept_slot_is_held_without_a_run_and_let_go_when_it_is_not_kept_any_more():
+    paper = Paper()
+    paper.slots.keep({SLOT}, paper.nodes.pool)
+    paper.step()
+    assert paper.deeds.made == [NAME]
+    paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, "GPU-0")])
+    paper.step(500)
+    assert paper.deeds.deleted == []
+    paper.slots.keep(set(), paper.nodes.pool)
+    paper.step()
+    paper.step(61)
+    assert len(paper.deeds.deleted) == 1
