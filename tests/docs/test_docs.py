@@ -33,3 +33,21 @@ def test_links_lead_somewhere(page):
 def test_each_decision_says_what_would_prove_it_wrong():
     for page in (ROOT / "docs/decisions").glob("*.md"):
         assert "**Wrong if**" in page.read_text(), page.name
+
+
+def quoted_sentences():
+    """What stands in quotes in the tables of the page on troubleshooting."""
+    page = (ROOT / "docs/how-to/troubleshoot-kubernetes.md").read_text()
+    return re.findall(r'"([^"\n]+)"', "\n".join(line for line in page.splitlines() if line.startswith("|")))
+
+
+@pytest.mark.parametrize("sentence", quoted_sentences())
+def test_the_sentences_of_the_troubleshooting_page_are_those_of_the_product(sentence):
+    parts = [part.strip(" .:,;()") for part in sentence.split("…")]
+    assert any(len(part) >= 8 for part in parts)
+    for part in parts:
+        assert part in SAID, f"nothing says {part!r}"
+
+
+#: All code as one text, with texts that go on in the next line joined.
+SAID = re.sub(r'"\s*\n\s*f?"', "", "".join(path.read_text() for path in sorted((ROOT / "jupyter_gq").rglob("*.py"))))
