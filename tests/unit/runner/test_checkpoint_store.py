@@ -128,6 +128,22 @@ def test_a_run_that_was_given_up_and_comes_back_changes_nothing(place: Place, tm
     assert place.fetched(tmp_path) == {"a": "of run 2"}
 
 
+def test_two_runs_that_save_at_once_leave_the_state_of_the_later_whole(place: Place, tmp_path: Path) -> None:
+    place.write("a", "of run 1")
+    early = place.store()
+    real = early._fs.pipe_file
+
+    def the_later_was_faster(path: str, content: bytes) -> None:
+        del early._fs.pipe_file
+        place.write("a", "of run 2", at=2_000)
+        place.store().save(place.folder, run=2)
+        real(path, content)
+
+    early._fs.pipe_file = the_later_was_faster
+    assert early.save(place.folder, run=1)
+    assert place.fetched(tmp_path) == {"a": "of run 2"}
+
+
 def test_a_later_run_wins_whatever_its_number(place: Place, tmp_path: Path) -> None:
     for at in range(1, 12):
         place.write("a", str(at), at=at)
