@@ -1,6 +1,7 @@
 """The settings that the chart writes are settings that exist, and say what the values said."""
 
 import pytest
+from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.controller import settings as ours
@@ -114,3 +115,21 @@ def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path,
     entry = folder(objects({"queues": {"nlp": {"quota": "2", "parent": "reserch"}}}), tmp_path, monkeypatch)
     with pytest.raises(Exception, match=r"jupyterhub_config_values_policy.py, line \d+.*reserch"):
         PolicyFile(entry, list)
+
+
+def test_the_hub_of_zero_to_jupyterhub_reads_the_same_files():
+    """It executes the files of the folder in the order of their names, after its own values are set."""
+    c = Config()
+    c.JupyterHub.services = [{"name": "jupyter-gq", "url": "http://gq-gq-service:8089", "api_token": "made by it"}]
+    c.JupyterHub.load_roles = []
+    c.KubeSpawner.cpu_limit = 2
+    data = named(objects({"fixedQuota": {"default": "0.5"}}), "ConfigMap", "gq-gq-hub")["data"]
+    given = {"c": c}
+    for name in sorted(data):
+        assert name.endswith(".py"), "the Hub reads no other files"
+        exec(compile(data[name], name, "exec"), given)
+    (service,) = c.JupyterHub.services
+    assert (service["url"], service["api_token"]) == ("http://gq-gq-service:8089", "made by it")
+    assert c.GPUShareMixin.service_url == "http://gq-gq-service.hub.svc:8089/services/jupyter-gq/"
+    assert c.JupyterHub.spawner_class == "jupyter_gq.hub.kube.GQKubeSpawner"
+    assert (c.FixedQuota.default, c.KubeSpawner.cpu_limit) == ("0.5", 2)
