@@ -259,15 +259,15 @@ class Settings:
 
     def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """These nodes with each device in its pool; devices of no pool are left out."""
-        return tuple(
-            replace(
-                node,
-                devices=tuple(
-                    replace(device, pool=pool) for device in node.devices if (pool := self._pool_of(device)) is not None
-                ),
-            )
-            for node in nodes
-        )
+        return tuple(map(self._in_their_pools, nodes))
+
+    def _in_their_pools(self, node: Node) -> Node:
+        """The node itself where nothing is different: a large cluster is looked at often."""
+        pools = [self._pool_of(device) for device in node.devices]
+        if all(pool == device.pool for pool, device in zip(pools, node.devices, strict=True)):
+            return node
+        placed = zip(pools, node.devices, strict=True)
+        return replace(node, devices=tuple(replace(device, pool=pool) for pool, device in placed if pool is not None))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:
         """The whole tree: the build root with one leaf for each of these users (with their groups), and training.

@@ -114,9 +114,25 @@ def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
 def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
     if not snapshot.nodes and not gang.needs_devices(workload):
         return
+    if _plainly_fits(snapshot, queue.pool, workload):
+        return
     lack = lack_of(empty_ledger(snapshot.nodes, snapshot.topologies, healthy=False), queue.pool, workload)
     if lack is not None:
         raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}")
+
+
+def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
+    """A bound that needs no ledger, which takes a while to make of a large cluster: True is certain."""
+    request = workload.request
+    if (
+        workload.groups
+        or workload.topology
+        or request != Request(devices=request.devices, milli_per_device=request.milli_per_device)
+    ):
+        return False
+    each = max(1, request.devices)
+    places = sum(sum(device.pool == pool for device in node.devices) // each for node in snapshot.nodes)
+    return request.devices > 0 and places >= workload.tasks
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
