@@ -171,7 +171,8 @@ class TaskRun:
                 overdue = runner.poll() is None
                 runner.kill()
                 runner.wait()
-            self.log.look()
+            if not self.halt.asked:  # from then on no time is spent on a service that may not answer
+                self.log.look()
             if self.checkpoints is not None:
                 self.checkpoints.look()
         return overdue

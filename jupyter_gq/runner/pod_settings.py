@@ -9,7 +9,7 @@ from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE
 
 #: Bytes that bundle and earlier outputs may have together, unless GQ_BUNDLE_LIMIT says otherwise.
-BUNDLE_LIMIT = 256 * 1024 * 1024
+BUNDLE_LIMIT = 512 * 1024 * 1024
 #: Seconds for which a service that is away is waited for at the start, unless GQ_PATIENCE says otherwise.
 PATIENCE = 600.0
 #: Seconds in which a refusal may turn out to be none (the service may hear of this pod later than we start), unless

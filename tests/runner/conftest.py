@@ -116,13 +116,8 @@ class Job:
     def run_folder(self, run: int = 1, task: int = 0) -> Path:
         return self.folder / "runs" / str(run) / str(task)
 
-    def start(self, run: int = 1, task: int = 0) -> subprocess.Popen:
-        self.write_bundle()
-        folder = self.run_folder(run, task)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "token").write_text("secret-of-the-job")
-        command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
-        environment = {
+    def environment(self) -> dict[str, str]:
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.cwd),
             "PYTHONPATH": str(Path(__file__).parents[2]),
@@ -130,11 +125,18 @@ class Job:
             "GQ_JOB_ID": "job-1",
             **self.env,
         }
+
+    def start(self, run: int = 1, task: int = 0) -> subprocess.Popen:
+        self.write_bundle()
+        folder = self.run_folder(run, task)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "token").write_text("secret-of-the-job")
+        command = [sys.executable, "-m", "jupyter_gq.runner", str(self.folder), "--run", str(run)]
         with (folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--task", str(task)],
                 cwd=self.cwd if self.cwd.exists() else self.folder,
-                env=environment,
+                env=self.environment(),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

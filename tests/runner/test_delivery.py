@@ -1,9 +1,22 @@
 """Output has no gap and no duplicate, whatever happens to the service and to the runner."""
 
 import json
+import subprocess
+import sys
 import time
 
+import pytest
+
 from .conftest import Job, Service, eventually
+
+#: A runner whose folder goes with it, and who waits half a second where it would wait an hour.
+HASTY = """
+import sys
+from pathlib import Path
+from jupyter_gq.runner import boot, run
+run.DELIVER_FLEETING = float(sys.argv[2])
+sys.exit(boot.boot(Path(sys.argv[1]), 1, 0, fleeting=True))
+"""
 
 COUNT = "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.05)"
 NUMBERS = "".join(f"{n}\n" for n in range(40))
@@ -45,6 +58,26 @@ def test_a_stop_while_it_waits_for_the_service_does_not_lose_the_result(job: Job
     job.stop()
     assert job.finish(seconds=90)["outcome"] == "SUCCEEDED"
     assert "kept" in (job.run_folder() / "spool.jsonl").read_text()
+
+
+@pytest.mark.parametrize(("stopped", "outcome"), [(False, "FAILED"), (True, "PAUSED")])
+def test_output_that_is_lost_with_its_folder_is_not_passed_over(
+    job: Job, service: Service, stopped: bool, outcome: str
+) -> None:
+    service.kill()
+    job.target("print('kept')").write_bundle()
+    job.run_folder().mkdir(parents=True)
+    (job.run_folder() / "token").write_text("secret-of-the-job")
+    environment = {**job.environment(), "GQ_STOP_GRACE": "2"}
+    command = [sys.executable, "-c", HASTY, str(job.folder), "100" if stopped else "0.5"]
+    with (job.run_folder() / "log").open("ab") as log:
+        job.process = subprocess.Popen(command, cwd=job.cwd, env=environment, stdout=log, stderr=log)
+    if stopped:
+        eventually(lambda: (job.folder / "output.ipynb").exists() and not job.processes())
+        job.stop()
+    result = job.finish(seconds=90)
+    assert result["outcome"] == outcome
+    assert ("what they showed last is lost" in result["sentence"]) == (not stopped)
 
 
 def test_runner_killed_with_output_that_the_service_lacks(job: Job, service: Service) -> None:
