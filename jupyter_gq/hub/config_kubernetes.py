@@ -35,6 +35,7 @@ def configure_kubernetes(
     makes one. `notebook_url` is the root at which servers reach the Hub's proxy. `admins` may see and change
     everybody's jobs and become administrators of the hub. `spawner` is an entry point or a class.
     """
+    c.SchedulerService.backend = "kubernetes"
     path = f"{base_url(c)}services/{SERVICE}/"
     if service_url:
         c.GPUShareMixin.service_url = service_url.rstrip("/") + path

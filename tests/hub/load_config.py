@@ -32,6 +32,7 @@ def tell(path: str) -> None:
         "server_token_scopes": config.Spawner.server_token_scopes,
         "service_url": config.GPUShareMixin.get("service_url", ""),
         "server_service_url": config.GPUShareMixin.get("server_service_url", ""),
+        "backend": config.SchedulerService.get("backend", ""),
         "spawner": str(config.JupyterHub.spawner_class),
         "last_activity_interval": hub.last_activity_interval,
         "bind_url": hub.bind_url,

@@ -27,7 +27,8 @@ c.JupyterHub.base_url = "/"
 c.JupyterHub.last_activity_interval = 60
 c.JupyterHub.template_paths = []
 c.JupyterHub.services = [
-    {"name": "jupyter-gq", "url": "http://gq-service:8089", "api_token": "made-by-the-chart", "oauth_no_confirm": True}]
+    {"name": "jupyter-gq", "url": "http://gq-service:8089", "api_token": "made-by-the-chart",
+     "oauth_no_confirm": False}]
 c.JupyterHub.load_roles = [{"name": "mine", "scopes": ["read:hub"]}]
 c.KubeSpawner.scheduler_name = "release-user-scheduler"
 name = "jupyterhub_config_kubernetes.py"
@@ -101,7 +102,7 @@ def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
         "name": "jupyter-gq",
         "url": "http://gq-service:8089",
         "api_token": "made-by-the-chart",
-        "oauth_no_confirm": True,
+        "oauth_no_confirm": False,
         "oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"],
     }
     assert hub["services"] == [entry]
@@ -110,13 +111,14 @@ def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
     assert hub["service_url"] == "http://gq-service.hub.svc:8089/services/jupyter-gq/"
     assert hub["server_service_url"] == "http://proxy-public/services/jupyter-gq/"
     assert set(USER_SCOPES) <= set(hub["server_token_scopes"])
-    assert hub["unknown"] == []
+    assert (hub["unknown"], hub["backend"]) == ([], "kubernetes")
 
 
 def test_the_service_reads_the_same_file_in_its_own_pod(told):
     alone = told["jupyterhub_config_kubernetes.py"]
     assert alone["services"] == []
     assert {"FixedQuota", "TrainingQueues", "Pools"} <= set(alone["classes"])
+    assert alone["backend"] == "kubernetes"
 
 
 def test_another_hub_gives_address_and_token_itself(told):

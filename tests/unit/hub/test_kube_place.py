@@ -14,6 +14,9 @@ from jupyter_gq.hub.status import StatusBoard
 
 pytestmark = pytest.mark.asyncio
 
+#: Seconds after which a start that should have ended has failed its test.
+_PATIENCE = 30
+
 
 def view(phase="starting", node="gpu-1", attempt=1, sentence="Here."):
     pod = PodAdditions(node=node, labels={"jupyter-gq.org/attempt": str(attempt)}) if phase == "starting" else None
@@ -85,7 +88,8 @@ class CannotBeRemoved(Tried):
 
 async def start(server, *answers):
     server.service, server._share = Service(*answers), share_of(view())
-    return await server._start_server()
+    async with asyncio.timeout(_PATIENCE):
+        return await server._start_server()
 
 
 async def refused(server, *answers):
