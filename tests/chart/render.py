@@ -37,17 +37,17 @@ def run_helm(*arguments: str, helm: str = "", given: str = "") -> subprocess.Com
 
 
 def template(
-    values: dict[str, Any] | None = None, *files: Path, helm: str = "", version: str = NEWEST
+    values: dict[str, Any] | None = None, *files: Path, helm: str = "", release: str = RELEASE, hub: str = NAMESPACE
 ) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values over those of the files."""
     options = [option for file in files for option in ("--values", str(file))]
-    place = [RELEASE, str(CHART), "--namespace", NAMESPACE, "--kube-version", version]
+    place = [release, str(CHART), "--namespace", hub, "--kube-version", NEWEST]
     return run_helm("template", *place, *options, "--values", "-", helm=helm, given=json.dumps(values or {}))
 
 
-def objects(values: dict[str, Any] | None = None, *files: Path, helm: str = "") -> list[dict[str, Any]]:
+def objects(values: dict[str, Any] | None = None, *files: Path, **more: str) -> list[dict[str, Any]]:
     """Every object that these values render."""
-    done = template(values, *files, helm=helm)
+    done = template(values, *files, **more)
     assert done.returncode == 0, done.stderr
     return [found for found in yaml.safe_load_all(done.stdout) if found]
 

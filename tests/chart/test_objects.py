@@ -44,6 +44,14 @@ def test_names_are_given_once(path):
     assert len(set(names)) == len(names)
 
 
+def test_two_installations_in_one_cluster_do_not_meet():
+    def names(release, hub):
+        found = objects({"admissionPolicy": {"enabled": True}}, release=release, hub=hub)
+        return {(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found}
+
+    assert not names("gq", "hub") & names("gq2", "hub2")
+
+
 def test_every_name_comes_from_one_file():
     for path in (CHART / "templates").rglob("*.yaml"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
