@@ -1,0 +1,72 @@
+"""The pods that the backend makes, told by the chart's settings, are those that the chart's other objects speak of."""
+
+import pytest
+
+from jupyter_gq.backends.kubernetes.manifests import gang_service, reservation_pod, training_pod
+from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.controller.policy_file import _load_config
+from tests.builders import a_job
+from tests.chart.render import EXAMPLES, named, objects
+from tests.chart.test_settings import folder
+
+A_GANG = a_job("digits", "vision", 2, id="job-1", run=3, tasks=2)
+JOBS = next(path for path in EXAMPLES if path.name == "jobs-values.yaml")
+
+
+@pytest.fixture
+def chart():
+    return objects(None, JOBS)
+
+
+@pytest.fixture
+def options(chart, tmp_path, monkeypatch):
+    config = _load_config(folder(chart, tmp_path, monkeypatch), [])
+    return KubernetesBackend(config=config).options()
+
+
+@pytest.fixture
+def job(options):
+    return training_pod(A_GANG, 1, PodAdditions(node="n"), {}, "image", options)
+
+
+@pytest.fixture
+def reservation(options):
+    return reservation_pod("node/0", PodPool(name="train", selector={}), options)
+
+
+def selects(found, pod):
+    spec = found["spec"]
+    selector = spec["podSelector"] if "podSelector" in spec else spec["selector"]
+    same_place = found["metadata"]["namespace"] == pod["metadata"]["namespace"]
+    return same_place and selector["matchLabels"].items() <= pod["metadata"]["labels"].items()
+
+
+def test_policies_and_budgets_find_the_pods_of_the_backend(chart, job, reservation):
+    policies = [found for found in chart if found["kind"] == "NetworkPolicy"]
+    assert [found["metadata"]["name"] for found in policies if selects(found, job)] == ["gq-gq-training"]
+    assert [found["metadata"]["name"] for found in policies if selects(found, reservation)] == ["gq-gq-reservation"]
+    budget = named(chart, "PodDisruptionBudget", "gq-gq-reservation")
+    assert selects(budget, reservation)
+    assert not selects(budget, job)
+
+
+def test_what_the_pods_name_is_made_by_the_chart(chart, job, reservation):
+    made = {(found["kind"], found["metadata"].get("namespace", ""), found["metadata"]["name"]) for found in chart}
+    for pod in (job, reservation):
+        namespace, spec = pod["metadata"]["namespace"], pod["spec"]
+        assert ("Namespace", "", namespace) in made
+        assert ("ServiceAccount", namespace, spec["serviceAccountName"]) in made
+        assert ("PriorityClass", "", spec["priorityClassName"]) in made
+    claims = [volume.get("persistentVolumeClaim", {}).get("claimName") for volume in job["spec"]["volumes"]]
+    assert [("PersistentVolumeClaim", job["metadata"]["namespace"], name) in made for name in claims if name] == [True]
+    assert job["spec"]["nodeSelector"] == {"example.org/disk": "fast"}, "podOverrides of the values"
+
+
+def test_a_job_dials_the_service_of_the_chart(chart, job, options):
+    (url,) = [each["value"] for each in job["spec"]["containers"][0]["env"] if each["name"] == "GQ_SERVICE_URL"]
+    service = named(chart, "Service")
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert url == f"http://{host}:{service['spec']['ports'][0]['port']}/services/jupyter-gq/"
+    assert gang_service(A_GANG, options)["metadata"]["namespace"] == job["metadata"]["namespace"]
