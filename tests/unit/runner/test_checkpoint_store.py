@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,12 @@ def test_it_works_where_there_are_no_folders(place: Place, tmp_path: Path) -> No
     assert store.save(place.folder, run=1)
     assert CheckpointStore("memory://bucket/jobs", "job-1", 0).fetch(tmp_path / "fresh") == 1
     assert (tmp_path / "fresh/deep/er").read_text() == "x"
+
+
+def test_an_image_without_fsspec_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(WrongAddress, match=r"lacks fsspec: install jupyter-gq\[checkpoints\] in it"):
+        CheckpointStore("file:///x", "job-1", 0)
 
 
 @pytest.mark.parametrize("url", ["somewhere", "foo://user:secret@host/x", "s3://secret/x"])
