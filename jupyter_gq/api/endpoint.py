@@ -243,7 +243,8 @@ class Endpoint(RequestHandler):
         try:
             async for piece in stream:
                 self.write(piece)
-                await asyncio.wait_for(self.flush(), SLOW_READER)
+                async with asyncio.timeout(SLOW_READER):
+                    await self.flush()
         except (StreamClosedError, TimeoutError):
             log.debug("stream_ended path=%s: the reader is gone or too slow", self.request.path)
             self.request.connection.stream.close()  # type: ignore[union-attr]

@@ -88,7 +88,8 @@ class SseConnection(HTTPMessageDelegate):
             self._reading = asyncio.create_task(self._read())
         while True:
             try:
-                message = await asyncio.wait_for(self._messages.get(), SILENCE)
+                async with asyncio.timeout(SILENCE):
+                    message = await self._messages.get()
             except TimeoutError as error:
                 raise ServiceUnavailable.no_connection(self._url, f"no sign of life for {SILENCE:.0f} s") from error
             if isinstance(message, Exception):

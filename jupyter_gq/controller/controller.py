@@ -8,6 +8,7 @@ Guarantees
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
@@ -227,10 +228,9 @@ class Controller:
         self._moved.fire()
 
     async def _rest(self) -> None:
-        try:
-            await asyncio.wait_for(self._awake.wait(), TICK)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TICK):  # `wait_for` of Python 3.11 can swallow the cancellation that ends us
+                await self._awake.wait()
 
     async def _guarded(self, what: str, work: Awaitable[None]) -> None:
         """The last guard of the loop. The same failure again and again is told once."""

@@ -88,7 +88,8 @@ async def _serve(arguments: argparse.Namespace) -> int:
             print(_WELCOME.format(url=hub.url, config=hub.config, log=hub.log), flush=True)
             while hub.alive() and not stopped.is_set():
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stopped.wait(), 1)
+                    async with asyncio.timeout(1):
+                        await stopped.wait()
             if not stopped.is_set():
                 raise DemoError(f"JupyterHub ended by itself; {hub.log} says why.")
         ready.cancel()

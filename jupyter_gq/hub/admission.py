@@ -233,7 +233,8 @@ def refuse_when_over(view: TicketView) -> None:
 async def give_back(service: ServiceClient, ticket: str) -> None:
     """Close a ticket; log when the service cannot be told."""
     try:
-        await asyncio.wait_for(service.close_ticket(ticket), _GIVE_BACK_SECONDS)
+        async with asyncio.timeout(_GIVE_BACK_SECONDS):
+            await service.close_ticket(ticket)
     except (ServiceUnavailable, TimeoutError) as error:
         logging.getLogger(__name__).warning("Could not give ticket %s back (it will lapse): %s", ticket, error)
     except ServiceError as error:

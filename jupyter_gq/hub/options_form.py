@@ -105,7 +105,8 @@ async def _ask(spawner: Any) -> Me:
     with short_token(spawner, READ) as token:
         service = ServiceClient(spawner.service_url, token, timeout=_PATIENCE)
         try:
-            return await asyncio.wait_for(service.me(), _PATIENCE)
+            async with asyncio.timeout(_PATIENCE):
+                return await service.me()
         finally:
             service.close()
 

@@ -74,7 +74,8 @@ class Courier:
     async def ask(self, seconds: float) -> None:
         """Learn what the service has, if it says so in this time."""
         try:
-            self.stored = await asyncio.wait_for(self._channel.send([]), seconds)
+            async with asyncio.timeout(seconds):
+                self.stored = await self._channel.send([])
         except (ServiceError, TimeoutError, *_STRANGE) as error:
             log.info("The service does not say what it has; going by this machine's files: %s", error)
         else:

@@ -229,7 +229,8 @@ class Run:
         if code is None or -code not in FROM_OUTSIDE:
             return False
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._told_to_stop.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._told_to_stop.wait()
         return self._job.stop.asked
 
     def _on_output(self) -> None:

@@ -8,6 +8,7 @@ Rules
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -239,10 +240,9 @@ class KubernetesRuns:
                 watch.start()
         waiting = [watch.synced.wait() for watch in self._watches if not watch.synced.is_set()]
         if waiting:
-            try:
-                await asyncio.wait_for(asyncio.gather(*waiting), self.options.request_timeout)
-            except TimeoutError:
-                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.options.request_timeout):
+                    await asyncio.gather(*waiting)
 
     async def close(self) -> None:
         """Stop watching; what runs in the cluster is left as it is."""
