@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 import pytest_asyncio
-from kubernetes.client import AdmissionregistrationV1Api, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
+from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
 
 from jupyter_gq.backends.kubernetes import PodPool
 from jupyter_gq.backends.kubernetes.pools import Hold
@@ -13,7 +13,7 @@ from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
-from tests.kubernetes.waiting import eventually
+from tests.kubernetes.waiting import eventually, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -60,23 +60,43 @@ async def test_a_refusal_keeps_its_text_and_leaves_nothing(world, kwok):
     assert 'violates PodSecurity "restricted' in (await world.end(job)).sentence
 
 
+@contextlib.contextmanager
+def read_only(world):
+    """The service's role in the training namespace is not what it should be."""
+    rbac, train = RbacAuthorizationV1Api(world.plane.client()), world.namespaces.train
+    (role,) = rbac.list_namespaced_role(train).items
+    only = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    rbac.patch_namespaced_role(role.metadata.name, train, {"rules": only})
+    try:
+        yield
+    finally:
+        rules = [{"apiGroups": r.api_groups, "resources": r.resources, "verbs": r.verbs} for r in role.rules]
+        rbac.patch_namespaced_role(role.metadata.name, train, {"rules": rules})
+
+
 async def test_a_missing_right_is_named(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=1)
-    rbac = RbacAuthorizationV1Api(world.plane.client())
-    role = rbac.read_namespaced_role("gq-service", world.namespaces.train)
-    rules, role.rules = role.rules, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
-    rbac.replace_namespaced_role("gq-service", world.namespaces.train, role)
-    try:
-        job = world.job("unentitled", (node, 0))
-        await world.launch(job)
-        end = await world.end(job)
-    finally:
-        role = rbac.read_namespaced_role("gq-service", world.namespaces.train)
-        role.rules = rules
-        rbac.replace_namespaced_role("gq-service", world.namespaces.train, role)
-    assert end.outcome is Outcome.REFUSED
-    assert "lacks the right to create pods in API group" in end.sentence
-    assert world.namespaces.service_user in end.sentence
+    with read_only(world):
+        number = 0
+
+        async def refused():
+            nonlocal number
+            number += 1
+            return await _refusal(world, world.job("unentitled", (node, 0), run=number))
+
+        sentence = await eventually(refused, "the role is in force")
+    assert "lacks the right to create pods in API group" in sentence
+    assert world.namespaces.service_user in sentence
+
+
+async def _refusal(world, job):
+    """Why it was refused; None when it was not."""
+    await world.launch(job)
+    seen = await world.until(job, lambda seen: seen.phase is not Phase.STARTING, "an answer")
+    await world.backend.stop(job.id, job.run, 0)
+    await world.end(job)
+    await world.backend.forget(job.id, job.run)
+    return seen.sentence if seen.outcome is Outcome.REFUSED else None
 
 
 @contextlib.contextmanager
@@ -95,6 +115,22 @@ def no_bare_pods(world):
     finally:
         api.delete_validating_admission_policy_binding(name)
         api.delete_validating_admission_policy(name)
+        until(lambda: _pods_may_be_made(world), "the policy is no longer in force")
+
+
+def _pods_may_be_made(world):
+    # One that Pod Security lets in, or its refusal would hide the other one.
+    secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
+    secure["seccompProfile"] = {"type": "RuntimeDefault"}
+    container = {"name": "c", "image": "i", "securityContext": secure}
+    body = {"metadata": {"name": "probe"}, "spec": {"serviceAccountName": "gq-runner", "containers": [container]}}
+    try:
+        world.plane.core.create_namespaced_pod(world.namespaces.train, body, dry_run="All")
+    except ApiException as error:
+        if "bare pods are forbidden here" in error.body:
+            return False
+        raise
+    return True
 
 
 async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
@@ -105,13 +141,7 @@ async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
         async def refused():
             nonlocal number
             number += 1
-            job = world.job("bare", (node, 0), run=number)
-            await world.launch(job)
-            seen = await world.until(job, lambda seen: seen.phase is not Phase.STARTING, "an answer")
-            await world.backend.stop(job.id, number, 0)
-            await world.end(job)
-            await world.backend.forget(job.id, number)
-            return seen.sentence if seen.phase is Phase.ENDED else None
+            return await _refusal(world, world.job("bare", (node, 0), run=number))
 
         assert "bare pods are forbidden here" in await eventually(refused, "the policy is in force")
         world.backend = world.new_backend(as_jobs=True)

@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.servers import ServerStopper
@@ -32,6 +33,7 @@ from .nodes import Nodes
 from .notebooks import NotebookRuns
 from .observe import Reflector
 from .options import KubernetesOptions
+from .others import QUERY, Others, claims_of
 from .places import Places
 from .pools import PodPool
 from .providers import PROVIDERS
@@ -252,7 +254,7 @@ class KubernetesRuns:
         await self.notebooks.close()
         self.cluster.close()
 
-    def _reflectors(self) -> list[Reflector[PodView] | Reflector[NodeView]]:
+    def _reflectors(self) -> list[Reflector[Any]]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
         self._jobs = self._pods(options.training_namespace, ours, self.training.pods.saw)
@@ -261,7 +263,20 @@ class KubernetesRuns:
         watched: Reflector[NodeView] = Reflector(
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
-        return [watched, held, self._jobs, self._servers]
+        watches: list[Reflector[Any]] = [watched, held, self._jobs, self._servers]
+        if options.observe_all_pods:
+            others = Others()
+            self.cluster_nodes.used_by_others = others.on
+            watches.append(
+                Reflector(
+                    self.cluster,
+                    PODS,
+                    query=QUERY,
+                    trim=lambda pod: claims_of(pod, options.installation),
+                    changed=others.saw,
+                )
+            )
+        return watches
 
     def _pods(self, namespace: str, query: dict[str, str], saw: Callable[..., None]) -> Reflector[PodView]:
         return Reflector(

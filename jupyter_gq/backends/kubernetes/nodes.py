@@ -76,6 +76,8 @@ class Nodes:
     ) -> None:
         self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
         self.back_off = BackOff(now)
+        #: Thousandths of a core, and MiB, that others use on a node.
+        self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
         self._views: dict[str, NodeView] = {}
         #: Since when a node has not been ready, or has been gone, on our own clock.
         self._away: dict[str, float] = {}
@@ -178,15 +180,16 @@ class Nodes:
             bad |= set(free[:foreign])
         told = self._agents.devices(view.name)
         shares = self._takes_shares(view.name, pool)
-        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares)
+        cpu, memory = self.used_by_others(view.name)
+        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory)
         known = self._made.get(view.name)
         if known is not None and known[0] == stamp:
             return known[1]
         node = Node(
             name=view.name,
             devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
-            cpu_milli=view.cpu_milli,
-            memory=None if view.memory_mib is None else MiB(view.memory_mib),
+            cpu_milli=None if view.cpu_milli is None else max(0, view.cpu_milli - cpu),
+            memory=None if view.memory_mib is None else MiB(max(0, view.memory_mib - memory)),
             labels=_labels(view, shares),
         )
         self._made[view.name] = (stamp, node)

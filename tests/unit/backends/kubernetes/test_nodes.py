@@ -2,6 +2,7 @@
 
 import pytest
 
+from jupyter_gq.backends.kubernetes.others import Others, claims_of
 from jupyter_gq.backends.kubernetes.pools import Provider
 from jupyter_gq.backends.kubernetes.views import node_view, pod_view, quantity
 from jupyter_gq.domain.cluster import SHARE_LABEL
@@ -152,3 +153,24 @@ def test_a_pod_is_read_by_its_first_container_and_nothing_else():
         }
     )
     assert (view.waiting, view.ended, view.image_id, view.labels) == ("ErrImagePull", None, "i@sha256:1", {})
+
+
+def test_what_others_ask_for_is_not_there_for_us():
+    def pod(name, labels=None, node="n1", version="1"):
+        asked = [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}, {}]
+        first = [{"resources": {"requests": {"cpu": "2", "memory": "10Mi"}}}]
+        return {
+            "metadata": {"name": name, "namespace": "x", "resourceVersion": version, "labels": labels or {}},
+            "spec": {"nodeName": node, "containers": asked, "initContainers": first},
+        }
+
+    ours = {"jupyter-gq.org/installation": "gq", "app.kubernetes.io/component": "gq-training"}
+    others = Others()
+    for each in (pod("a"), pod("b"), pod("task", ours), pod("nowhere", node="")):
+        others.saw(None, claims_of(each, "gq"))
+    assert others.on("n1") == (4000, 2048)
+    others.saw(claims_of(pod("b"), "gq"), None)
+    paper = Paper()
+    paper.node(cpu_milli=8000, memory_mib=4096)
+    paper.nodes.used_by_others = others.on
+    assert (paper.offered().cpu_milli, paper.offered().memory) == (6000, 3072)
