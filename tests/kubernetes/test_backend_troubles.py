@@ -165,6 +165,35 @@ async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
         await eventually(gone, "the Job and its pod are gone")
 
 
+async def test_a_job_whose_pod_is_refused_is_refused_and_goes(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=1)
+    core, train = world.plane.core, world.namespaces.train
+    core.create_namespaced_resource_quota(train, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+    await eventually(lambda: core.read_namespaced_resource_quota("none", train).status.hard, "the quota counts")
+    batch = BatchV1Api(world.plane.client())
+    try:
+        world.backend = world.new_backend(as_jobs=True)
+        job = world.job("barren", (node, 0))
+        await world.launch(job)
+        await world.observed(job)
+        await eventually(lambda: batch.list_namespaced_job(train).items, "its Job")
+        assert (await world.observed(job)).phase is Phase.STARTING
+        world.clock.ahead += 31
+        end = await world.end(job)
+        assert end.outcome is Outcome.REFUSED
+        assert "The Job gq-job-barren-1-0 has made no pod in 30 s" in end.sentence
+        await world.backend.forget(job.id, 1)
+
+        async def gone():
+            await world.backend.observe()
+            return not batch.list_namespaced_job(train).items
+
+        await eventually(gone, "the Job is gone")
+    finally:
+        core.delete_namespaced_resource_quota("none", train)
+        await eventually(lambda: not core.list_namespaced_resource_quota(train).items, "the quota is gone")
+
+
 async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=2)
     job = world.job("marooned", (node, 0))

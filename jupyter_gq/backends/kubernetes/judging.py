@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jupyter_gq.backends.protocol import Outcome
 
+from . import names
 from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import End, end_of_pod, trouble_of
@@ -35,6 +36,7 @@ class Judge:
             if run.decided is not None:
                 run.culprit = task
                 return
+        self._judge_jobs(run)
         self._judge_devices(run)
         self._judge_gang(run)
 
@@ -65,6 +67,17 @@ class Judge:
         if may_pass and self._now() - since < self._options.pull_timeout:
             return None
         return End(outcome=Outcome.FAILED, sentence=sentence)
+
+    def _judge_jobs(self, run: Run) -> None:
+        """Where Jobs make the pods, a refused pod is told to nobody but its Job."""
+        since = run.making_since
+        late = since is not None and self._now() - since >= self._options.reservation_timeout
+        missing = [task for task in range(run.tasks) if task not in run.pods]
+        if self._options.as_jobs and late and missing and run.decided is None:
+            name = names.training_name(run.id, run.number, missing[0])
+            waited = f"{self._options.reservation_timeout:.0f} s"
+            sentence = f"The Job {name} has made no pod in {waited}; its events say why."
+            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
 
     def _judge_devices(self, run: Run) -> None:
         if run.workload is not None and run.pods and run.decided is None:

@@ -112,7 +112,7 @@ class TrainingRuns:
     def step(self) -> list[Observation]:
         """Do for each run what is next; return how they are."""
         for key in self.pods.runs():
-            if key not in self.runs and key not in self._forgotten:
+            if key[0] and key not in self.runs and key not in self._forgotten:
                 self._adopt(key)
         for run in list(self._forgotten.values()):
             self._update(run)

@@ -186,3 +186,28 @@ def test_a_kept_slot_is_held_without_a_run_and_let_go_when_it_is_not_kept_any_mo
     paper.step()
     paper.step(61)
     assert len(paper.deeds.deleted) == 1
+
+
+def test_what_was_said_before_a_pod_was_gone_says_nothing_of_what_the_kubelet_remembers():
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    paper.report([])
+    paper.clock.at += 1
+    paper.gone(SLOT)
+    assert not paper.slots.free(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    assert paper.slots.free(SLOT)
+
+
+def test_a_quota_that_refuses_a_reservation_ends_no_share_that_runs():
+    paper = held()
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-1")
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    paper.gone(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    paper.deeds.refusal = "exceeded quota"
+    paper.step()
+    assert paper.slots.failure(SLOT, KEY) == ""
+    assert "exceeded quota" in paper.slots.failure(SLOT, OTHER)
