@@ -22,7 +22,8 @@ from traitlets.config import Config
 from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.kubernetes.cluster import PODS, Cluster
+from jupyter_gq.backends.kubernetes.cluster import Cluster
+from jupyter_gq.backends.kubernetes.resources import PODS
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.servers import ServerStopper
@@ -27,7 +27,6 @@ from jupyter_gq.domain.workload import Kind
 
 from . import names
 from .agents import Agents
-from .cluster import NODES, PODS, Cluster
 from .deeds import Deeds
 from .nodes import Nodes
 from .notebooks import NotebookRuns
@@ -38,9 +37,13 @@ from .places import Places
 from .pools import PodPool
 from .providers import PROVIDERS
 from .reservations import Reservations
+from .resources import NODES, PODS
 from .runs import RunKey
 from .training import TrainingRuns
 from .views import NodeView, PodView, node_view, pod_view
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +68,7 @@ class KubernetesRuns:
         self,
         options: KubernetesOptions,
         *,
-        cluster: Cluster,
+        cluster: "Cluster",
         pools: Callable[[], Sequence[PodPool]],
         stopper: ServerStopper,
         now: Callable[[], float],

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,8 +20,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 
 from .errors import ClusterError, Missing, Unreachable, error_of
-
-Json = dict[str, Any]
+from .resources import JOBS, LEASES, REVIEWS, Json, Resource
 
 #: A page of a list.
 _PAGE = 500
@@ -30,31 +28,6 @@ _PAGE = 500
 _WATCHES = 8
 #: The server sends a bookmark about every minute; a connection that is silent for longer is dead.
 _SILENCE = 150.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resource:
-    """A kind of objects."""
-
-    plural: str
-    #: One of them, for messages.
-    noun: str
-    group: str = ""
-    version: str = "v1"
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """Its address; without a namespace: of the whole cluster."""
-        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        parts = [base, *(["namespaces", namespace] if namespace else []), self.plural, *([name] if name else [])]
-        return "/".join(parts)
-
-
-PODS = Resource(plural="pods", noun="pod")
-NODES = Resource(plural="nodes", noun="node")
-SERVICES = Resource(plural="services", noun="service")
-JOBS = Resource(plural="jobs", noun="Job", group="batch")
-_LEASES = Resource(plural="leases", noun="lease", group="coordination.k8s.io")
-_REVIEWS = Resource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")
 
 
 class Stream:
@@ -180,16 +153,16 @@ class Cluster:
 
     async def read_lease(self, namespace: str, name: str) -> Json | None:
         """That Lease; None when there is none."""
-        return await self.get(_LEASES, namespace, name)
+        return await self.get(LEASES, namespace, name)
 
     async def create_lease(self, body: Json) -> Json:
         """Make it; raise `Exists` when there is one."""
-        return await self.create(_LEASES, body)
+        return await self.create(LEASES, body)
 
     async def replace_lease(self, body: Json) -> Json:
         """Put it in the place of the version that it names; raise `Unreachable` when that is not the newest."""
         meta = body["metadata"]
-        path, what = _LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
+        path, what = LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
         return await self._in_thread(lambda: self._call("PUT", path, what, body=body))
 
     async def review_token(self, token: str, audience: str) -> PodIdentity | None:
@@ -200,7 +173,7 @@ class Cluster:
             "metadata": {},
             "spec": {"token": token, "audiences": [audience]},
         }
-        answer = await self._in_thread(lambda: self._call("POST", _REVIEWS.path(), "check a token", body=body))
+        answer = await self._in_thread(lambda: self._call("POST", REVIEWS.path(), "check a token", body=body))
         return _identity(answer.get("status") or {}, audience)
 
     async def _in_thread(self, call: Callable[[], Json]) -> Json:

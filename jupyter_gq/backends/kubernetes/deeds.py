@@ -14,12 +14,15 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import names
-from .cluster import PODS, Cluster, Resource
 from .errors import ClusterError, Exists, Refused, Unreachable
+from .resources import PODS, Resource
 from .views import PodView
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +96,9 @@ class _Try:
 class Deeds:
     """Makes and deletes; lives in the loop."""
 
-    def __init__(self, cluster: Cluster, *, creations: int, now: Callable[[], float], done: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
+    ) -> None:
         """`done` is called after each, so that somebody looks at what has become of it."""
         self._cluster, self._now, self._done = cluster, now, done
         self._creations = asyncio.Semaphore(creations)

@@ -14,10 +14,13 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from .cluster import Cluster, Resource, Stream
 from .errors import ClusterError, Expired, Unreachable
+from .resources import Resource
+
+if TYPE_CHECKING:
+    from .cluster import Cluster, Stream
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +112,7 @@ class Reflector(Generic[V]):
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: "Cluster",
         resource: Resource,
         *,
         namespace: str = "",

@@ -23,7 +23,6 @@ from jupyter_gq.domain.cluster import Device
 
 from . import names
 from .agents import Agents
-from .cluster import PODS, Json
 from .deeds import Deeds, thing_of
 from .deeds import State as MakingState
 from .manifests import reservation_pod
@@ -31,6 +30,7 @@ from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import trouble_of
 from .pools import PodPool
+from .resources import PODS, Json
 from .views import PodView
 
 log = logging.getLogger(__name__)

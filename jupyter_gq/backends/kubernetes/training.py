@@ -18,7 +18,6 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
 from . import names
-from .cluster import JOBS, PODS, SERVICES, Json
 from .deeds import Deeds, Making, Thing, thing_of
 from .deeds import State as MakingState
 from .judging import Judge
@@ -27,6 +26,7 @@ from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import End, end_of_pod, end_of_run
 from .places import Places
+from .resources import JOBS, PODS, SERVICES, Json
 from .runs import PodIndex, Run, RunKey
 from .views import PodView, pod_view
 

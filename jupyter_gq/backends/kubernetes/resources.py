@@ -1,0 +1,31 @@
+"""Kinds of objects of the cluster that the product deals with, and where they are. Needs no Kubernetes client."""
+
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """A kind of objects."""
+
+    plural: str
+    #: One of them, for messages.
+    noun: str
+    group: str = ""
+    version: str = "v1"
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Its address; without a namespace: of the whole cluster."""
+        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [base, *(["namespaces", namespace] if namespace else []), self.plural, *([name] if name else [])]
+        return "/".join(parts)
+
+
+PODS = Resource(plural="pods", noun="pod")
+NODES = Resource(plural="nodes", noun="node")
+SERVICES = Resource(plural="services", noun="service")
+JOBS = Resource(plural="jobs", noun="Job", group="batch")
+LEASES = Resource(plural="leases", noun="lease", group="coordination.k8s.io")
+REVIEWS = Resource(plural="tokenreviews", noun="token review", group="authentication.k8s.io")
