@@ -11,6 +11,7 @@ What is added where (the order is KubeSpawner's)
 Only KubeSpawner's own asynchronous client is used: whatever blocks here, blocks the Hub.
 """
 
+import asyncio
 import json
 from typing import Any
 
@@ -64,7 +65,8 @@ class PodsWithLastWords(PodReflector):  # type: ignore[misc]
     """Pods, and what those that are gone said last, if they were ended by somebody else than the Hub."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.last_words: dict[str, Any] = {}
+        #: Sentences, by namespace and name.
+        self.last_words: dict[str, str] = {}
         super().__init__(*args, **kwargs)
 
     @validate("resources")
@@ -74,8 +76,9 @@ class PodsWithLastWords(PodReflector):  # type: ignore[misc]
         return _Listened(proposal.value, heard_by=self._remember)
 
     def _remember(self, name: str, pod: dict[str, Any]) -> None:
-        if end_of(pod):
-            self.last_words[name] = pod
+        end = end_of(pod)
+        if end:
+            self.last_words[name] = end
 
 
 class _Listened(dict[str, Any]):
@@ -107,7 +110,6 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         "Empty: leave them all.",
     ).tag(config=True)
 
-    _replacing_pod = False
     _pod_made = False
 
     # --- the pod ----------------------------------------------------------------------------------------------------
@@ -133,23 +135,26 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         )
 
     async def _make_create_pod_request(self, pod: V1Pod, request_timeout: float) -> bool:
-        # On a conflict KubeSpawner calls `stop`, which would give back the share that this very pod is for.
-        self._replacing_pod, self.pod_asked_for = True, True
-        try:
-            made: bool = await super()._make_create_pod_request(pod, request_timeout)
-        finally:
-            self._replacing_pod = False
-        if made:
-            self._pod_made = True
-            self.forget_last_words()  # of a pod that had the same name
-        return made
+        """Called by KubeSpawner until it answers True.
 
-    async def stop(self, now: bool = False) -> None:
-        """Delete the pod, then give the share back."""
-        if self._replacing_pod:
-            await self.remove_pod(now=now)
-        else:
-            await super().stop(now=now)
+        Its own would write the whole pod into the log when the cluster refuses it, the server's token included, and
+        call `stop` when another pod has the name, which would give back the share that this very pod is for.
+        """
+        self.keep_leftovers_apart()
+        self.pod_asked_for = True
+        try:
+            await asyncio.wait_for(self.api.create_namespaced_pod(self.namespace, pod), request_timeout)
+        except TimeoutError:
+            return False
+        except ApiException as error:
+            if error.status != _CONFLICT:
+                raise
+            self.log.info("Another pod has the name %s and is deleted", self.pod_name)
+            await self.remove_pod(now=True)
+            return False
+        self._pod_made = True
+        self.forget_last_words()  # of a pod that had the same name
+        return True
 
     async def remove_pod_of(self, namespace: str, name: str, ticket: str) -> None:
         """Delete that pod if it belongs to this ticket; it may have gone, and another one may have its name."""
@@ -247,4 +252,4 @@ def _said_no(error: ApiException) -> str:
         told = str(json.loads(error.body or b"")["message"])
     except (TypeError, ValueError, KeyError):
         told = str(error.reason)
-    return f"The cluster did not accept the server's pod: {told.rstrip('.')}. Ask your administrator."
+    return f"The cluster refused to start the server: {told.rstrip('.')}. Ask your administrator."

@@ -90,6 +90,9 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             if self.pod_asked_for:
                 self.log.warning("Pod %s is deleted as soon as the cluster answers: %s", self._place, error)
                 self.remove_later()
+        except TimeoutError:
+            self.remove_later()
+            raise
 
     async def remove_pod(self, now: bool = False) -> None:
         """Delete the pod and wait until it is gone; nothing else."""
@@ -98,7 +101,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
     async def _note_end(self) -> None:
         await self._start_watching_pods()
         view, place = self.pod_reflector, self._place
-        self.gpu_ended = end_of(view.pods.get(place) or _last_words(view).get(place)) or self.gpu_ended
+        self.gpu_ended = end_of(view.pods.get(place)) or _last_words(view).get(place, "") or self.gpu_ended
 
     def forget_last_words(self) -> None:
         """What a pod of this name has said so far is of no interest any more."""
@@ -121,20 +124,27 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             task = self._leftovers[leftover] = asyncio.create_task(self._remove_leftover(*leftover))
             task.add_done_callback(lambda _: self._leftovers.pop(leftover))
 
+    def keep_leftovers_apart(self) -> None:
+        """A pod of this name is made: who waits to delete an older one must not take it for that."""
+        for leftover, task in self._leftovers.items():
+            if leftover[:2] == (self.namespace, self.pod_name):
+                task.cancel()
+
     async def _remove_leftover(self, namespace: str, name: str, ticket: str) -> None:
+        trouble: tuple[type[Exception], ...] = (*self.cluster_errors, TimeoutError)
         pause = _FIRST_PAUSE
         for _ in range(_TRIES):
             await asyncio.sleep(pause)
             pause = min(2 * pause, _SLOWEST)
             try:
                 await self.remove_pod_of(namespace, name, ticket)
-            except self.cluster_errors:
+            except trouble:
                 continue
             self.log.info("Pod %s/%s is not left behind", namespace, name)
             return
         self.log.error("Pod %s/%s could not be deleted: the cluster does not answer", namespace, name)
 
 
-def _last_words(view: Any) -> dict[str, Any]:
-    found: dict[str, Any] = getattr(view, "last_words", {})
+def _last_words(view: Any) -> dict[str, str]:
+    found: dict[str, str] = getattr(view, "last_words", {})
     return found

@@ -31,7 +31,10 @@ c.KubeSpawner.environment = {{"POD_IP": {{"valueFrom": {{"fieldRef": {{"fieldPat
 c.KubeSpawner.start_timeout = 60
 c.KubeSpawner.poll_interval = 1
 c.KubeSpawner.k8s_api_request_retry_timeout = 5
-c.KubeSpawner.profile_list = [{{"slug": "small", "display_name": "Small", "gpus": "0.25"}}]
+c.KubeSpawner.profile_list = [
+    {{"slug": "small", "display_name": "Small", "gpus": "0.25"}},
+    {{"slug": "odd", "display_name": "Odd", "kubespawner_override": {{"extra_labels": {{"no label!": "x"}}}}}},
+]
 """
 
 
@@ -186,6 +189,16 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
         assert "an administrator emptied its node" in page
         assert "As the profile says" in page
         assert "Small: 0.25 GPU." in page
+
+
+async def test_what_the_cluster_says_no_to_is_told_without_the_servers_token(hub, service):
+    async with Person(hub, "leo") as leo:
+        answer = await leo.spawn({"profile": "odd"})
+        assert answer.status_code == 403
+        assert "The cluster refused to start the server" in answer.json()["message"]
+        assert "no label!" in answer.json()["message"]
+        await eventually(lambda: service.of("leo", "DELETE tickets/*"))
+        assert "JUPYTERHUB_API_TOKEN" not in hub.log.read_text()
 
 
 async def test_a_start_that_is_cancelled_leaves_no_pod(hub, service, pods):
