@@ -20,7 +20,6 @@ from traitlets.config import Application
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.auth import HubAuthenticator
 from jupyter_gq.api.pods import PodAuthenticator
-from jupyter_gq.backends.kubernetes import KubernetesBackend, KubernetesRuns
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import HubServerStopper, ServersBackend
@@ -144,11 +143,16 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, service_url: str) -> AsyncIterator[_Parts]:
+        try:  # on one machine it is not installed
+            from jupyter_gq.backends.kubernetes import KubernetesBackend
+        except ImportError as error:
+            problem = f"c.SchedulerService.backend is kubernetes, but its client is not installed ({error})."
+            raise BackendError(f"{problem} Run: pip install 'jupyter-gq[kubernetes]'") from error
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
         settings = PolicyFile(Path(self.config_file), tuple)
         wake = _Late()
-        runs: KubernetesRuns = KubernetesBackend(parent=self).backend(
+        runs = KubernetesBackend(parent=self).backend(
             pools=lambda: settings.current.pod_pools,
             stopper=HubServerStopper(*_hub()),
             now=clock.now,

@@ -1,8 +1,25 @@
 """Workloads as pods of a Kubernetes cluster: its API server holds them, its scheduler binds them, kubelets run them."""
 
-from .backend import KubernetesRuns
+from typing import TYPE_CHECKING, Any
+
 from .options import KubernetesOptions
 from .pools import PodPool, pool_of
-from .settings import KubernetesBackend
+
+if TYPE_CHECKING:
+    from .backend import KubernetesRuns
+    from .settings import KubernetesBackend
 
 __all__ = ["KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
+
+
+def __getattr__(name: str) -> Any:
+    """These need the Kubernetes client, which is not there on one machine; its settings are read there all the same."""
+    if name == "KubernetesRuns":
+        from .backend import KubernetesRuns
+
+        return KubernetesRuns
+    if name == "KubernetesBackend":
+        from .settings import KubernetesBackend
+
+        return KubernetesBackend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
