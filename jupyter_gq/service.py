@@ -12,25 +12,26 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from traitlets import Bool, Enum, Unicode
 from traitlets.config import Application
 
-from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from jupyter_gq.api.place import Place
 from jupyter_gq.api.pods import PodAuthenticator
+from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
+from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import HubServerStopper, ServersBackend
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.controller.controller import Controller
+from jupyter_gq.controller.controller import Controller, always, own_version
 from jupyter_gq.controller.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import BackendError, JupyterGQError
+from jupyter_gq.domain.errors import BackendError, JupyterGQError, Superseded
 from jupyter_gq.store.sql import SqlStore
 
 
@@ -41,6 +42,10 @@ class _Parts:
     controller: Controller
     #: Knows the tokens of pods; None where nothing runs in pods.
     pods: PodAuthenticator | None = None
+
+
+class _Ended(Exception):
+    """Somebody told the service to end before it had its place."""
 
 
 class SchedulerService(Application):
@@ -67,6 +72,11 @@ class SchedulerService(Application):
     database_url = Unicode("", help="SQLAlchemy URL of the database. Default: a SQLite file in the state folder.").tag(
         config=True
     )
+    leader_election = Bool(
+        True,
+        help="On Kubernetes only the service that holds a lease of the hub's namespace acts; others wait. Turn it off "
+        "only where there can never be two. Default: True.",
+    ).tag(config=True)
     check_invariants = Bool(
         False, help="After each step check that no device is promised twice, and fail the step if so. Default: False."
     ).tag(config=True)
@@ -79,50 +89,65 @@ class SchedulerService(Application):
             self.load_config_file(path.name, str(path.parent))
 
     def start(self) -> None:
-        """Serve until a signal comes; end with a sentence and exit code 1 when it cannot start."""
+        """Serve until a signal comes; end with a sentence and exit code 1 when it cannot start, or must not go on."""
         os.umask(0o077)
         try:
             asyncio.run(self._serve())
+        except (LeaseLost, Superseded) as error:
+            self.log.critical("%s", error)
+            sys.exit(1)
         except JupyterGQError as error:
             self.log.critical("The scheduler service cannot start. %s", error)
             sys.exit(1)
 
     async def _serve(self) -> None:
-        url = os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089")
-        prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/")
-        address = urlsplit(url)
+        place = Place(
+            url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
+            prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
+            authenticator=HubAuthenticator(*_hub(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")),
+        )
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, place.ended.set)
         put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
-        async with put_together(f"{address.scheme}://{address.netloc}{prefix}") as parts:
-            controller = parts.controller
-            authenticator = HubAuthenticator(*_hub(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq"))
-            application = make_application(
-                controller,
-                authenticator,
-                prefix,
-                bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
-                page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
-                pods=parts.pods,
-            )
-            server = make_server(application)
-            server.listen(address.port or 80, address.hostname)
-            self.log.info("jupyter-gq service on %s%s", url, prefix)
-            loop = asyncio.create_task(controller.run())
-            await _signal()
-            loop.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await loop
-            server.stop()
-            await server.close_all_connections()
-            authenticator.close()
+        with contextlib.suppress(_Ended), contextlib.closing(place.authenticator):
+            async with put_together(place) as parts:
+                controller = parts.controller
+                async with place.answering(
+                    controller,
+                    bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
+                    page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
+                    pods=parts.pods,
+                ):
+                    self.log.info("jupyter-gq service on %s%s", place.url, place.prefix)
+                    await place.until_the_end(controller.run())
 
     @contextlib.asynccontextmanager
-    async def _on_this_machine(self, service_url: str) -> AsyncIterator[_Parts]:
+    async def _leading(self, place: Place, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
+        """Wait until this one of several services leads; then tell, whenever asked, whether it still does."""
+        if lease is None:
+            yield always
+            return
+        async with place.answering(Standby(own_version(), lambda: lease.waiting)):
+            await place.until_the_end(lease.acquire())
+        try:
+            if place.ended.is_set():
+                raise _Ended
+            place.keeping = asyncio.create_task(lease.keep(), name="jupyter-gq lease")
+            yield lambda: lease.leads
+        finally:
+            if place.keeping is not None:
+                place.keeping.cancel()
+                await asyncio.gather(place.keeping, return_exceptions=True)
+            await lease.release()
+
+    @contextlib.asynccontextmanager
+    async def _on_this_machine(self, place: Place) -> AsyncIterator[_Parts]:
         clock = SystemClock()
         state = self._state()
         simulated = SimulatedDevices(config=self.config)
         probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
         local = LocalBackend(parent=self)
-        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=service_url)
+        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=place.service_url)
         stopper = HubServerStopper(*_hub())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         settings = PolicyFile(Path(self.config_file), jobs.nodes)
@@ -142,7 +167,7 @@ class SchedulerService(Application):
             store.close()
 
     @contextlib.asynccontextmanager
-    async def _on_a_cluster(self, service_url: str) -> AsyncIterator[_Parts]:
+    async def _on_a_cluster(self, place: Place) -> AsyncIterator[_Parts]:
         try:  # on one machine it is not installed
             from jupyter_gq.backends.kubernetes import KubernetesBackend
         except ImportError as error:
@@ -151,16 +176,20 @@ class SchedulerService(Application):
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
         settings = PolicyFile(Path(self.config_file), tuple)
-        wake = _Late()
-        runs = KubernetesBackend(parent=self).backend(
-            pools=lambda: settings.current.pod_pools,
-            stopper=HubServerStopper(*_hub()),
-            now=clock.now,
-            on_change=wake,
-            service_url=service_url,
-        )
-        store = self._open_store()
-        try:
+        wake, backend = _Late(), KubernetesBackend(parent=self)
+        lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
+        async with self._leading(place, lease) as leads, contextlib.AsyncExitStack() as opened:
+            # In a thread, for the lease is renewed meanwhile; and only now: who waits must not change the schema.
+            store = await asyncio.to_thread(self._open_store)
+            opened.callback(store.close)
+            runs = backend.backend(
+                pools=lambda: settings.current.pod_pools,
+                stopper=HubServerStopper(*_hub()),
+                now=clock.now,
+                on_change=wake,
+                service_url=place.service_url,
+            )
+            opened.push_async_callback(runs.close)
             controller = Controller(
                 store=store,
                 backends=(runs,),
@@ -168,6 +197,7 @@ class SchedulerService(Application):
                 clock=clock,
                 bundles=StoredBundles(store, store),
                 meter=ReportedMeter(runs.usage),
+                leads=leads,
                 check_invariants=self.check_invariants,
             )
             wake.call = controller.wake
@@ -180,15 +210,15 @@ class SchedulerService(Application):
             with contextlib.suppress(BackendError):  # it is said in the log, and tried again
                 await runs.observe()  # before anybody asks whether what he wants is there
             yield _Parts(controller=controller, pods=pods)
-        finally:
-            await runs.close()
-            store.close()
 
     def _state(self) -> Path:
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
-        return SqlStore(self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}")
+        """The store, in which from now on nobody but this service writes."""
+        store = SqlStore(self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}")
+        store.take_over()
+        return store
 
 
 class _Late:
@@ -205,11 +235,3 @@ def _hub() -> tuple[str, str]:
     """Address of the Hub's API, and this service's own token for it."""
     api_url = os.environ.get("JUPYTERHUB_API_URL", "http://127.0.0.1:8081/hub/api")
     return api_url, os.environ.get("JUPYTERHUB_API_TOKEN", "")
-
-
-async def _signal() -> None:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, ended.set)
-    await ended.wait()

@@ -15,7 +15,7 @@ from tests.kubernetes.waiting import eventually
 pytestmark = pytest.mark.asyncio
 
 #: As the real ones, at a fifth.
-TIMES = Times(duration=3.0, renewed_within=2.0, retry=0.2)
+TIMES = Times.of(3)
 
 
 class Candidate:

@@ -62,6 +62,13 @@ class Times:
     #: Between two tries.
     retry: float = 2.0
 
+    @classmethod
+    def of(cls, duration: float) -> "Times":
+        """In the usual proportions."""
+        usual = cls()
+        share = duration / usual.duration
+        return cls(duration=duration, renewed_within=usual.renewed_within * share, retry=usual.retry * share)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
@@ -169,14 +176,18 @@ class Lease:
         """Who held it when it was seen last."""
         return self._election.holder()
 
+    @property
+    def waiting(self) -> str:
+        """Why this service does not lead yet."""
+        return self.failure or (f"{self.holder} leads; " if self.holder else "") + "this service waits for its place."
+
     async def acquire(self) -> None:
         """Return when this service leads."""
         told = ""
         while not await self._try():
-            sentence = self.failure or f"{self.holder} leads; this service waits for its place"
-            if sentence != told:
-                log.info("%s", sentence)
-            told = sentence
+            if self.waiting != told:
+                told = self.waiting
+                log.info("%s", told)
             await asyncio.sleep(self._times.retry)
         log.info("this service leads: it holds the lease %s/%s", self._seat.namespace, self._seat.name)
 

@@ -14,7 +14,7 @@ from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.domain.errors import BackendError
 
 from .backend import KubernetesRuns
-from .lease import Lease, Seat
+from .lease import Lease, Seat, Times
 from .names import SERVICE, labels
 from .options import KubernetesOptions
 from .pools import PodPool
@@ -111,6 +111,11 @@ class KubernetesBackend(LoggingConfigurable):
         help="Part of a pod, laid on the pod of each task: mappings by key, named lists by name. Names, labels of ours "
         "and the node are not changed by it. Default: {}."
     ).tag(config=True)
+    lease_duration = Float(
+        15.0,
+        help="Seconds after which another service takes the place of one that is silent; it stops after two thirds of "
+        "them. Default: 15.",
+    ).tag(config=True)
     kubeconfig = Unicode(
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
@@ -178,7 +183,7 @@ class KubernetesBackend(LoggingConfigurable):
             identity=f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}",
             labels=labels(self.installation, SERVICE),
         )
-        return Lease(self.open_cluster(), seat, elapsed=elapsed, now=now)
+        return Lease(self.open_cluster(), seat, elapsed=elapsed, now=now, times=Times.of(self.lease_duration))
 
     def backend(
         self,

@@ -1,0 +1,146 @@
+"""Two services of one installation, on one PostgreSQL and one API server: one acts, the other takes its place."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+import pytest_asyncio
+from kubernetes.client import CoordinationV1Api
+
+from tests.api.hubs import Hub
+from tests.contract.postgresql import PostgresServer, programs_or_skip
+from tests.kubernetes.waiting import eventually
+
+pytestmark = pytest.mark.asyncio
+
+CONFIG = """
+c.SchedulerService.backend = "kubernetes"
+c.SchedulerService.database_url = {database!r}
+c.KubernetesBackend.kubeconfig = {kubeconfig!r}
+c.KubernetesBackend.lease_duration = 5
+c.KubernetesBackend.installation = {release!r}
+c.KubernetesBackend.hub_namespace = {hub!r}
+c.Pools.pools = {{"build": {{"nodes": {{"pool": "build"}}}}, "train": {{"nodes": {{"pool": "train"}}}}}}
+c.Pools.build = "build"
+c.Pools.train = "train"
+c.FixedQuota.default = "0.25"
+c.TrainingQueues.queues = {{"vision": {{"quota": 1}}}}
+"""
+
+
+class Service:
+    """One process, as a pod of the Deployment would run it."""
+
+    def __init__(self, folder, hub, name):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("JUPYTERHUB_")}
+        environment |= {
+            "JUPYTERHUB_SERVICE_URL": self.url,
+            "JUPYTERHUB_SERVICE_PREFIX": "/services/jupyter-gq/",
+            "JUPYTERHUB_API_URL": hub.url,
+            "JUPYTERHUB_API_TOKEN": "service",
+            "POD_NAME": name,
+        }
+        command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
+        self._log = folder / f"{name}.log"
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+
+    def log(self):
+        return self._log.read_text()
+
+    async def ask(self, path):
+        """Status and answer; (0, {}) when nobody answers."""
+
+        def fetch():
+            try:
+                with urllib.request.urlopen(f"{self.url}/services/jupyter-gq/api/v1/{path}", timeout=5) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, json.load(error)
+            except OSError:
+                return 0, {}
+
+        return await asyncio.to_thread(fetch)
+
+    async def is_ready(self):
+        assert self.process.poll() is None, self.log()
+        return (await self.ask("ready"))[0] == 200
+
+    async def waits_for(self, name):
+        """It says that it is not ready because that one leads."""
+        status, problem = await self.ask("ready")
+        return status == 503 and problem["message"].startswith(f"{name}_")
+
+    async def ended(self):
+        """Its exit code, once it has ended."""
+        await eventually(lambda: self.process.poll() is not None, self.log, seconds=60)
+        return self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def postgresql():
+    server = PostgresServer(programs_or_skip())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest_asyncio.fixture
+async def start(control_plane, namespace_set, postgresql, tmp_path):
+    """Start a service of that name."""
+    content = CONFIG.format(
+        database=postgresql.new_database(),
+        kubeconfig=str(control_plane.kubeconfig()),
+        release=namespace_set.release,
+        hub=namespace_set.hub,
+    )
+    (tmp_path / "jupyterhub_config.py").write_text(content)
+    hub, started = Hub(), []
+    await hub.start()
+
+    def make(name):
+        started.append(Service(tmp_path, hub, name))
+        return started[-1]
+
+    yield make
+    for service in started:
+        service.kill()
+    await hub.stop()
+
+
+async def test_one_acts_and_who_comes_back_from_the_dead_ends(start, control_plane, namespace_set):
+    first = start("first")
+    await eventually(first.is_ready, first.log, seconds=60)
+    second = start("second")
+    await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
+    assert (await second.ask("health"))[0] == 200, "waiting is no fault"
+
+    first.process.send_signal(signal.SIGSTOP)  # its machine hangs, and comes back when another has its place
+    await eventually(second.is_ready, second.log, seconds=60)
+    first.process.send_signal(signal.SIGCONT)
+    assert await first.ended() == 1
+    assert "leads now, so this one ends" in first.log() or "has taken over" in first.log()
+
+    second.process.terminate()
+    assert await second.ended() == 0
+    lease = CoordinationV1Api(control_plane.client()).read_namespaced_lease(
+        f"{namespace_set.release}-gq-service", namespace_set.hub
+    )
+    assert not lease.spec.holder_identity, "it was given back, so that the next one need not wait"
