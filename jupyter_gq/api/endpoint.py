@@ -24,6 +24,7 @@ from .facade import Facade
 from .parse import parse_model
 from .pods import PodAuthenticator, no_pods
 from .route import Media, Parameter, Route, Size
+from .standby import Standby
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +144,8 @@ class Endpoint(RequestHandler):
     async def _authorise(self, route: Route) -> Speaker:
         if route.access is Access.PUBLIC:
             return Speaker()
+        if isinstance(self._wiring.controller, Standby):
+            self._wiring.controller.refuse()
         token = self._token()
         if route.access is Access.JOB_TOKEN:
             task = self._wiring.controller.task_of_token(str(self.path_kwargs["job"]), token)

@@ -1,7 +1,11 @@
-"""What a service answers while another one leads: that it is alive, that it is not ready, and nothing else."""
+"""What a service answers while another one leads: that it is alive, that it is not ready, and nothing else.
+
+Nobody's token is looked at: what this service says of it could be wrong, and a pod that is told that its token is
+worth nothing ends.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from jupyter_gq.client.models import Health
 from jupyter_gq.domain.errors import NotLeading
@@ -20,6 +24,10 @@ class Standby:
     def unready(self) -> str:
         """Why it does not answer requests."""
         return self._unready()
+
+    def refuse(self) -> NoReturn:
+        """Nobody is let in."""
+        raise NotLeading(self._unready())
 
     def __getattr__(self, act: str) -> Any:
         """Acts are those of `Facade`."""

@@ -3,8 +3,11 @@
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.api.access import Access
+from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.api.standby import Standby
 
+from .fakes import JOB_TOKEN
 from .world import World
 
 pytestmark = pytest.mark.asyncio
@@ -31,9 +34,18 @@ async def test_a_service_is_ready_once_it_has_looked_around(serve, world):
 async def test_a_service_that_waits_for_its_place_is_alive_and_not_ready_and_does_nothing(serve):
     served = await serve(Standby("1.2.3", lambda: "pod-b leads; this service waits for its place"))
     assert (await served.ask("GET", "api/v1/health", token=None)).code == 200
-    for method, path, token in (("GET", "ready", None), ("GET", "jobs", "ann"), ("DELETE", "jobs/job-1", "ann")):
-        status, problem = await served.problem(method, f"api/v1/{path}", token=token)
-        assert status == 503
-        assert "pod-b leads" in problem["message"]
-    status, _ = await served.problem("GET", "api/v1/jobs", token=None)
-    assert status == 401, "who asks is found out first, as ever"
+    asked = [(route.method, route.path) for route in ROUTES if route.access is not Access.PUBLIC] + [("GET", "ready")]
+    assert ("POST", "jobs/{job}/token") in asked, "a pod that was refused for good would end"
+    for method, path in asked:
+        for token in ("ann", JOB_TOKEN, None):
+            body = {} if method in {"POST", "PUT"} else None
+            status, problem = await served.problem(method, f"api/v1/{path.format_map(Names())}", token=token, body=body)
+            assert status == 503, (method, path, token)
+            assert "pod-b leads" in problem["message"]
+
+
+class Names(dict):
+    """Any object that a path asks for."""
+
+    def __missing__(self, name):
+        return f"{name}-1"

@@ -78,6 +78,7 @@ def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_need
     assert KubernetesBackend.class_own_traits(config=True).keys() - config.KubernetesBackend.keys() == {
         "creations",
         "kubeconfig",
+        "lease_duration",
     }
 
 

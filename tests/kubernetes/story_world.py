@@ -165,7 +165,7 @@ class Installation:
         async def answers():
             assert self._service.poll() is None, self.service_log.read_text()[-3000:]
             try:
-                address = f"{self._service_root}/services/jupyter-gq/api/v1/health"
+                address = f"{self._service_root}/services/jupyter-gq/api/v1/ready"
                 return (await client.get(address)).status_code == 200
             except httpx.TransportError:
                 return False

@@ -154,7 +154,7 @@ async def test_service_and_api_server_go_away_and_nothing_is_lost(installed, ann
     await in_thread(installed.plane.start_api)
     await installed.ready()
     done = await installed.job_is(ann, job, "done", "failed")
-    assert (done["phase"], done["run"]) == ("done", 1), done
+    assert (done["phase"], done["run"]) == ("done", 1), (done["sentence"], done["error"])
     assert (await printed(ann, job)).count("finished") == 1
 
 
