@@ -131,7 +131,10 @@ class KnowsPods(Protocol):
     """A backend whose tasks are pods."""
 
     def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
-        """The number of the task that this pod is; None when it is none of that run."""
+        """The number of the task that this pod is; None when it is none of that run.
+
+        Raises `BackendError` when that cannot be known now.
+        """
         ...
 
     def image_of(self, ticket: str) -> str:

@@ -10,6 +10,7 @@ from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1A
 from jupyter_gq.backends.kubernetes import PodPool
 from jupyter_gq.backends.kubernetes.pools import Hold
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
@@ -418,6 +419,8 @@ async def test_only_the_pod_of_a_task_is_that_task(world, kwok):
         namespace=world.namespaces.train, service_account="default", pod=identity.pod, uid=identity.uid
     )
     assert world.backend.task_of(job.id, 1, stranger) is None
+    with pytest.raises(BackendError, match="has not been seen yet"):  # a restarted service has to look first
+        world.new_backend().task_of(job.id, 1, identity)
     assert await review(token, "another-audience") is None
     assert await review("nonsense", "jupyter-gq") is None
     unbound = world.plane.token(world.namespaces.train, "gq-runner", audience="jupyter-gq")

@@ -161,7 +161,12 @@ class KubernetesRuns:
         self.notebooks.release((workload, run))
 
     def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
-        """The number of the task that this pod is; None when it is none of that run."""
+        """The number of the task that this pod is; None when it is none of that run.
+
+        Raises `BackendError` when that cannot be known now: the cluster vouches for a pod that was not seen yet.
+        """
+        if not self._jobs.synced.is_set() or self._jobs.failure or self.training.pods.by_uid(identity.uid) is None:
+            raise BackendError(f"The pod {identity.pod} has not been seen yet. Try again in a moment.")
         ours = (identity.namespace, identity.service_account) == (
             self.options.training_namespace,
             names.RUNNER_ACCOUNT,
