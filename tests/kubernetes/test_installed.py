@@ -73,7 +73,11 @@ def test_the_service_of_the_chart_waits_for_the_hubs_secret_and_then_gets_ready(
     assert health["policy"] == "ok", health
 
     mine = control_plane.requests(mark, user=made.service_user)
-    assert {(each.verb, each.resource) for each in mine} >= {("watch", "nodes"), ("watch", "pods")}
+    assert {(each.verb, each.resource) for each in mine} >= {
+        ("watch", "nodes"),
+        ("watch", "pods"),
+        ("create", "leases"),
+    }
     assert [each for each in mine if each.status == 403] == [], "a right is missing"
 
 
