@@ -298,17 +298,24 @@ class Books:
         """Those whose held devices do not bind just now."""
         return frozenset(self._lifted)
 
+    def lifted_for(self, workload: Workload) -> frozenset[str]:
+        """Those whose held devices do not bind just now, or would not in `passing` with that workload."""
+        return frozenset(self._lifted).union(hold.workload.id for hold in self._passed(workload))
+
+    def _passed(self, workload: Workload | None) -> list[Hold]:
+        return [
+            hold
+            for name, hold in self.holds.items()
+            if name not in self._lifted and (workload is None or may_pass(self, workload, hold))
+        ]
+
     @contextmanager
     def passing(self, workload: Workload | None) -> Iterator[bool]:
         """Meanwhile what is held does not bind those for whom it is held, nor who may pass (None: nobody at all).
 
         Says whether anything is different. Who has got a place of his own needs nothing held any more.
         """
-        passed = [
-            hold
-            for name, hold in self.holds.items()
-            if name not in self._lifted and (workload is None or may_pass(self, workload, hold))
-        ]
+        passed = self._passed(workload)
         for hold in passed:
             self._lifted.add(hold.workload.id)
             self.ledger.let_go(hold.workload, hold.place)

@@ -91,14 +91,16 @@ class _Search:
             return False
         if self._helped and books.try_start(workload):
             return True
-        with books.passing(workload):
-            return self._move_for(workload)
-
-    def _move_for(self, workload: Workload) -> bool:
-        books, pool = self._books, self._pool(workload)
         like = (workload.request, workload.min_members, workload.groups, workload.topology)
-        shape = (pool, *like, books.lifted())
-        if shape in self._hopeless or books.ledger.total(pool, View.FUTURE) < gang.smallest(workload):
+        shape = (self._pool(workload), *like, books.lifted_for(workload))
+        if shape in self._hopeless:  # asked before anything is moved on trial
+            return False
+        with books.passing(workload):
+            return self._move_for(workload, shape)
+
+    def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
+        books, pool = self._books, self._pool(workload)
+        if books.ledger.total(pool, View.FUTURE) < gang.smallest(workload):
             return False
         for chosen in self._choices(workload):
             if self._try(workload, chosen) is not None:
