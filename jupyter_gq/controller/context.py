@@ -122,6 +122,10 @@ class Context:
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
         )
 
+    def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
+        """The nodes and queues of this moment, as if nobody held or wanted anything."""
+        return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=())
+
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
         """The devices that it holds, as they are known now."""
         held = {device for task in workload.placement for device in task.devices}
@@ -151,7 +155,9 @@ class Context:
 
     def _seen_by_core(self, workload: Workload) -> Workload:
         if workload.kind is Kind.TRAINING and workload.estimate is None:
-            workload = replace(workload, estimate=self.durations.known(workload))
+            known = self.durations.known(workload)
+            # The record's own object, where nothing is added: it is compared with the last cycle's, thousands of times.
+            workload = workload if known is None else replace(workload, estimate=known)
         backend = self.backend_of(workload.kind)
         elastic = backend.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
         if not (backend.can_suspend or elastic):

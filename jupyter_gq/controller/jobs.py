@@ -216,7 +216,7 @@ class Jobs:
             estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
             submitted_at=self._context.clock.now(),
         )
-        admission.check_fits(self._context.snapshot([caller]), workload)
+        admission.check_fits(self._context.empty_snapshot([caller]), workload)
         return workload
 
     def _keep(self, record: Record, bundle: Bundle) -> None:
