@@ -115,7 +115,7 @@ cluster-tools: ## Build the control plane of the Kubernetes tests from Go module
 # Without Go these tests are skipped with one line, except where CI runs.
 test-kubernetes: setup ## The tests against a real Kubernetes API server
 	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
-	$(PYTEST) tests/kubernetes
+	$(PYTEST) -n 2 --dist loadfile tests/kubernetes
 
 .PHONY: postgresql
 postgresql:

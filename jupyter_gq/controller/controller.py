@@ -75,6 +75,9 @@ log = logging.getLogger(__name__)
 
 #: Without being woken, the loop looks again so often.
 TICK = Seconds(1)
+#: So many times as long as a step took, requests and what the backends do beside it have the loop for themselves: where
+#: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
+PAUSE, MOST_PAUSE = 2.0, 0.5
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)
 
@@ -180,8 +183,9 @@ class Controller:
                 if loop.time() >= refreshed + REFRESH:
                     refreshed = loop.time()
                     await self._guarded("reading the settings", self.refresh())
+                began = loop.time()
                 await self._guarded("a step", self.step())
-                await self._rest()
+                await self._rest(min(MOST_PAUSE, PAUSE * (loop.time() - began)))
         finally:
             forgetting.cancel()
             self._context.broker.close()
@@ -227,7 +231,9 @@ class Controller:
         self._awake.set()
         self._moved.fire()
 
-    async def _rest(self) -> None:
+    async def _rest(self, pause: float) -> None:
+        """Until something has happened, or a `TICK` has passed; but for so long in any case."""
+        await asyncio.sleep(pause)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICK):  # `wait_for` of Python 3.11 can swallow the cancellation that ends us
                 await self._awake.wait()
