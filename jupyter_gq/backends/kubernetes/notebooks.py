@@ -23,7 +23,7 @@ from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import End, end_of_pod, trouble_of
 from .places import Place, Places
-from .runs import PodIndex, Run, RunKey
+from .runs import PodIndex, Run, RunKey, slots_in_use
 
 log = logging.getLogger(__name__)
 
@@ -154,12 +154,7 @@ class NotebookRuns:
 
     def slots_in_use(self) -> dict[str, set[str]]:
         """Slots of tickets that have not ended, by node."""
-        used: dict[str, set[str]] = {}
-        for run in self.runs.values():
-            if run.ended is None and run.workload is not None:
-                for task in run.workload.placement:
-                    used.setdefault(task.node, set()).update(task.devices)
-        return used
+        return slots_in_use(self.runs.values())
 
     def blocked(self) -> set[str]:
         """Slots on which a notebook's pod stands whose ticket is over, or which nobody has ever heard of."""

@@ -1,7 +1,7 @@
 """A run as the backend knows it, and the index of pods by run."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -169,3 +169,13 @@ def _discard(index: dict[K, dict[str, PodView]], key: K, uid: str) -> None:
     pods.pop(uid, None)
     if not pods:
         index.pop(key, None)
+
+
+def slots_in_use(runs: Iterable[Run]) -> dict[str, set[str]]:
+    """The slots that were decided for those that have not ended, by node."""
+    used: dict[str, set[str]] = {}
+    for run in runs:
+        if run.ended is None and run.workload is not None:
+            for task in run.workload.placement:
+                used.setdefault(task.node, set()).update(task.devices)
+    return used

@@ -27,7 +27,7 @@ from .options import KubernetesOptions
 from .outcome import End, end_of_pod, end_of_run
 from .places import Places
 from .resources import JOBS, PODS, SERVICES, Json
-from .runs import PodIndex, Run, RunKey
+from .runs import PodIndex, Run, RunKey, slots_in_use
 from .views import PodView, pod_view
 
 log = logging.getLogger(__name__)
@@ -143,12 +143,7 @@ class TrainingRuns:
 
     def slots_in_use(self) -> dict[str, set[str]]:
         """Slots of runs that have not ended, by node."""
-        used: dict[str, set[str]] = {}
-        for run in self.runs.values():
-            if run.ended is None and run.workload is not None:
-                for task in run.workload.placement:
-                    used.setdefault(task.node, set()).update(task.devices)
-        return used
+        return slots_in_use(self.runs.values())
 
     def blocked(self) -> set[str]:
         """Slots on which a pod stands whose run is over, or which nobody has ever heard of."""

@@ -19,7 +19,7 @@ def test_a_report_is_there_while_the_process_lives(tmp_path: Path) -> None:
         "jupyter_gq.simulate_memory(100)\n"
         "jupyter_gq.simulate_memory(2500.4)\n"
         f"folder = pathlib.Path({str(tmp_path)!r}, f'jupyter-gq-sim-{{os.getuid()}}')\n"
-        "print((folder / str(os.getpid())).read_text(), oct(folder.stat().st_mode & 0o777))\n"
+        "print((folder / str(os.getpid())).read_text(), oct(folder.stat().st_mode & 0o777), flush=True)\n"
         "if os.fork() == 0: raise SystemExit\n"
         "os.wait()\n"
         "print(len(list(folder.iterdir())))\n"

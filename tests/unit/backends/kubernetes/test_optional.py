@@ -20,8 +20,10 @@ def test_the_service_and_the_spawners_of_one_machine_start_without_a_kubernetes_
     assert done.returncode == 0, done.stderr
 
 
-def test_on_a_cluster_a_missing_client_is_told_with_what_to_install():
-    code = "from jupyter_gq.service import SchedulerService; SchedulerService(backend='kubernetes').start()"
-    done = run(code)
+def test_on_a_cluster_a_missing_client_is_told_with_what_to_install(tmp_path):
+    config = tmp_path / "jupyterhub_config.py"
+    config.write_text("")
+    started = f"SchedulerService(backend='kubernetes', config_file={str(config)!r}).start()"
+    done = run(f"from jupyter_gq.service import SchedulerService; {started}")
     assert done.returncode == 1
     assert "pip install 'jupyter-gq[kubernetes]'" in done.stderr
