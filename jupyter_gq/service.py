@@ -168,11 +168,8 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, place: Place) -> AsyncIterator[_Parts]:
-        try:  # on one machine it is not installed
-            from jupyter_gq.backends.kubernetes import KubernetesBackend
-        except ImportError as error:
-            problem = f"c.SchedulerService.backend is kubernetes, but its client is not installed ({error})."
-            raise BackendError(f"{problem} Run: pip install 'jupyter-gq[kubernetes]'") from error
+        from jupyter_gq.backends.kubernetes import KubernetesBackend  # one machine has no use for it
+
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
         settings = PolicyFile(Path(self.config_file), tuple)

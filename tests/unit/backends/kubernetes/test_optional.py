@@ -22,8 +22,8 @@ def test_the_service_and_the_spawners_of_one_machine_start_without_a_kubernetes_
 
 def test_on_a_cluster_a_missing_client_is_told_with_what_to_install(tmp_path):
     config = tmp_path / "jupyterhub_config.py"
-    config.write_text("")
-    started = f"SchedulerService(backend='kubernetes', config_file={str(config)!r}).start()"
-    done = run(f"from jupyter_gq.service import SchedulerService; {started}")
+    config.write_text("c.SchedulerService.backend = 'kubernetes'\nc.KubernetesBackend.hub_namespace = 'hub'\n")
+    code = "from jupyter_gq.service import SchedulerService; SchedulerService.launch_instance(['--config', {!r}])"
+    done = run(code.format(str(config)))
     assert done.returncode == 1
-    assert "pip install 'jupyter-gq[kubernetes]'" in done.stderr
+    assert "Install jupyter-gq[kubernetes] where the service runs." in done.stderr
