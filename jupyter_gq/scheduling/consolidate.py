@@ -101,6 +101,7 @@ class _Search:
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
         books, pool = self._books, self._pool(workload)
         if books.ledger.total(pool, View.FUTURE) < gang.smallest(workload):
+            self._hopeless.add(shape)
             return False
         for chosen in self._choices(workload):
             if self._try(workload, chosen) is not None:
