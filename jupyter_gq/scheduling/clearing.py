@@ -25,6 +25,7 @@ from .books import Books
 from .parts import Part
 from .placement import Domain, View
 from .quota import obstacle
+from .starting import try_promise
 
 #: May this one go, as things stand now?
 Allowed = Callable[[Workload], bool]
@@ -106,7 +107,7 @@ class _Trial:
 def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
     """In the order given, wherever they are: nobody goes who loses more than the last one that is needed."""
     for candidate in candidates:
-        if trial.release(candidate) and _may_fit(trial.books, workload) and trial.books.try_promise(workload):
+        if trial.release(candidate) and _may_fit(trial.books, workload) and try_promise(trial.books, workload):
             return True
     return False
 
@@ -118,7 +119,7 @@ def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Work
         mark, count = books.ledger.mark(), len(trial.released)
         if not all(trial.release(candidate) for candidate in place):
             trial.undo_to(mark, count)
-        elif _may_fit(books, workload) and books.try_promise(workload):
+        elif _may_fit(books, workload) and try_promise(books, workload):
             return True
     return False
 
@@ -137,7 +138,7 @@ def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Wo
         trial.undo_to(mark, 0)
     for *_, domain in sorted(found):
         for _, candidate in there[domain]:
-            if trial.release(candidate) and _may_fit_within(books, workload, domain) and books.try_promise(workload):
+            if trial.release(candidate) and _may_fit_within(books, workload, domain) and try_promise(books, workload):
                 return True
         trial.undo_to(mark, 0)
     return False
@@ -248,7 +249,7 @@ def _fits_without(books: Books, workload: Workload, victim: Workload) -> bool:
     """Try another place that does not need `victim` gone, and take it if there is one."""
     place = books.withdraw(workload)
     if books.unrelease(victim):
-        if books.try_promise(workload):
+        if try_promise(books, workload):
             return True
         books.release(victim)
     books.promise_at(workload, place)

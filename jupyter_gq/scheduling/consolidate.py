@@ -9,8 +9,8 @@ Rules
    free. Nobody is stopped for good. Of elastic work a task above its smallest gang moves by itself, and only to devices
    that are free now: it starts there while it stops here, in queues without a limit, for it is counted twice meanwhile.
    Its smallest gang moves only when there is nothing else of it.
-3. The place of the one who waits and the places of those who move are written down (`Books.move`), and kept until they
-   run there.
+3. The place of the one who waits and the places of those who move are written down (see `evicting`), and kept until
+   they run there.
 4. Few moves, cheapest first: first one device (node) alone, by the number of moves, then who loses least. Then
    several together.
 5. The search is bounded: `MOST_MOVED` for one workload, `MOST_PLACES` looked at, `MOST_PROBES` in a cycle. What cannot
@@ -24,8 +24,12 @@ from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from . import assemble, explain, gang
 from .books import Books
 from .disruption import disruption
+from .evicting import move, move_part
+from .holding import lifted_for, passing
 from .parts import Part
 from .placement import View
+from .starting import try_promise, try_start
+from .turns import take_turns
 
 #: So many may move for one workload.
 MOST_MOVED = 16
@@ -46,7 +50,7 @@ def consolidate(books: Books) -> None:
         """A bound before the search: what is held counts, for it does not bind the one for whom it is held."""
         return books.ledger.total(books.account(workload).queue.pool, View.FUTURE) + held >= gang.smallest(workload)
 
-    turn = books.turn(enough, by_pool=True)
+    turn = take_turns(books, enough, by_pool=True)
     while (workload := turn.next()) is not None:
         if search.help(workload):
             turn.done()
@@ -89,13 +93,13 @@ class _Search:
         books, account = self._books, self._books.account(workload)
         if not account.known or books.obstacle(workload, now=False):
             return False
-        if self._helped and books.try_start(workload):
+        if self._helped and try_start(books, workload):
             return True
         like = (workload.request, workload.min_members, workload.groups, workload.topology)
-        shape = (self._pool(workload), *like, books.lifted_for(workload))
+        shape = (self._pool(workload), *like, lifted_for(books, workload))
         if shape in self._hopeless:  # asked before anything is moved on trial
             return False
-        with books.passing(workload):
+        with passing(books, workload):
             return self._move_for(workload, shape)
 
     def _move_for(self, workload: Workload, shape: tuple[object, ...]) -> bool:
@@ -128,9 +132,9 @@ class _Search:
             if each.id in places:
                 nodes = sorted({task.node for task in places[each.id]})
                 if isinstance(each, Part):
-                    self._books.move_part(each, places[each.id], workload, explain.moved(each, workload, nodes))
+                    move_part(self._books, each, places[each.id], workload, explain.moved(each, workload, nodes))
                 else:
-                    self._books.move(each, places[each.id], workload, explain.moved(each, workload, nodes))
+                    move(self._books, each, places[each.id], workload, explain.moved(each, workload, nodes))
                 self._forget([*each.placement, *places[each.id]])
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:
@@ -151,7 +155,7 @@ class _Search:
 
     def _places(self, workload: Workload) -> list[tuple[str, list[Workload]]]:
         """Devices (nodes, if a task needs several) with those who would have to move for one task, cheapest first."""
-        key = (self._pool(workload), workload.request, self._books.lifted())
+        key = (self._pool(workload), workload.request, frozenset(self._books.lifted))
         known = self._known_ways.setdefault(key, {})
         found: list[tuple[int, int, str, list[Workload]]] = []
         for name, there in self._most_promising(workload):
@@ -256,7 +260,7 @@ class _Search:
         for each in chosen:
             ledger.release(each)
         enough = assemble.may_fit(ledger, self._pool(workload), workload, View.FUTURE)
-        if not enough or not books.try_promise(workload):
+        if not enough or not try_promise(books, workload):
             ledger.rollback(mark)
             return None
         leaving = [each for each in reversed(chosen) if not ledger.take_again(each, promised=False)]

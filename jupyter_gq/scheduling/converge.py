@@ -15,10 +15,12 @@ from jupyter_gq.domain.workload import Workload
 
 from . import explain
 from .books import Books
-from .disruption import disruption, staying_units
+from .disruption import disruption
+from .evicting import evict
 from .parts import Part
 from .quota import Account
 from .units import GivenUp
+from .victims import staying_units
 
 
 def obey_limits(books: Books) -> None:
@@ -48,7 +50,7 @@ def _tell_to_go(books: Books, victim: Workload, account: Account) -> None:
             )
         )
     else:
-        books.evict(victim, EvictReason.QUOTA_LOWERED, None, explain.over_limit(victim, account))
+        evict(books, victim, EvictReason.QUOTA_LOWERED, None, explain.over_limit(victim, account))
 
 
 def _over_quota_below(account: Account, chain: Sequence[Account]) -> bool:

@@ -11,6 +11,8 @@
 A pure function: same input, same output, and nothing of the input is changed.
 """
 
+from functools import partial
+
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
@@ -25,12 +27,16 @@ from .facts import Facts
 from .idle import take_idle
 from .lending import resume, use_idle_shares
 from .ordering import Line, Turn, seniority
+from .outcome import decided
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
 from .reservations import hold_again, keep_reservations, reserve
 from .shielded import note_shielded
+from .sparing import spare_needless
 from .stale import requeue_stale
+from .starting import may_fit_now, may_fit_soon, start_kept, try_admit, try_promise, try_start
+from .turns import rounds, take_turns
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
@@ -49,15 +55,15 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     settle(books)
     if requeue_stale(books):
         settle(books)
-    books.spare_needless()
+    spare_needless(books)
     name_beneficiaries(books)
     grow(books)
     take_idle(books)
     reserve(books)
     if not explained:
-        return Decision(instructions=books.decided(), pending=())
+        return Decision(instructions=decided(books), pending=())
     note_shielded(books)
-    return Decision(instructions=books.decided(), pending=explain.pending(books))
+    return Decision(instructions=decided(books), pending=explain.pending(books))
 
 
 def settle(books: Books) -> None:
@@ -66,7 +72,7 @@ def settle(books: Books) -> None:
     So does what those leave over who were told to stop: that is promised in the order of admission, at the end, and
     moves may bring it together.
     """
-    for _ in books.rounds():
+    for _ in rounds(books):
         admit(books)
         use_idle_shares(books)
         consolidate(books)
@@ -81,8 +87,9 @@ def settle(books: Books) -> None:
 def grow(books: Books) -> None:
     """What starts now and cannot change later gets more than its smallest gang, once everybody has had his turn."""
     lines: dict[str, Line] = {}
-    for part in books.wanted_at_start():
-        lines.setdefault(part.queue, Line()).add(part)
+    for name in books.admitted:
+        for part in books.units.wanted_at_start(name):
+            lines.setdefault(part.queue, Line()).add(part)
     _admit_all(books, Turn(books.accounts, lines, books.is_seeking))
 
 
@@ -91,36 +98,36 @@ def admit_without_devices(books: Books) -> None:
     found = [members for line in books.facts.lines.values() for members in line.classes.values()]
     without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
     for workload in sorted(without, key=seniority):
-        books.try_admit(workload)
+        try_admit(books, workload)
 
 
 def keep_promises(books: Books) -> None:
     """Serve first those for whom somebody has been told to stop, so that nobody snatches what was freed for them."""
     names = {w.stop.by for w in books.leaving.values() if w.stop is not None and w.stop.by is not None}
     for name in sorted(books.promised.keys() & books.kept, key=lambda name: seniority(books.waiting[name])):
-        books.start_kept(books.waiting[name])
+        start_kept(books, books.waiting[name])
     waiting: list[Workload] = [
         books.waiting[name] for name in names if name in books.waiting and name not in books.kept
     ]
     for workload in sorted(waiting, key=seniority):
-        books.try_start(workload)
+        try_start(books, workload)
     for name in sorted(names):
         freed = sum(gang.held(w) for w in books.leaving.values() if w.stop is not None and w.stop.by == name)
         for part in books.units.wanted_by(name, freed):
-            books.try_start(part)
+            try_start(books, part)
 
 
 def admit(books: Books) -> None:
     """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
-    promising = books.may_fit_soon if books.leaving else books.may_fit_now
-    _admit_all(books, books.turn(promising, growth=True, by_pool=True), also_promise=bool(books.leaving))
+    promising = partial(may_fit_soon if books.leaving else may_fit_now, books)
+    _admit_all(books, take_turns(books, promising, growth=True, by_pool=True), also_promise=bool(books.leaving))
     while lines := books.units.fresh_lines():
         _admit_all(books, Turn(books.accounts, lines, books.is_seeking), also_promise=bool(books.leaving))
 
 
 def _admit_all(books: Books, turn: Turn, *, also_promise: bool = False) -> None:
     while (workload := turn.next()) is not None:
-        if books.try_admit(workload) or (also_promise and books.try_promise(workload)):
+        if try_admit(books, workload) or (also_promise and try_promise(books, workload)):
             turn.done()
         else:
             turn.pass_over()

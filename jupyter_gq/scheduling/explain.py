@@ -21,6 +21,7 @@ from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from . import assemble, gang
 from .assemble import leading_request, required_domains
 from .books import Books
+from .holding import passing
 from .idle_rule import expiry
 from .in_the_way import InTheWay
 from .lacking import Lack, what
@@ -29,6 +30,7 @@ from .parts import Part, whole_of
 from .placement import Filter, View, filter_of
 from .quota import Account, Obstacle, Rule
 from .reservations import free_of, holders_of, those_on
+from .turns import user_shares
 from .waiting import Waiting, WaitingQueue, Why
 from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, rest_amount, who_with_amount
 
@@ -190,7 +192,7 @@ def pending(books: Books) -> Waiting:
         books=books, leaving=books.leaving_by_device(), in_the_way=InTheWay(books), idle={}, alike={}, room={}
     )
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
-    queues, shares = [], books.shares()
+    queues, shares = [], user_shares(books)
     for queue in sorted(facts.queued):
         why: dict[ClassKey, Why] = {}
         for key, ranked in facts.lines[queue].classes.items():
@@ -220,7 +222,7 @@ def _own(scene: _Scene, workload: Workload) -> Why:
     gathers = _gathers(scene, workload)
     if gathers.blockers:
         return partial(_the_same, gathers)
-    with scene.books.passing(workload):  # it is not devices that it waits for
+    with passing(scene.books, workload):  # it is not devices that it waits for
         return _explain(scene, workload, request_class(workload))
 
 
@@ -319,7 +321,7 @@ def _gathers(scene: _Scene, workload: Workload) -> Explanation:
     """Devices are held for it."""
     books = scene.books
     place = books.holds[workload.id].place
-    with books.passing(workload):
+    with passing(books, workload):
         free = free_of(books, workload, place)
     devices = {device for task in place for device in task.devices}
     leaving = {w.id: w for device in sorted(devices) for w in scene.leaving.get(device, ())}
@@ -343,7 +345,7 @@ def _room(scene: _Scene, workload: Workload, like: ClassKey) -> _Room:
     found = scene.room.get(key)
     if found is None:
         idle, place = ledger.total(pool), None
-        with books.passing(None):  # what is held for somebody is idle, too
+        with passing(books, None):  # what is held for somebody is idle, too
             if books.holds:
                 mark = ledger.mark()
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
@@ -525,7 +527,7 @@ def _alike(scene: _Scene, workload: Workload, key: ClassKey) -> _Alike:
     pool = scene.books.account(workload).queue.pool
     found = scene.alike.get((pool, key))
     if found is None:
-        with scene.books.passing(None):  # what is held for somebody is idle, too
+        with passing(scene.books, None):  # what is held for somebody is idle, too
             found = scene.alike[pool, key] = _find_alike(scene, workload, pool)
     return found
 

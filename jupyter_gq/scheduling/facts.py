@@ -17,6 +17,7 @@ from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
+from .charges import Charges
 from .disruption import Disruption, disruption
 from .lacking import Lack, lack_of
 from .min_runtime import MinRuntimes
@@ -24,7 +25,7 @@ from .ordering import ClassKey, Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
 from .placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
 from .policy import Placement, Policy
-from .quota import Accounts, charge
+from .quota import Accounts
 from .ranked import Ranked
 from .usage import past_of
 
@@ -46,6 +47,7 @@ class Facts:
         self.topologies = snapshot.topologies
         self.usage = snapshot.usage
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
+        self.charges = Charges(self.accounts)
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         #: What is asked for, for policies that go by it.
         self.mix = Mix()
@@ -214,8 +216,7 @@ class Facts:
         if self.policy.per_user and not stopping:
             shares = self.shares.setdefault(workload.queue, {})
             shares[workload.owner] = shares.get(workload.owner, 0) + sign * milli
-        rest = self._rest(workload, sign)
-        charge(account, sign * milli, fixed=not workload.preemptible, later=not stopping, rest=rest)
+        self.charges.hold(workload, sign, later=not stopping)
         if workload.state is State.SUSPENDED:
             self.ledger.keep_room(workload, free=-sign, future=-sign)
         else:
@@ -224,15 +225,8 @@ class Facts:
         if comes_back:
             self.accounts.demand(account, sign * max(milli, workload.milli))
         for part in leaving_parts(workload):
-            rest = self._rest(part, sign)
-            charge(account, sign * gang.held(part), fixed=not part.preemptible, later=False, rest=rest)
+            self.charges.hold(part, sign, later=False)
             self.ledger.hold(part, stopping=True, sign=sign)
-
-    def _rest(self, workload: Workload, sign: int) -> gang.Rest:
-        if not self.accounts.counts_rest:
-            return gang.NO_REST
-        processors, memory = gang.held_rest(workload)
-        return (sign * processors, sign * memory)
 
     def _list(self, workload: Workload) -> None:
         if workload.state is State.SUSPENDED:

@@ -19,9 +19,13 @@ from . import explain, gang
 from .books import Books
 from .clearing import make_room
 from .decision import Unwarn, Warn
+from .evicting import evict, suspend
+from .holding import passing
 from .idle_rule import expiry, idle_since, may_be_warned
 from .policy import IdleRule
 from .quota import entitled
+from .starting import try_promise
+from .turns import take_turns
 
 
 def take_idle(books: Books) -> None:
@@ -51,9 +55,9 @@ def _match(books: Books, idle: Sequence[Workload]) -> dict[str, str | None]:
     """For each idle notebook that somebody waits for: who. Takes those whose time has come."""
     rule, now = books.policy.idle, books.now
     wanted: dict[str, str | None] = {}
-    turn = books.turn()
+    turn = take_turns(books)
     while (workload := turn.next()) is not None:
-        with books.passing(workload):
+        with passing(books, workload):
             taken = _unblock(books, workload, [n for n in idle if n.id not in wanted])
         if taken is None:
             turn.pass_over()
@@ -76,7 +80,7 @@ def _unblock(books: Books, workload: Workload, idle: Sequence[Workload]) -> list
     account = books.account(workload)
     if not account.known:
         return None
-    if books.try_promise(workload):
+    if try_promise(books, workload):
         return []
     within = entitled(account, gang.smallest(workload))
     pool = account.queue.pool
@@ -94,9 +98,9 @@ def _take(books: Books, notebook: Workload, by: Workload | None) -> None:
     idle_for = books.now - (books.now if since is None else since)
     name = None if by is None else by.id
     if notebook.suspendable and (by is None or by.preemptible):
-        books.suspend(notebook, name, explain.suspended(notebook, by, idle_for))
+        suspend(books, notebook, name, explain.suspended(notebook, by, idle_for))
     else:
-        books.evict(notebook, EvictReason.IDLE, name, explain.evicted_idle(notebook, by, idle_for))
+        evict(books, notebook, EvictReason.IDLE, name, explain.evicted_idle(notebook, by, idle_for))
 
 
 def _tell(books: Books, wanted: dict[str, str | None]) -> None:

@@ -18,9 +18,11 @@ from jupyter_gq.domain.workload import Workload
 
 from .books import Books
 from .clearing import make_room
-from .disruption import disruption, is_there, placed_in_this_cycle
+from .disruption import disruption
+from .holding import passing
 from .ordering import ClassKey
 from .reservations import holders_of
+from .victims import is_there, placed_in_this_cycle
 
 #: So many holders are tried one by one before whole nodes are.
 FEW = 64
@@ -52,7 +54,7 @@ class InTheWay:
 
     def _search(self, workload: Workload) -> list[Workload]:
         books, holders = self._books, self._holders_in(self._books.account(workload).queue.pool)
-        with books.passing(None):
+        with passing(books, None):
             mark = books.ledger.mark()
             for candidates in self._candidates(workload, holders):
                 found = make_room(books, workload, lambda tried=candidates: tried)  # type: ignore[misc]

@@ -22,9 +22,12 @@ from .books import Books
 from .clearing import make_room
 from .decision import Resume
 from .disruption import disruption
+from .evicting import evict, suspend
+from .holding import lend, passing
 from .idle_rule import expiry, idle_since, may_be_warned
 from .ordering import seniority
 from .quota import entitled
+from .turns import take_turns
 
 
 def wants_back(workload: Workload) -> bool:
@@ -39,7 +42,7 @@ def resume(books: Books) -> None:
         if wants_back(notebook):
             _give_back(books, notebook)
         elif books.ledger.exists(notebook.placement):
-            books.lend(notebook)
+            lend(books, notebook)
 
 
 def use_idle_shares(books: Books) -> None:
@@ -48,7 +51,7 @@ def use_idle_shares(books: Books) -> None:
     if not idle:
         return
     idle.sort(key=lambda notebook: (idle_since(notebook, books.policy.idle, books.now) or 0.0, notebook.id))
-    turn = books.turn()
+    turn = take_turns(books)
     while (workload := turn.next()) is not None:
         if _suspend_for(books, workload, [notebook for notebook in idle if notebook.id not in books.evicted]):
             turn.done()
@@ -71,12 +74,12 @@ def _suspend_for(books: Books, workload: Workload, idle: Sequence[Workload]) -> 
     if not entitled(account, gang.smallest(workload)):
         return False
     fitting = [notebook for notebook in idle if account.queue.pool in books.pools_of(notebook)]
-    with books.passing(workload):
+    with passing(books, workload):
         taken = make_room(books, workload, lambda: fitting) if fitting else None
     for notebook in taken or ():
         since = idle_since(notebook, books.policy.idle, books.now)
         idle_for = books.now - (books.now if since is None else since)
-        books.suspend(notebook, workload.id, explain.suspended(notebook, workload, idle_for))
+        suspend(books, notebook, workload.id, explain.suspended(notebook, workload, idle_for))
     return taken is not None
 
 
@@ -99,7 +102,7 @@ def _give_back(books: Books, notebook: Workload) -> None:
             return
     for borrower in gone:
         if not books.unrelease(borrower):
-            books.evict(borrower, EvictReason.RECLAIMED, notebook.id, explain.reclaimed(borrower, notebook))
+            evict(books, borrower, EvictReason.RECLAIMED, notebook.id, explain.reclaimed(borrower, notebook))
 
 
 def _borrowers(books: Books, notebook: Workload) -> list[Workload]:

@@ -14,6 +14,7 @@ Rules
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.queue import Queue
@@ -26,6 +27,15 @@ from .quota import Account, Accounts
 
 #: It may go at once.
 AT_ONCE = Seconds(0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shield:
+    """Those who would give way to somebody who waits, once they have run long enough."""
+
+    victims: tuple[Workload, ...]
+    #: Until the last of them may go.
+    left: Seconds
 
 
 def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:

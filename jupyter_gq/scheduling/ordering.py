@@ -36,6 +36,11 @@ def seniority(workload: Workload) -> Seniority:
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
+def longest_wait(workload: Workload) -> tuple[float, Seniority]:
+    """Sort key: those first who have waited longest."""
+    return (workload.waits_since, seniority(workload))
+
+
 class ClassKey:
     """What makes requests alike. It is looked up again and again, so its hash is kept."""
 

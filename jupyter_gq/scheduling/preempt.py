@@ -4,7 +4,7 @@ Rules
 -----
 1. Only inside the same leaf queue, only preemptible work past its least run time (see `min_runtime`), only strictly
    lower priority.
-2. It leaves no queue above its fair share, but for an exchange of like for like (`Books.make_room_within_share`).
+2. It leaves no queue above its fair share, but for an exchange of like for like (see `within_share`).
 3. What this cycle admitted or promised goes first, then the lowest priority; inside one, who loses least.
 """
 
@@ -16,8 +16,11 @@ from jupyter_gq.domain.workload import Workload
 from . import explain
 from .books import Books
 from .clearing import make_room
-from .disruption import Stock, disruption
+from .disruption import disruption
 from .serving import serve_in_rounds
+from .starting import may_fit_soon, try_start
+from .victims import Stock
+from .within_share import make_room_within_share
 
 
 def preempt(books: Books) -> bool:
@@ -44,7 +47,7 @@ def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     account = books.account(workload)
     if not account.known:
         return None
-    if books.may_fit_soon(workload) and books.try_start(workload):
+    if may_fit_soon(books, workload) and try_start(books, workload):
         return []
     members = stock.of_queue(account.queue.pool, workload.queue)
     lower = [victim for victim in members if victim.priority < workload.priority]
@@ -55,4 +58,4 @@ def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
 def search(books: Books, workload: Workload, candidates: Iterable[Workload]) -> list[Workload] | None:
     """Take from those of lower priority among the candidates, in their order; None when that does not help."""
     lower = [victim for victim in candidates if victim.priority < workload.priority]
-    return books.make_room_within_share(workload, lambda: make_room(books, workload, lambda: lower)) if lower else None
+    return make_room_within_share(books, workload, lambda: make_room(books, workload, lambda: lower)) if lower else None

@@ -32,9 +32,11 @@ from jupyter_gq.domain.workload import Workload
 from . import explain, gang
 from .books import Books
 from .clearing import Allowed, make_room
-from .disruption import Stock
 from .rights import may_take, may_take_rest
 from .serving import serve_in_rounds
+from .starting import may_fit_soon, try_start
+from .victims import Stock
+from .within_share import make_room_within_share
 
 
 def reclaim(books: Books) -> bool:
@@ -51,7 +53,7 @@ def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workloa
     account = books.account(workload)
     if not account.known or account.lasting + gang.smallest(workload) > account.fair_share:
         return None
-    if books.may_fit_soon(workload) and books.try_start(workload):
+    if may_fit_soon(books, workload) and try_start(books, workload):
         return []
     return search(books, workload, lambda allowed: stock.of_others(account.queue.pool, workload.queue, allowed))
 
@@ -73,6 +75,6 @@ def search(
             return True
         return books.accounts.counts_rest and may_take_rest(account, giver, gang.smallest_rest(workload))
 
-    return books.make_room_within_share(
-        workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
+    return make_room_within_share(
+        books, workload, lambda: make_room(books, workload, lambda: candidates(allowed), allowed)
     )

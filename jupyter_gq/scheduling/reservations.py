@@ -8,32 +8,24 @@ Rules
    estimate, or after that time, when it has run as long again as it has run so far.
 3. The place is written down and stays the same from cycle to cycle. Another one is taken when a device of it is lost,
    or when he could start there in less than a quarter of the time, where that time is long (`reserve_after`).
-4. Nobody else starts on what is held, nor is promised room there, except (`may_pass`): a higher priority of the same
-   queue; work of another queue, where the one who waits would borrow himself, or where that work stays within its
-   deserved quota and has no other place; who is expected to end before all devices of the place can be free; who can
-   be taken back at once, for the one who waits is entitled to it. So a reservation keeps seniority inside a queue, and
-   what a queue is guaranteed against borrowers; it gives nobody a claim that he does not have without it.
+4. Nobody else starts on what is held, nor is promised room there, but for those who may pass (see `holding`).
 5. The one who waits may start anywhere else at any time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
+from jupyter_gq.domain.workload import TaskPlacement, Workload
 
-from . import assemble, gang
-from .ordering import Seniority, seniority
-from .parts import is_growth
+from . import assemble
+from .books import Books
+from .holding import hold_for, let_go
+from .ordering import longest_wait
 from .placement import View
 from .policy import TEN_MINUTES
-from .quota import charge, entitled
-from .rights import may_take
-
-if TYPE_CHECKING:
-    from .books import Books, Hold
+from .starting import try_start
 
 #: So many of those who have waited long are looked at in each pool.
 MOST_ASKED = 32
@@ -49,29 +41,24 @@ class _Outlook:
     free_at: float
 
 
-def longest_wait(workload: Workload) -> tuple[float, Seniority]:
-    """Sort key: those first who have waited longest."""
-    return (workload.waits_since, seniority(workload))
-
-
-def hold_again(books: "Books") -> None:
+def hold_again(books: Books) -> None:
     """What has been held is held as before, also against those for whom somebody was told to stop elsewhere."""
     for workload in _with_reservation(books):
         if _may_have_one(books, workload) and books.ledger.exists(workload.reserved):
             _hold(books, workload, workload.reserved)
 
 
-def keep_reservations(books: "Books") -> None:
+def keep_reservations(books: Books) -> None:
     """Start those whose devices are free by now, or will be."""
     for workload in _with_reservation(books):
-        if books.try_start(workload):
+        if try_start(books, workload):
             if workload.id in books.holds:
-                books.let_go(workload.id)
+                let_go(books, workload.id)
             if workload.id in books.promised:
                 books.kept.add(workload.id)
 
 
-def reserve(books: "Books") -> None:
+def reserve(books: Books) -> None:
     """Give reservations to who has waited longest, and better places to those who have one (rule 3)."""
     after = books.policy.reserve_after
     if after is None:
@@ -79,7 +66,7 @@ def reserve(books: "Books") -> None:
     for hold in [hold for hold in books.holds.values() if hold.workload.state is State.PENDING]:
         time = _free_at(books, hold.place) - books.now
         if time > after:
-            books.let_go(hold.workload.id)
+            let_go(books, hold.workload.id)
             better = _soonest(books, hold.workload)
             if better is None or MUCH_SOONER * (better.free_at - books.now) >= time:
                 _hold(books, hold.workload, hold.place)
@@ -92,26 +79,7 @@ def reserve(books: "Books") -> None:
                 _hold(books, workload, place)
 
 
-def may_pass(books: "Books", workload: Workload, hold: "Hold") -> bool:
-    """Rule 4."""
-    holder = hold.workload
-    if workload.id == holder.id:
-        return True
-    if holder.state is State.SUSPENDED:  # what it has lent (see `lending`)
-        return workload.preemptible and workload.kind is Kind.TRAINING
-    if is_growth(workload):
-        return False
-    if workload.queue == holder.queue:
-        if workload.priority > holder.priority:
-            return True
-    elif entitled(books.account(workload), gang.smallest(workload)) or not _has_a_claim(books, holder):
-        return True
-    if workload.estimate is not None and books.now + workload.estimate <= hold.not_before:
-        return True
-    return _can_be_taken_back(books, workload, holder)
-
-
-def holders_of(books: "Books", workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
+def holders_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
     """Those others for whom devices of that place are held."""
     devices = {device for task in place for device in task.devices}
     return [
@@ -121,38 +89,19 @@ def holders_of(books: "Books", workload: Workload, place: Iterable[TaskPlacement
     ]
 
 
-def free_of(books: "Books", workload: Workload, place: Iterable[TaskPlacement]) -> int:
+def free_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) -> int:
     """How much of that place it could have now, in milli-GPU."""
     asked = [(device, workload.request_of(task.group).milli_per_device) for task in place for device in task.devices]
     return sum(milli for device, milli in asked if books.ledger.amount(device, View.NOW) >= milli)
 
 
-def _has_a_claim(books: "Books", holder: Workload) -> bool:
-    """Its queue is entitled to it; otherwise it would borrow, like others."""
-    return entitled(books.account(holder), gang.smallest(holder))
-
-
-def _can_be_taken_back(books: "Books", workload: Workload, holder: Workload) -> bool:
-    """`holder` may reclaim it from the moment on in which it starts."""
-    giver, taker = books.account(workload), books.account(holder)
-    if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
-        return False
-    milli = gang.smallest(workload)
-    if books.facts.min_runtimes.of(giver, taker) or not _has_a_claim(books, holder):
-        return False
-    charge(giver, milli, fixed=False)
-    allowed = may_take(taker, giver, gang.smallest(holder), gives=milli)
-    charge(giver, -milli, fixed=False)
-    return allowed
-
-
-def _with_reservation(books: "Books") -> list[Workload]:
+def _with_reservation(books: Books) -> list[Workload]:
     """Those whose place is written down and cannot be promised yet."""
     found = [w for name, w in books.facts.reserved.items() if name in books.waiting and name not in books.kept]
     return sorted(found, key=longest_wait)
 
 
-def _may_have_one(books: "Books", workload: Workload) -> bool:
+def _may_have_one(books: Books, workload: Workload) -> bool:
     """Rule 1 for one that waits."""
     after, account = books.policy.reserve_after, books.account(workload)
     if after is None or books.now < workload.waits_since + after or not account.known:
@@ -163,7 +112,7 @@ def _may_have_one(books: "Books", workload: Workload) -> bool:
     return books.obstacle(workload, now=False) is None
 
 
-def _long_waiting(books: "Books", pool: str, line: Sequence[Workload], after: float) -> Iterator[Workload]:
+def _long_waiting(books: Books, pool: str, line: Sequence[Workload], after: float) -> Iterator[Workload]:
     asked = 0
     for workload in line:
         if asked == MOST_ASKED or books.now < workload.waits_since + after:
@@ -175,7 +124,7 @@ def _long_waiting(books: "Books", pool: str, line: Sequence[Workload], after: fl
             yield workload
 
 
-def _place_for(books: "Books", workload: Workload) -> tuple[TaskPlacement, ...] | None:
+def _place_for(books: Books, workload: Workload) -> tuple[TaskPlacement, ...] | None:
     """The one it had when this cycle began, if it had one; else the soonest."""
     if workload.reserved and books.ledger.exists(workload.reserved):
         return workload.reserved
@@ -183,11 +132,11 @@ def _place_for(books: "Books", workload: Workload) -> tuple[TaskPlacement, ...] 
     return None if found is None else found.place
 
 
-def _hold(books: "Books", workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-    books.hold(workload, place, not_before=_not_before(books, place))
+def _hold(books: Books, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
+    hold_for(books, workload, place, not_before=_not_before(books, place))
 
 
-def _soonest(books: "Books", workload: Workload) -> _Outlook | None:
+def _soonest(books: Books, workload: Workload) -> _Outlook | None:
     """Rule 2: everything goes in the order in which it is expected to, until it fits."""
     ledger, pool = books.ledger, _pool(books, workload)
     mark = ledger.mark()
@@ -202,7 +151,7 @@ def _soonest(books: "Books", workload: Workload) -> _Outlook | None:
     return None if place is None else _Outlook(place=place, free_at=_free_at(books, place))
 
 
-def _running(books: "Books", pool: str) -> Iterator[Workload]:
+def _running(books: Books, pool: str) -> Iterator[Workload]:
     """All who hold devices of the pool, or begin to in this cycle."""
     for preemptible in (True, False):
         for ranked in books.facts.holders[preemptible].get(pool, {}).values():
@@ -214,7 +163,7 @@ def _running(books: "Books", pool: str) -> Iterator[Workload]:
             yield unit
 
 
-def _expected_end(books: "Books", workload: Workload) -> tuple[float, bool]:
+def _expected_end(books: Books, workload: Workload) -> tuple[float, bool]:
     """When it is expected to end, and whether that was estimated."""
     started = books.now if workload.started_at is None else workload.started_at
     if workload.estimate is not None and started + workload.estimate > books.now:
@@ -222,7 +171,7 @@ def _expected_end(books: "Books", workload: Workload) -> tuple[float, bool]:
     return books.now + max(TEN_MINUTES, books.now - started), False
 
 
-def those_on(books: "Books", place: Iterable[TaskPlacement]) -> list[Workload]:
+def those_on(books: Books, place: Iterable[TaskPlacement]) -> list[Workload]:
     """Who holds devices of that place and stays, or begins to in this cycle; by id."""
     devices = {device for task in place for device in task.devices}
     on_node = books.facts.on_node
@@ -236,11 +185,11 @@ def those_on(books: "Books", place: Iterable[TaskPlacement]) -> list[Workload]:
     return sorted(found, key=lambda unit: unit.id)
 
 
-def _free_at(books: "Books", place: tuple[TaskPlacement, ...]) -> float:
+def _free_at(books: Books, place: tuple[TaskPlacement, ...]) -> float:
     return max((_expected_end(books, unit)[0] for unit in those_on(books, place)), default=books.now)
 
 
-def _not_before(books: "Books", place: tuple[TaskPlacement, ...]) -> Instant:
+def _not_before(books: Books, place: tuple[TaskPlacement, ...]) -> Instant:
     """The last end that was estimated: what was not may end at any moment.
 
     Without who starts at this very moment: otherwise the first to pass would let others pass who came before him.
@@ -250,5 +199,5 @@ def _not_before(books: "Books", place: tuple[TaskPlacement, ...]) -> Instant:
     return Instant(max((end for end, estimated in ends if estimated), default=books.now))
 
 
-def _pool(books: "Books", workload: Workload) -> str:
+def _pool(books: Books, workload: Workload) -> str:
     return books.account(workload).queue.pool

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
-from .books import Books, Sentence
-from .disruption import Stock
+from .books import Books
+from .evicting import Sentence, take_from
+from .holding import passing
 from .ordering import Test
+from .turns import rounds, take_turns
+from .victims import Stock
 
 #: The victims for this workload (none when it simply fits), or None when it cannot be helped.
 Find = Callable[[Books, Workload, Stock], Sequence[Workload] | None]
@@ -24,9 +27,9 @@ def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReas
     cycle had admitted or promised was undone, so that others may have a turn.
     """
     undone = False
-    for _ in books.rounds():
+    for _ in rounds(books):
         helped = False
-        turn = books.turn(promising, growth=True)
+        turn = take_turns(books, promising, growth=True)
         workload = turn.next()
         if workload is None:
             break
@@ -34,7 +37,7 @@ def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReas
         while workload is not None:
             taken = None
             if not books.is_moot(workload):
-                with books.passing(workload):
+                with passing(books, workload):
                     taken = find(books, workload, stock)
             if taken is None and books.is_moot(workload):
                 turn.done()
@@ -42,7 +45,7 @@ def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReas
                 turn.pass_over()
             else:
                 helped = True
-                undone |= books.take_from(taken, workload, reason, sentence)
+                undone |= take_from(books, taken, workload, reason, sentence)
                 stock.add(workload)
                 turn.done()
                 for victim in taken:

@@ -11,10 +11,13 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
 
 from . import preempt, reclaim
-from .books import Books, Shield
+from .books import Books
 from .clearing import Allowed
-from .disruption import disruption, placed_in_this_cycle, staying_units
+from .disruption import disruption
+from .holding import passing
+from .min_runtime import Shield
 from .ordering import request_class, seniority
+from .victims import placed_in_this_cycle, staying_units
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +67,7 @@ def _search(books: Books, workload: Workload, candidates: _Candidates) -> Shield
     def others(_: Allowed) -> Iterable[Workload]:
         return candidates.others
 
-    with books.passing(workload):
+    with passing(books, workload):
         mark = books.ledger.mark()
         victims = reclaim.search(books, workload, others)
         if victims is None:

@@ -16,7 +16,8 @@ from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
 from jupyter_gq.scheduling.parts import is_short
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import Account, charge, entitled, obstacle
-from jupyter_gq.scheduling.reclaim import may_take
+from jupyter_gq.scheduling.rights import may_take
+from jupyter_gq.scheduling.starting import try_promise
 from tests.builders import NOW
 
 
@@ -290,7 +291,7 @@ def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim
     """`waiting` finds no place if `victim`, which is stopping, went on running."""
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
     books = Books(Facts(replace(snapshot, workloads=workloads), policy), NOW)
-    assert not books.try_promise(books.waiting[waiting]), f"{victim} went for nothing"
+    assert not try_promise(books, books.waiting[waiting]), f"{victim} went for nothing"
 
 
 def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:

@@ -12,9 +12,11 @@ from jupyter_gq.scheduling.consolidate import consolidate
 from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Shrink
 from jupyter_gq.scheduling.facts import Facts
+from jupyter_gq.scheduling.outcome import decided
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.preempt import preempt
 from jupyter_gq.scheduling.reclaim import reclaim
+from jupyter_gq.scheduling.sparing import spare_needless
 from jupyter_gq.scheduling.stale import requeue_stale
 
 from .translate import NOW, Task, World, between_rounds, place_of, snapshot_of, workload_id, world_of
@@ -109,8 +111,8 @@ def _one_action(world: World, action: str) -> None:
     if action != "allocate":
         _serve_once(books)
     step(books)
-    books.spare_needless()
-    _write_down(world, books.decided(), books.promised)
+    spare_needless(books)
+    _write_down(world, decided(books), books.promised)
 
 
 def _serve_once(books: Books) -> None:

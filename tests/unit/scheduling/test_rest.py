@@ -12,6 +12,7 @@ from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.starting import try_admit
 from tests.builders import NOW, Cluster, a_job, admitted, evicted, running, why
 
 
@@ -89,7 +90,7 @@ def test_a_cycle_takes_back_what_it_counted():
     found.add(*(needs(a_job(f"j{i}", "vision", 0, submitted=i), cores=2) for i in range(2)))
     facts = Facts(found.snapshot(), Policy())
     books = Books(facts, NOW)
-    assert books.try_admit(books.waiting["j0"])
+    assert try_admit(books, books.waiting["j0"])
     assert facts.accounts.of("vision").rest_lasting == (2000, 0)
     books.forget()
     assert facts.accounts.of("vision").rest_lasting == facts.accounts.of("vision").rest_used == (0, 0)

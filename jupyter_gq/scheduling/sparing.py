@@ -1,0 +1,60 @@
+"""Let stay whose room turned out not to be needed, when the one it was for got another or none.
+
+Who was told to go last is asked first. Nobody stays for whom there is no room any more, nor above a limit.
+"""
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import Workload
+
+from .books import Books
+from .decision import Evict, Instruction
+
+
+def spare_needless(books: Books) -> None:
+    """Take back the evictions and moves of this cycle that nobody needs."""
+    for instruction in reversed(books.instructions):
+        victim = books.leaving.get(instruction.workload)
+        if victim is not None and victim.id in books.moving:
+            _stay_here(books, victim)
+        elif victim is not None and _may_be_spared(instruction) and _takes_back(books, victim):
+            _let_stay(books, victim)
+    books.instructions = [each for each in books.instructions if each.workload in books.evicted]
+    for given_up in reversed(list(books.units.given_up.values())):
+        part = given_up.part
+        moved = given_up.reason is EvictReason.CONSOLIDATED
+        if not moved and part.whole.id not in books.evicted and _takes_back(books, part):
+            del books.leaving[part.id]
+            books.units.keep(part)
+
+
+def _may_be_spared(instruction: Instruction) -> bool:
+    """It only makes room for another, or for a limit."""
+    return isinstance(instruction, Evict) and instruction.reason is not EvictReason.STALE_GANG
+
+
+def _takes_back(books: Books, victim: Workload) -> bool:
+    """It can stay, and no limit is broken by that; False changes nothing."""
+    if not books.unrelease(victim):
+        return False
+    chain = books.account(victim).chain
+    if any(each.queue.limit is not None and each.lasting > each.queue.limit for each in chain):
+        books.release(victim)
+        return False
+    return True
+
+
+def _stay_here(books: Books, workload: Workload) -> None:
+    """Do not move it after all, if nobody has been promised its old place."""
+    books.ledger.withdraw(workload, books.moving[workload.id])
+    if not books.ledger.take_again(workload, promised=False):
+        books.ledger.promise(workload, books.moving[workload.id])
+        return
+    del books.moving[workload.id]
+    books.kept.discard(workload.id)
+    _let_stay(books, workload)
+
+
+def _let_stay(books: Books, workload: Workload) -> None:
+    del books.evicted[workload.id], books.leaving[workload.id]
+    if workload.elastic:
+        books.units.want(books.units.now(books.workloads[workload.id]))
