@@ -23,6 +23,7 @@ c.FixedQuota.default = "0.25"
 
 # --- Train: what each queue can always have back; more while GPUs are idle -----------------------------------------
 # A queue for some groups only: {"vision": {"quota": 4, "groups": ["vision"]}, ...}
+# CPU and memory of jobs that name none (the memory is a limit, too): "default_cpus": 4, "default_memory": "16 GiB"
 c.TrainingQueues.queues = {"training": {"quota": 1}}
 
 # --- Idle notebooks: after half an hour, the last ten minutes with a countdown; only when somebody waits -----------

@@ -7,9 +7,9 @@ from jupyter_gq.domain import errors
 
 #: Status of each domain error, and the part of the request that it is about. The first match counts.
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
-    (errors.InvalidAmount, 422, "gpus"),
+    (errors.InvalidAmount, 422, None),
     (errors.UnknownQueue, 422, "queue"),
-    (errors.NeverFits, 422, "gpus"),
+    (errors.NeverFits, 422, None),
     (errors.NotAMember, 403, "queue"),
     (errors.QuotaExceeded, 403, "gpus"),
     (errors.NotThisRun, 403, None),
@@ -23,6 +23,13 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.BackendError, 503, None),
     (errors.UserError, 422, None),
 )
+#: The part of the request that names each resource.
+FIELDS: Mapping[errors.Resource, str] = {
+    errors.Resource.GPU: "gpus",
+    errors.Resource.CPU: "cpus",
+    errors.Resource.MEMORY: "memory",
+    errors.Resource.MODEL: "gpu_model",
+}
 
 
 class Refusal(Exception):
@@ -46,7 +53,8 @@ def refusal_of(error: BaseException) -> Refusal | None:
     for kind, status, field in STATUS:
         if isinstance(error, kind):
             code = getattr(error, "code", "invalid_request")
-            return refusal(status, code, str(error), field=getattr(error, "field", None) or field)
+            resource = getattr(error, "resource", None)
+            return refusal(status, code, str(error), field=field if resource is None else FIELDS[resource])
     return None
 
 

@@ -1,4 +1,4 @@
-"""What travels between the service and its clients. GPU amounts are decimal text ("0.25", "2").
+"""What travels between the service and its clients. Amounts are text: GPUs "0.25", CPU cores "4", memory "16 GiB".
 
 Times are seconds since the epoch, UTC. Unknown is None, never 0. These models make the OpenAPI document.
 """
@@ -12,7 +12,8 @@ from .pods import PodAdditions
 MAX_NAME = 100
 
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
-Gpus = Annotated[str, Field(max_length=40)] | int | float
+#: Text or a number: GPUs, CPU cores, memory.
+Amount = Annotated[str, Field(max_length=40)] | int | float
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -73,7 +74,17 @@ class JobRequest(_Strict):
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: str
-    gpus: Gpus = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
+    gpus: Amount = Field(description='For each task: 0, a fraction such as "0.25", or a whole number.')
+    cpus: Amount | None = Field(
+        default=None, description='CPU cores for each task, such as 4 or "0.5". Default: as the queue says.'
+    )
+    memory: Amount | None = Field(
+        default=None,
+        description='Memory for each task: GiB as a number, or text such as "512 MiB". Default: as the queue says.',
+    )
+    gpu_model: str | None = Field(
+        default=None, max_length=MAX_NAME, description="Only GPUs of this model, as the pool names it. Default: any."
+    )
     tasks: int = Field(default=1, ge=1, le=64, description="All of them start together, or none.")
     priority: int = Field(default=0, ge=-100, le=100, description="Inside the queue; higher first.")
     expected_seconds: float | None = Field(
@@ -129,8 +140,12 @@ class JobView(BaseModel):
     owner: str
     queue: str
     gpus: str
+    cpus: str | None = Field(default=None, description="CPU cores of each task; None = not said.")
+    memory: str | None = Field(default=None, description="Memory of each task; None = not said.")
+    gpu_model: str | None = Field(default=None, description="The only model of GPU that it takes; None = any.")
     tasks: int
     priority: int
+    expected_seconds: float | None = Field(default=None, description="How long its owner expects it to run.")
     phase: JobPhase
     sentence: str = Field(description="One sentence: why it waits, was paused, failed; or what it does.")
     position: int | None = Field(default=None, description="Place in its queue, from 1, while it waits.")
@@ -166,6 +181,8 @@ class Preview(BaseModel):
     sentence: str
     position: int | None = None
     over_quota: str | None = None
+    cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = not said.")
+    memory: str | None = Field(default=None, description="Memory that each task would have; None = not said.")
 
 
 class OutputPage(BaseModel):
@@ -218,7 +235,7 @@ class TicketRequest(_Strict):
     """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
 
     server: str = ""
-    gpus: Gpus = "0"
+    gpus: Amount = "0"
 
 
 class TicketView(BaseModel):
@@ -267,6 +284,15 @@ class Choice(BaseModel):
     sentence: str
 
 
+class Bounds(BaseModel):
+    """What is said of CPU cores or memory in a queue; None = nothing."""
+
+    quota: str | None = None
+    limit: str | None = None
+    used: str = Field(default="0", description="By jobs that say what they need.")
+    default: str | None = Field(default=None, description="For each task of a job that names nothing.")
+
+
 class QueueView(BaseModel):
     """Totals of a queue, for its members."""
 
@@ -277,6 +303,8 @@ class QueueView(BaseModel):
     limit: str | None = None
     used: str
     over_quota: str = Field(description="Part of `used` above the quota.")
+    cpus: Bounds = Field(default_factory=Bounds, description="The same of CPU cores.")
+    memory: Bounds = Field(default_factory=Bounds, description="The same of memory of the nodes.")
     waiting: int
     running: int
     over_quota_weight: int
@@ -296,7 +324,10 @@ class PoolView(BaseModel):
     name: str
     devices: int
     model: str | None = None
+    models: list[str] = Field(default_factory=list, description="Every model of GPU in it, by name.")
     memory_mib: int | None = None
+    largest_cpus: str | None = Field(default=None, description="CPU cores of its largest node; None = not counted.")
+    largest_memory: str | None = Field(default=None, description="Memory of its largest node; None = not counted.")
     total: str
     free: str
     largest_fraction: str = Field(description="The largest share that fits on one device now.")

@@ -23,6 +23,7 @@ from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_reques
 from jupyter_gq.domain.errors import (
     Conflict,
     JupyterGQError,
+    NeverFits,
     NotAMember,
     NotFound,
     StoreUnavailable,
@@ -36,11 +37,13 @@ from jupyter_gq.store.protocol import Json, OutputEvent, Record
 
 from . import details
 from .act import stop_change
+from .asked import whose, with_the_rest
 from .caller import Caller
 from .context import Context
 from .pods import JobPods
 from .presenter import Presenter
 from .records import Change
+from .views import said_cpus, said_memory
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +89,8 @@ class Jobs:
             sentence=outlook.sentence,
             position=outlook.position,
             over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
+            cpus=said_cpus(workload.request.cpu_milli),
+            memory=said_memory(workload.request.memory),
         )
 
     def cancel(self, caller: Caller, job: str) -> JobView:
@@ -209,14 +214,21 @@ class Jobs:
             owner=caller.user,
             name=request.name,
             queue=request.queue,
-            request=self._context.request(Kind.TRAINING, parse_request(request.gpus)),
+            request=with_the_rest(
+                self._context.request(Kind.TRAINING, parse_request(request.gpus)),
+                request,
+                settings.defaults_of(request.queue),
+            ),
             tasks=request.tasks,
             min_members=request.tasks,
             priority=request.priority,
             estimate=None if request.expected_seconds is None else Seconds(request.expected_seconds),
             submitted_at=self._context.clock.now(),
         )
-        admission.check_fits(self._context.empty_snapshot([caller]), workload)
+        try:
+            admission.check_fits(self._context.empty_snapshot([caller]), workload)
+        except NeverFits as refusal:
+            raise whose(refusal, request) from refusal
         return workload
 
     def _keep(self, record: Record, bundle: Bundle) -> None:

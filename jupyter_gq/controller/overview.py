@@ -1,17 +1,17 @@
 """Totals: what a user has and may choose, queues, pools, devices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_gq.client.models import Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
-from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_gpus
+from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.queue import Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling import admission
+from jupyter_gq.scheduling import admission, gang, wording
 
 from .act import last_eviction_key
 from .caller import Caller
@@ -27,8 +27,10 @@ STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750,
 class Totals:
     """Use of one queue with everything below it."""
 
-    #: Milli-GPU held.
+    #: Milli-GPU, thousandths of a core and MiB held.
     used: int = 0
+    cpu_milli: int = 0
+    memory: int = 0
     #: Workloads that wait, and that hold devices.
     waiting: int = 0
     running: int = 0
@@ -135,7 +137,7 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
     for queue in settings.training_tree():
         if queue.name not in visible:
             continue
-        total = totals.get(queue.name, Totals())
+        total, defaults = totals.get(queue.name, Totals()), settings.defaults_of(queue.name)
         views.append(
             QueueView(
                 name=queue.name,
@@ -145,6 +147,8 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
                 limit=None if queue.limit is None else format_gpus(queue.limit),
                 used=format_gpus(total.used),
                 over_quota=format_gpus(max(0, total.used - queue.quota)),
+                cpus=_bounds((queue.cpu_quota, queue.cpu_limit, total.cpu_milli, defaults.cpu_milli), format_cpus),
+                memory=_bounds((queue.memory_quota, queue.memory_limit, total.memory, defaults.memory), format_memory),
                 waiting=total.waiting,
                 running=total.running,
                 over_quota_weight=queue.over_quota_weight,
@@ -153,6 +157,12 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
             )
         )
     return views
+
+
+def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Callable[[int], str]) -> Bounds:
+    """Quota, limit, what is used, and what jobs get that name nothing."""
+    quota, limit, used, default = (None if amount is None else text(amount) for amount in amounts)
+    return Bounds(quota=quota, limit=limit, used=used or text(0), default=default)
 
 
 def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
@@ -170,18 +180,28 @@ def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[s
 
 def pool_view(name: str, snapshot: Snapshot) -> PoolView:
     """Totals of a pool. Model and memory are those of its first device."""
-    devices = [device for node in snapshot.nodes for device in node.devices if device.pool == name]
+    nodes = [node for node in snapshot.nodes if any(device.pool == name for device in node.devices)]
+    devices = [device for node in nodes for device in node.devices if device.pool == name]
     used = _used_by_device(snapshot)
     free = [ONE_GPU - used.get(device.id, 0) for device in devices if device.healthy]
     return PoolView(
         name=name,
         devices=len(devices),
         model=devices[0].model if devices else None,
+        models=sorted({device.model for device in devices}),
         memory_mib=devices[0].memory if devices else None,
+        largest_cpus=_largest([node.cpu_milli for node in nodes], format_cpus),
+        largest_memory=_largest([node.memory for node in nodes], wording.memory),
         total=format_gpus(ONE_GPU * len(devices)),
         free=format_gpus(sum(free)),
         largest_fraction=format_gpus(max(free, default=0)),
     )
+
+
+def _largest(amounts: Sequence[int | None], text: Callable[[int], str]) -> str | None:
+    """None where a node counts nothing, since any amount goes there."""
+    counted = [amount for amount in amounts if amount is not None]
+    return text(max(counted)) if counted and len(counted) == len(amounts) else None
 
 
 def largest_request(nodes: Sequence[Node], pool: str) -> int:
@@ -200,10 +220,13 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
+        cpu_milli, memory = gang.held_rest(workload)
         for name in _upwards(workload.queue, parents):
             before = totals.get(name, Totals())
             totals[name] = Totals(
                 used=before.used + (workload.milli if workload.holds else 0),
+                cpu_milli=before.cpu_milli + cpu_milli,
+                memory=before.memory + memory,
                 waiting=before.waiting + (not workload.holds),
                 running=before.running + workload.holds,
             )

@@ -1,21 +1,24 @@
 """Training queues and fixed quotas: the checks that what is promised is there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
 from typing import Any
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue
 
+from . import queue_rest
+from .queue_rest import TRAIT, Defaults, QueueRest, rest_of_queues
 from .traits import SettingsError
 
-TRAIT = "TrainingQueues.queues"
 KEYS = (
     "quota",
     "limit",
+    *queue_rest.KEYS,
     "over_quota_weight",
     "priority",
     "preempt_min_runtime",
@@ -35,6 +38,8 @@ class TrainingQueue:
     users: frozenset[str] = frozenset()
     #: Names of hub groups.
     groups: frozenset[str] = frozenset()
+    #: What each task of a job has that names no CPU or memory.
+    defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
 
     def admits(self, user: str, groups: frozenset[str]) -> bool:
         """No users and no groups: everybody."""
@@ -42,9 +47,12 @@ class TrainingQueue:
 
 
 def training_queues(
-    entries: Mapping[str, Mapping[str, Any]], pool: str, devices: int | None
+    entries: Mapping[str, Mapping[str, Any]], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
-    """The queues of the config, parents before children; `devices` of the pool, None when it cannot be known."""
+    """The queues of the config, parents before children.
+
+    `devices` and `nodes` of the pool: None and () when they cannot be known.
+    """
     for name, entry in entries.items():
         _check_name(name, entry)
     order = sorted(entries, key=lambda name: _depth(name, entries))
@@ -52,7 +60,8 @@ def training_queues(
     _check_sums(order, entries, quotas)
     roots = [name for name in order if entries[name].get("parent") is None]
     _check_pool(sum(quotas[name] for name in roots), pool, devices, roots)
-    return tuple(_queue(name, entries[name], pool, quotas[name]) for name in order)
+    rest = rest_of_queues(order, entries, nodes)
+    return tuple(_queue(name, entries[name], pool, quotas[name], rest[name]) for name in order)
 
 
 def check_fixed_quotas(
@@ -150,7 +159,7 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
         raise SettingsError(TRAIT, roots, problem, "lower their quotas, or give the pool more devices")
 
 
-def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu) -> TrainingQueue:
+def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu, rest: QueueRest) -> TrainingQueue:
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -162,12 +171,21 @@ def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu) -> T
         parent=entry.get("parent"),
         quota=quota,
         limit=limit,
+        cpu_quota=rest.cpu_quota,
+        cpu_limit=rest.cpu_limit,
+        memory_quota=rest.memory_quota,
+        memory_limit=rest.memory_limit,
         over_quota_weight=_integer(name, "over_quota_weight", entry.get("over_quota_weight", 1), minimum=0),
         priority=_integer(name, "priority", entry.get("priority", 0), minimum=None),
         preempt_min_runtime=_seconds(name, "preempt_min_runtime", entry),
         reclaim_min_runtime=_seconds(name, "reclaim_min_runtime", entry),
     )
-    return TrainingQueue(queue=queue, users=_names(name, "users", entry), groups=_names(name, "groups", entry))
+    return TrainingQueue(
+        queue=queue,
+        users=_names(name, "users", entry),
+        groups=_names(name, "groups", entry),
+        defaults=rest.defaults,
+    )
 
 
 def _amount(name: str, key: str, value: Any) -> MilliGpu:

@@ -24,6 +24,7 @@ from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeR
 from jupyter_gq.scheduling.policy import Placement as PlacementRule
 
 from .pool_settings import device_pools, pod_pools, pool_for
+from .queue_rest import Defaults
 from .queue_settings import TrainingQueue, check_fixed_quotas, training_queues
 from .traits import Choice, DictByName, Flag, GpuRequest, GpuRequestsByName, Number, SettingsError, Word
 
@@ -299,6 +300,10 @@ class Settings:
         parents = {entry.queue.parent for entry in self.training}
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
 
+    def defaults_of(self, queue: str) -> Defaults:
+        """What each task of a job of that queue has that names no CPU or memory."""
+        return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
+
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
         """Names of the queues to which this user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
@@ -359,7 +364,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         default_quota=MilliGpu(fixed.default),
         group_quotas=fixed.groups,
         user_quotas=fixed.users,
-        training=training_queues(training.queues, train, sizes[train] if devices else None),
+        training=training_queues(training.queues, train, sizes[train] if devices else None, () if by_nodes else nodes),
         pools=names,
         device_pool=by_device,
         pod_pools=by_nodes,

@@ -16,7 +16,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
-from jupyter_gq.domain.amount import Instant, format_gpus
+from jupyter_gq.domain.amount import Instant, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
@@ -86,8 +86,12 @@ def job_view(record: Record, around: Surroundings) -> JobView:
         owner=workload.owner,
         queue=workload.queue,
         gpus=format_gpus(workload.request.milli),
+        cpus=said_cpus(workload.request.cpu_milli),
+        memory=said_memory(workload.request.memory),
+        gpu_model=next(iter(workload.request.models), None),
         tasks=workload.tasks,
         priority=workload.priority,
+        expected_seconds=workload.estimate,
         phase=phase,
         sentence=job_sentence(record, phase, around),
         position=_position(workload, around),
@@ -219,6 +223,16 @@ def keep_seconds(activity: Activity, rule: IdleRule) -> float:
 def eviction_view(document: Mapping[str, Any] | None) -> Eviction | None:
     """A remembered eviction; an empty document is none."""
     return Eviction.model_validate(document) if document else None
+
+
+def said_cpus(milli: int | None) -> str | None:
+    """CPU cores as text; None where nothing is said of them."""
+    return format_cpus(milli) if milli else None
+
+
+def said_memory(mib: int | None) -> str | None:
+    """Memory as text; None where nothing is said of it."""
+    return format_memory(mib) if mib else None
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Amounts of GPU and memory: integers inside, decimal text at the edges.
+"""Amounts of GPU, CPU and memory: integers inside, decimal text at the edges.
 
 Rules
 -----
@@ -7,14 +7,19 @@ Rules
 2. A *request* is either a fraction of one device (0.001 to 0.999) or a whole number of devices:
    1.5 is refused, because half a device beside a whole one is not a thing a program can use.
 3. A *quota* is a total, so any multiple of 0.001 that is not negative is allowed.
+4. CPU is counted in thousandths of a core. Memory is counted in MiB; a number without a unit is GiB, and K, M, G, T are
+   powers of 1024 however they are written ("16G", "16Gi", "16 GiB"), as in the Hub's own `mem_limit`.
 """
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import NewType
 
-from .errors import InvalidAmount
+from .errors import InvalidAmount, Resource
 
 MilliGpu = NewType("MilliGpu", int)
+#: Thousandths of a CPU core.
+MilliCpu = NewType("MilliCpu", int)
 MiB = NewType("MiB", int)
 #: Seconds since the epoch, UTC.
 Instant = NewType("Instant", float)
@@ -24,6 +29,8 @@ Seconds = NewType("Seconds", float)
 ONE_GPU = MilliGpu(1000)
 NO_GPU = MilliGpu(0)
 NO_MEMORY = MiB(0)
+ONE_CORE = MilliCpu(1000)
+GIB = MiB(1024)
 #: Power of ten that no amount reaches.
 _MOST_DIGITS = 9
 
@@ -60,16 +67,62 @@ def format_gpus(milli: int) -> str:
     return "0" if text in {"", "-0"} else text
 
 
-def _decimal(value: str | int | float) -> Decimal:
-    expected = 'write a number of GPUs such as 0.25, "0.5" or 2'
+def parse_cpus(value: str | int | float) -> MilliCpu:
+    """Read CPU cores (4, "0.5") as thousandths of a core; raise `InvalidAmount` when it is none."""
+    milli = _decimal(value, Resource.CPU) * ONE_CORE
+    if milli < 0:
+        raise InvalidAmount(value, "it is negative", "use 0 or more cores", Resource.CPU)
+    if milli != milli.to_integral_value():
+        raise InvalidAmount(value, "it is finer than a thousandth of a core", "use at most three digits", Resource.CPU)
+    return MilliCpu(int(milli))
+
+
+def parse_memory(value: str | int | float) -> MiB:
+    """Read an amount of memory (16, "16 GiB", "512Mi") as MiB, rounded up; raise `InvalidAmount` when it is none."""
+    number, scale = value, _SCALES["G"]
+    if isinstance(value, str) and (match := _WITH_UNIT.fullmatch(value)):
+        number, scale = match["number"], _SCALES[match["unit"].upper()]
+    mib = _decimal(number, Resource.MEMORY, value) * scale
+    if mib < 0:
+        raise InvalidAmount(value, "it is negative", "use 0 or more GiB", Resource.MEMORY)
+    return MiB(int(mib.to_integral_value(ROUND_CEILING)))
+
+
+def format_cpus(milli: int) -> str:
+    """Write thousandths of a core as the shortest decimal: 500 -> "0.5", 4000 -> "4"."""
+    return format_gpus(milli)
+
+
+def format_memory(mib: int) -> str:
+    """Write MiB so that it is read as the same amount again: 16384 -> "16 GiB", 1536 -> "1.5 GiB", 500 -> "500 MiB"."""
+    gib = Decimal(mib) / GIB
+    if mib < GIB or gib != round(gib, 2):
+        return f"{mib} MiB"
+    return f"{gib:.2f}".rstrip("0").rstrip(".") + " GiB"
+
+
+#: How to write an amount, by what it is of.
+_EXPECTED = {
+    Resource.GPU: 'write a number of GPUs such as 0.25, "0.5" or 2',
+    Resource.CPU: 'write a number of cores such as 4 or "0.5"',
+    Resource.MEMORY: 'write a number of GiB such as 16, or text such as "16 GiB" or "512 MiB"',
+}
+#: MiB of one unit.
+_SCALES = {"K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024), "T": Decimal(1024**2)}
+_WITH_UNIT = re.compile(r"\s*(?P<number>[^\sA-Za-z]+)\s*(?P<unit>[KMGT])(iB|i|B)?\s*", re.IGNORECASE)
+
+
+def _decimal(value: object, of: Resource = Resource.GPU, written: object = None) -> Decimal:
+    """The number; `written` is what a refusal names, where it is not the same."""
+    told = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidAmount(value, "it is not a number", expected)
+        raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
     try:
         number = Decimal(str(value).strip())
     except InvalidOperation as error:
-        raise InvalidAmount(value, "it is not a number", expected) from error
+        raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of) from error
     if not number.is_finite():
-        raise InvalidAmount(value, "it is not a finite number", expected)
+        raise InvalidAmount(told, "it is not a finite number", _EXPECTED[of], of)
     if number.adjusted() > _MOST_DIGITS:  # before any arithmetic: an exponent can make a number that fills the memory
-        raise InvalidAmount(value, "it is far more than any cluster has", expected)
+        raise InvalidAmount(told, "it is far more than any cluster has", _EXPECTED[of], of)
     return number

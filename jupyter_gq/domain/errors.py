@@ -4,6 +4,19 @@ Every error carries its facts as fields and renders to a sentence that says what
 was expected and what to do. HTTP statuses are chosen at the edge (`api`, `lab`, `hub`), not here.
 """
 
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Resource(StrEnum):
+    """What an amount, or a refusal, is about."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    MEMORY = "memory"
+    #: The product name of a GPU.
+    MODEL = "model"
+
 
 class JupyterGQError(Exception):
     """Root of every error that this package raises on purpose."""
@@ -29,13 +42,14 @@ class IllegalTransition(JupyterGQError):
 
 
 class InvalidAmount(UserError, ValueError):
-    """An amount of GPUs that is none."""
+    """An amount of something that is none."""
 
     code = "invalid_amount"
+    _NOUNS: ClassVar = {Resource.GPU: "GPUs", Resource.CPU: "CPU cores", Resource.MEMORY: "memory"}
 
-    def __init__(self, value: object, problem: str, fix: str) -> None:
-        super().__init__(f"{value!r} is not a valid amount of GPUs: {problem}; {fix}.")
-        self.value, self.problem, self.fix = value, problem, fix
+    def __init__(self, value: object, problem: str, fix: str, resource: Resource = Resource.GPU) -> None:
+        super().__init__(f"{value!r} is not a valid amount of {self._NOUNS[resource]}: {problem}; {fix}.")
+        self.value, self.problem, self.fix, self.resource = value, problem, fix, resource
 
 
 class NotThisRun(UserError):
@@ -81,9 +95,13 @@ class QuotaExceeded(UserError):
 
 
 class NeverFits(UserError):
-    """The request can never be placed, however long it waits."""
+    """The request can never be placed, however long it waits, because of this resource."""
 
     code = "never_fits"
+
+    def __init__(self, sentence: str, resource: Resource = Resource.GPU) -> None:
+        super().__init__(sentence)
+        self.resource = resource
 
 
 class NotFound(UserError):

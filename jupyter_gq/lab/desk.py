@@ -18,7 +18,7 @@ from jupyter_gq.lab.activity import ActivityReporter
 from jupyter_gq.lab.events import UNAVAILABLE, EventRelay
 from jupyter_gq.lab.origin import find_source
 from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import CellsRequest, Plan, SendRequest, problem_of
+from jupyter_gq.lab.requests import ASKED, CellsRequest, Plan, SendRequest, problem_of
 from jupyter_gq.lab.results import bring
 from jupyter_gq.lab.surroundings import Surroundings
 from jupyter_gq.lab.watch import KernelWatch
@@ -78,7 +78,7 @@ class Desk:
         source = await self._source_of(request)
         steps = bundle.plan(request, source.kernel)
         made = bundle.bundle_of(request, steps, source)
-        asked = request.model_dump(include={"name", "queue", "gpus", "tasks", "priority"})
+        asked = request.model_dump(include=set(ASKED))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
 

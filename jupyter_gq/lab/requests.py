@@ -41,8 +41,16 @@ class SendRequest(CellsRequest):
     name: str = ""
     queue: str
     gpus: str | int | float
+    cpus: str | int | float | None = None
+    memory: str | int | float | None = None
+    gpu_model: str | None = None
+    expected_seconds: float | None = None
     tasks: int = 1
     priority: int = 0
+
+
+#: What of it goes to the service as it is.
+ASKED = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key"}
 
 
 class PlannedCell(BaseModel):

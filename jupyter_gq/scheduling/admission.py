@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
 from jupyter_gq.domain.cluster import SHARE_LABEL
-from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
@@ -19,7 +19,7 @@ from .lacking import lack_of
 from .placement import MemoryParts, empty_ledger
 from .policy import Policy
 from .quota import Account, Accounts
-from .wording import gpus, is_build, rest_amount, who_with_amount
+from .wording import gpus, is_build, rest_amount, rest_limit, who_with_amount
 
 #: A preview names at most so many other queues.
 NAMED_QUEUES = 2
@@ -106,8 +106,9 @@ def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
         for which, limit in enumerate(account.rest_limit):
             if limit is not None and needed[which] > limit:
                 raise NeverFits(
-                    f"You asked for {rest_amount(which, needed[which])}, but {account.queue.name} may use "
-                    f"{rest_amount(which, limit)}. Ask for that or less."
+                    f"You asked for {rest_amount(which, needed[which])}, but "
+                    f"{rest_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    (Resource.CPU, Resource.MEMORY)[which],
                 )
 
 
@@ -118,7 +119,7 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
         return
     lack = lack_of(empty_ledger(snapshot.nodes, snapshot.topologies, healthy=False), queue.pool, workload)
     if lack is not None:
-        raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}")
+        raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}", lack.resource)
 
 
 def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:

@@ -32,7 +32,18 @@ from .quota import Account, Obstacle, Rule
 from .reservations import free_of, holders_of, those_on
 from .turns import user_shares
 from .waiting import Waiting, WaitingQueue, Why
-from .wording import enumerate_names, for_whom, gpus, is_build, minutes, more_time, noun, rest_amount, who_with_amount
+from .wording import (
+    enumerate_names,
+    for_whom,
+    gpus,
+    is_build,
+    minutes,
+    more_time,
+    noun,
+    rest_amount,
+    rest_limit,
+    who_with_amount,
+)
 
 # --- evictions and warnings
 
@@ -416,10 +427,11 @@ def _out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers:
     needed = gang.smallest_rest(workload)
     which = next(i for i, limit in enumerate(account.rest_limit) if limit is not None and used[i] + needed[i] > limit)
     limit = account.rest_limit[which] or 0
-    may, uses, needs = (rest_amount(which, amount) for amount in (limit, used[which], needed[which]))
+    uses, needs = (rest_amount(which, amount) for amount in (used[which], needed[which]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
-        sentence=f"Waiting: {account.queue.name} may use {may} of the nodes, it uses {uses}, and this needs {needs}.",
+        sentence=f"Waiting: {rest_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
+        f"and this needs {needs}.",
         numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
         remedy=Remedy(
             grant=Grant.LIMIT,

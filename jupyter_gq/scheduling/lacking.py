@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_MEMORY
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
+from jupyter_gq.domain.errors import Resource
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
 
 from . import assemble, gang
@@ -32,6 +33,8 @@ class Lack:
     numbers: Mapping[str, int]
     #: So many devices on another suitable node would do, for all its tasks.
     devices: int
+    #: What of the request it is about.
+    resource: Resource = Resource.GPU
 
 
 def lack_of(ledger: DeviceLedger, pool: str, workload: Workload) -> Lack | None:
@@ -90,6 +93,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             fix=f"Ask for {memory(most)} or less.",
             numbers={**numbers, "most_memory": most},
             devices=step.devices,
+            resource=Resource.MEMORY,
         )
     if step.cpu_milli:
         most = max((node.cpu_milli for node in nodes if node.cpu_milli is not None), default=0)
@@ -99,6 +103,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             fix=f"Ask for {cores(most)} or less.",
             numbers={**numbers, "most_cpu_milli": most},
             devices=step.devices,
+            resource=Resource.CPU,
         )
     if SHARE_LABEL in step.node_labels:
         return Lack(
@@ -140,6 +145,7 @@ def _missing_device(pool: str, step: Request, devices: list[Device], there: str,
             fix=f"Ask for {enumerate_names(known, 'or')}.",
             numbers=numbers,
             devices=step.devices,
+            resource=Resource.MODEL,
         )
     largest = numbers["largest_node"]
     return Lack(

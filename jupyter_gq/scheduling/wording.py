@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from math import ceil
 
-from jupyter_gq.domain.amount import ONE_GPU, format_gpus
+from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format_gpus
 from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
 
 #: A sentence names at most so many; the others are counted.
 NAMED = 3
-ONE_CORE = 1000
-#: In MiB.
-GIB = 1024
 
 
 def gpus(milli: int) -> str:
@@ -48,14 +45,14 @@ def enumerate_names(names: Sequence[str], last: str = "and") -> str:
 
 def cores(milli: int) -> str:
     """Such as "0.5 CPU cores", "1 CPU core"."""
-    return f"{format_gpus(milli)} CPU core{'' if milli == ONE_CORE else 's'}"
+    return f"{format_cpus(milli)} CPU core{'' if milli == ONE_CORE else 's'}"
 
 
 def memory(mib: int) -> str:
-    """Such as "16 GiB", "1.5 GiB", "500 MiB"."""
+    """Such as "16 GiB", "1.5 GiB", "500 MiB"; rounded down, so that who is told the most may ask for it."""
     if mib < GIB:
         return f"{mib} MiB"
-    return f"{mib / GIB:.2f}".rstrip("0").rstrip(".") + " GiB"
+    return f"{mib * 100 // GIB / 100:.2f}".rstrip("0").rstrip(".") + " GiB"
 
 
 def is_build(queue: str) -> bool:
@@ -76,6 +73,11 @@ def minutes(seconds: float) -> str:
 def rest_amount(which: int, amount: int) -> str:
     """Of processors (0) or memory (1) of nodes, such as "2 CPU cores", "512 MiB"."""
     return cores(amount) if which == 0 else memory(amount)
+
+
+def rest_limit(queue: str, which: int, amount: int) -> str:
+    """Such as "the limit of vision is 512 GiB of memory"."""
+    return f"the limit of {queue} is {rest_amount(which, amount)}{' of memory' if which == 1 else ''}"
 
 
 def more_time(seconds: float) -> str:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
-from jupyter_gq.domain.amount import MiB, Seconds, format_gpus, parse_quota, parse_request
+from jupyter_gq.domain.amount import MiB, Seconds, format_gpus, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.domain.snapshot import Snapshot
@@ -122,7 +122,9 @@ def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapsh
     new = _parsed(parse, f"queue.{name}.{field}", value)
     return replace(
         snapshot,
-        queues=tuple(replace(q, **{field: new}) if q.name == name else q for q in snapshot.queues),
+        queues=tuple(
+            replace(q, **{_QUEUE_NAMES.get(field, field): new}) if q.name == name else q for q in snapshot.queues
+        ),
     )
 
 
@@ -136,8 +138,10 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
     if field == "queue" and value not in {queue.name for queue in snapshot.queues}:
         raise InvalidChange(f"There is no queue {value!r}. {_known(value, [q.name for q in snapshot.queues])}")
     changes = parse(value) if field == "queue" else _parsed(parse, f"job.{name}.{field}", value)
+    if field in _REQUEST_FIELDS:
+        changes = {"request": replace(found[0].request, **changes)}
     job = replace(found[0], **changes)
-    if field in {"gpus", "tasks"}:
+    if field in _REQUEST_FIELDS or field == "tasks":
         job = _restarted(job)
     return replace(snapshot, workloads=tuple(job if w is found[0] else w for w in snapshot.workloads))
 
@@ -218,7 +222,8 @@ def _member(kind: type[StrEnum], text: str) -> StrEnum:
 
 
 def _gpus(text: str) -> dict[str, Any]:
-    return {"request": Request.of(parse_request(text))}
+    request = Request.of(parse_request(text))
+    return {"devices": request.devices, "milli_per_device": request.milli_per_device, "device_memory": None}
 
 
 def _tasks(text: str) -> dict[str, Any]:
@@ -228,13 +233,31 @@ def _tasks(text: str) -> dict[str, Any]:
 _QUEUE_FIELDS: dict[str, Callable[[str], Any]] = {
     "quota": parse_quota,
     "limit": _or_none(parse_quota),
+    "quota_cpus": _or_none(parse_cpus),
+    "limit_cpus": _or_none(parse_cpus),
+    "quota_memory": _or_none(parse_memory),
+    "limit_memory": _or_none(parse_memory),
     "over_quota_weight": _weight,
     "priority": int,
     "preempt_min_runtime": _or_none(_not_negative),
     "reclaim_min_runtime": _or_none(_not_negative),
 }
-_JOB_FIELDS: dict[str, Callable[[str], Any]] = {
+#: Those that the core calls otherwise.
+_QUEUE_NAMES = {
+    "quota_cpus": "cpu_quota",
+    "limit_cpus": "cpu_limit",
+    "quota_memory": "memory_quota",
+    "limit_memory": "memory_limit",
+}
+#: Fields of what each task asks for.
+_REQUEST_FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "gpus": _gpus,
+    "cpus": lambda text: {"cpu_milli": parse_cpus(text)},
+    "memory": lambda text: {"memory": parse_memory(text)},
+    "gpu_model": lambda text: {"models": () if text.lower() == NONE else (text,)},
+}
+_JOB_FIELDS: dict[str, Callable[[str], Any]] = {
+    **_REQUEST_FIELDS,
     "tasks": _tasks,
     "priority": lambda text: {"priority": int(text)},
     "queue": lambda text: {"queue": text},

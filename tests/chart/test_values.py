@@ -99,7 +99,8 @@ def sample(path, node):
         return (default or node.get("minimum", 0)) + 1
     if kind == "array":
         return ["10.9.0.0/16" if "pattern" in node["items"] else "other"]
-    return {"GPUs": "3", "bytes (Kubernetes quantity)": "7Gi"}.get(node.get("unit", ""), "other")
+    known = {"GPUs": "3", "cores": "3", "GiB, or as written": "7 GiB", "bytes (Kubernetes quantity)": "7Gi"}
+    return known.get(node.get("unit", ""), "other")
 
 
 LEAVES = {".".join(map(str, path)): (path, node) for path, node in leaves(schema()) if path[0] not in UNREAD}

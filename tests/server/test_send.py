@@ -52,9 +52,11 @@ async def test_what_arrives_is_a_bundle_that_can_run_elsewhere(
     (jp_root_dir / "work").mkdir()
     monkeypatch.setenv("LC_TIME", "C")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-    status, job = await fetch("POST", "send", body=a_request())
+    more = {"cpus": "4", "memory": "16 GiB", "gpu_model": "A100-40GB", "expected_seconds": 7200}
+    status, job = await fetch("POST", "send", body=a_request(**more))
     assert (status, job["id"]) == (201, "job-0")
     (sent,) = service.bodies
+    assert {key: sent[key] for key in more} == more
     assert {key: sent[key] for key in ("name", "queue", "gpus", "tasks")} == {
         "name": "Digits",
         "queue": "vision",

@@ -79,7 +79,10 @@ class LocalRuns:
         ids = {device.id for device in seen}
         lost = (replace(device, healthy=False) for device in self._devices if device.id not in ids)
         self._devices = tuple(sorted((*seen, *lost), key=lambda device: (device.index, device.id)))
-        return (Node(name=self._options.node_name, devices=self._devices),)
+        options = self._options
+        return (
+            Node(name=options.node_name, devices=self._devices, cpu_milli=options.cpu_milli, memory=options.memory),
+        )
 
     async def launch(self, launch: Launch) -> None:
         """Start this run, all of its tasks or none; raise `BackendError` with a sentence when it cannot."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jupyter_gq.domain.amount import MiB, MilliCpu
+
 from .environment import KEPT
 
 
@@ -18,3 +20,5 @@ class LocalOptions:
     env_keep: Sequence[str] = KEPT
     linger_timeout: float = 10.0
     gang_grace: float = 10.0
+    cpu_milli: MilliCpu | None = None
+    memory: MiB | None = None

@@ -4,16 +4,38 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from traitlets import Bool, Float, List, Unicode, default
+from traitlets import Bool, Float, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
 
 from jupyter_gq.devices.probe import DeviceProbe
+from jupyter_gq.domain.amount import parse_cpus, parse_memory
+from jupyter_gq.domain.errors import InvalidAmount
 
+from . import machine
 from .backend import LocalRuns
 from .bundles import LocalBundles
 from .environment import KEPT
 from .options import LocalOptions
+
+
+class _Amount(TraitType[Any, Any]):
+    """An amount as it is written, or None; it is only checked, for traitlets validates what it has validated before."""
+
+    def __init__(self, parse: Callable[[Any], int], **kwargs: Any) -> None:
+        super().__init__(None, allow_none=True, **kwargs)
+        self._parse = parse
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        """Refuse what cannot be read, in a sentence."""
+        try:
+            self._parse(value)
+        except InvalidAmount as error:
+            raise TraitError(
+                f"c.{type(obj).__name__}.{self.name} = {value!r}: {error.problem}; {error.fix}."
+            ) from error
+        return value
 
 
 class LocalBackend(LoggingConfigurable):
@@ -42,6 +64,16 @@ class LocalBackend(LoggingConfigurable):
         config=True
     )
     node_name = Unicode(help="What this machine is called in the lab. Default: its host name.").tag(config=True)
+    cpus = _Amount(
+        parse_cpus,
+        help="CPU cores of this machine that jobs may ask for together; what a job asks for is set aside in the "
+        "books, and not enforced. Default: all that the service may use.",
+    ).tag(config=True)
+    memory = _Amount(
+        parse_memory,
+        help='The same of memory: GiB as a number, or text such as "48 GiB". Less leaves room for notebooks, which '
+        "are not counted. Default: all that the service may use.",
+    ).tag(config=True)
 
     @default("command")
     def _default_command(self) -> list[str]:
@@ -62,6 +94,8 @@ class LocalBackend(LoggingConfigurable):
             env_keep=tuple(self.env_keep),
             linger_timeout=self.linger_timeout,
             gang_grace=self.gang_grace,
+            cpu_milli=machine.cpus() if self.cpus is None else parse_cpus(self.cpus),
+            memory=machine.memory() if self.memory is None else parse_memory(self.memory),
         )
         return LocalRuns(options, probe=probe, now=now, service_url=service_url)
 

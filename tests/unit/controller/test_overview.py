@@ -1,8 +1,13 @@
 """The totals: what the options page offers, queues, pools, devices, health."""
 
+from dataclasses import replace
+
 import pytest
 
-from .world import ADMIN, ANN, BOB, CAROL, World, story_settings
+from jupyter_gq.domain.amount import MiB
+from tests.fakes import a_node
+
+from .world import ADMIN, ANN, BOB, CAROL, World, a_submission, story_settings
 
 pytestmark = pytest.mark.asyncio
 
@@ -105,3 +110,23 @@ async def test_what_may_be_reclaimed_of_a_job_follows_its_queue(world):
     world.backend.end(first)
     await world.step()
     assert world.job(second).over_quota is None
+
+
+async def test_queues_and_pools_say_what_there_is_of_cpu_and_memory(tmp_path):
+    node = replace(a_node(2), cpu_milli=8000, memory=MiB(65_536))
+    queues = {
+        "top": {"quota_cpus": 6, "limit_memory": "32 GiB", "default_cpus": 2},
+        "vision": {"parent": "top", "quota_cpus": 4, "groups": ["vision"]},
+    }
+    settings = story_settings((node,), Pools={"pools": {}}, TrainingQueues={"queues": queues})
+    world = World(tmp_path, settings=settings, nodes=(node,))
+    world.controller.submit(ANN, a_submission(cpus=3, memory="1.5 GiB"), None)
+    await world.step(2)
+    world.controller.submit(ANN, a_submission(gpus="1"), None)  # it waits, so it uses nothing
+    top, vision = world.controller.queues(ANN).queues
+    assert top.cpus.model_dump() == {"quota": "6", "limit": None, "used": "3", "default": "2"}
+    assert vision.cpus.model_dump() == {"quota": "4", "limit": None, "used": "3", "default": "2"}
+    assert top.memory.model_dump() == {"quota": None, "limit": "32 GiB", "used": "1.5 GiB", "default": None}
+    (pool,) = world.controller.me(ANN).pools
+    assert (pool.largest_cpus, pool.largest_memory, pool.models) == ("8", "64 GiB", ["A100-40GB"])
+    world.close()

@@ -8,7 +8,7 @@ from traitlets.config import Config
 
 from jupyter_gq.controller.settings import SECTIONS, build_settings
 from jupyter_gq.controller.traits import SettingsError
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, UsageRule
 from tests.fakes import a_node
@@ -16,6 +16,10 @@ from tests.fakes import a_node
 from .world import story_settings
 
 NODES = (a_node(2),)
+
+
+#: The same, where the machine counts its CPU cores and memory.
+COUNTED = (replace(a_node(2), cpu_milli=8000, memory=MiB(64 * 1024)),)
 
 
 def build(nodes=NODES, **sections):
@@ -47,6 +51,15 @@ BAD = [
     (queues(vision={"quota": -1}), r"\['vision'\]\['quota'\] = -1: it is negative"),
     (queues(vision={"quota": "0.0001"}), "finer than a thousandth"),
     (queues(vision={"quota": 1, "limit": "0.5"}), r"\['limit'\] = '0\.5': the limit is below the quota of 1\. Use at least 1, or None"),
+    (queues(vision={"quota_cpus": "four"}), r"\['vision'\]\['quota_cpus'\] = 'four': it is not a number\. Write a number of cores"),
+    (queues(vision={"limit_memory": -1}), r"\['limit_memory'\] = -1: it is negative"),
+    (queues(vision={"quota_cpu": 4}), r"Did you mean \"quota_cpus\"\?"),
+    (queues(vision={"quota_memory": "64Gi", "limit_memory": 32}), r"\['limit_memory'\] = 32: the limit is below the quota of 64 GiB\. Use at least 64 GiB, or None"),
+    (queues(top={"quota_cpus": 4}, a={"quota_cpus": 4, "parent": "top"}, b={"quota_cpus": 2, "parent": "top"}),
+     r"\['top'\]\['quota_cpus'\] = 4: the queues below it are promised 6 CPU cores \(a 4 CPU cores \+ b 2 CPU cores\)\. Use at least 6"),
+    (queues(vision={"quota_cpus": 6}, nlp={"quota_cpus": 4}), r"vision, nlp are promised 10 CPU cores together, but the nodes have 8 CPU cores\. Lower their quota_cpus"),
+    (queues(vision={"default_memory": 65}), r"\['vision'\]\['default_memory'\] = 65: no node has more than 64 GiB\. Use less"),
+    (queues(top={"default_cpus": 4}, a={"parent": "top", "limit_cpus": 2}), r"\['top'\]\['default_cpus'\] = 4: the limit of a is 2 CPU cores"),
     (queues(vision={"parent": "science"}), r"\['parent'\] = 'science': there is no queue of that name"),
     (queues(vision={"parent": 3}), "it is not a name"),
     (queues(a={"parent": "b"}, b={"parent": "c"}, c={"parent": "a"}), r"above one another: a -> b -> c -> a"),
@@ -95,7 +108,7 @@ BAD = [
 @pytest.mark.parametrize(("sections", "words"), BAD)
 def test_a_bad_value_is_refused_with_trait_value_and_fix(sections, words):
     with pytest.raises(SettingsError, match=words) as refusal:
-        build(**sections)
+        build(COUNTED, **sections)
     assert str(refusal.value).startswith("c.")
 
 
@@ -249,3 +262,40 @@ def test_pools_of_nodes_keep_the_pool_that_the_backend_says_and_are_not_held_aga
 def test_a_pool_of_nodes_that_cannot_be_is_refused(entry, message):
     with pytest.raises(SettingsError, match=message):
         build(Pools={"pools": {"build": {"nodes": {}}, "train": entry}})
+
+
+def test_queues_say_of_cpu_and_memory_what_they_say_of_gpus():
+    entry = {"quota_cpus": 4, "limit_cpus": "6", "quota_memory": "16 GiB", "limit_memory": 32}
+    (entry,) = build(COUNTED, **queues(vision=entry)).training
+    queue = entry.queue
+    assert (queue.cpu_quota, queue.cpu_limit, queue.memory_quota, queue.memory_limit) == (4000, 6000, 16384, 32768)
+
+
+def test_a_queue_that_says_nothing_of_them_has_neither_quota_nor_limit():
+    (entry,) = build(COUNTED, **queues(vision={})).training
+    queue = entry.queue
+    assert (queue.cpu_quota, queue.cpu_limit, queue.memory_quota, queue.memory_limit) == (None, None, None, None)
+    assert (entry.defaults.cpu_milli, entry.defaults.memory) == (None, None)
+
+
+def test_what_jobs_get_that_name_nothing_comes_from_the_nearest_queue_that_says_it():
+    settings = build(
+        COUNTED,
+        **queues(
+            top={"default_cpus": 2, "default_memory": 8},
+            a={"parent": "top", "default_cpus": 4},
+            b={"parent": "top", "default_memory": 0},
+        ),
+    )
+    defaults = {name: settings.defaults_of(name) for name in ("top", "a", "b")}
+    assert {name: (each.cpu_milli, each.memory) for name, each in defaults.items()} == {
+        "top": (2000, 8192),
+        "a": (4000, 8192),
+        "b": (2000, 0),
+    }
+
+
+def test_quotas_of_cpu_are_not_held_against_nodes_that_come_and_go():
+    pools = {"pools": {"train": {"nodes": {}}}}
+    settings = build(COUNTED, Pools=pools, **queues(vision={"quota_cpus": 800}))
+    assert settings.training[0].queue.cpu_quota == 800_000

@@ -94,9 +94,16 @@ def _empty_database() -> bytes:
 class World:
     """One machine, one store, and the service on top; `restart` is a new service over the same machine and store."""
 
-    def __init__(self, folder: Path, *, backend: type[FakeBackend] = FakeBackend, settings: Settings | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        backend: type[FakeBackend] = FakeBackend,
+        settings: Settings | None = None,
+        nodes: tuple[Node, ...] | None = None,
+    ):
         self.clock, self.fuse = FixedClock(), Fuse()
-        self.nodes = (a_node(2),)
+        self.nodes = nodes or (a_node(2),)
         self.backend = backend(self.clock, self.nodes, self.fuse)
         self.servers = FakeServers(self.clock, self.nodes, self.fuse)
         self.settings = FixedSettings(settings or story_settings(self.nodes))

@@ -2,7 +2,15 @@
 
 import pytest
 
-from jupyter_gq.domain.amount import format_gpus, parse_quota, parse_request
+from jupyter_gq.domain.amount import (
+    format_cpus,
+    format_gpus,
+    format_memory,
+    parse_cpus,
+    parse_memory,
+    parse_quota,
+    parse_request,
+)
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.workload import Request
 
@@ -48,3 +56,57 @@ def test_amounts_are_written_as_the_shortest_decimal(milli, text):
 def test_a_request_is_a_fraction_of_one_device_or_whole_devices(milli, devices, each):
     request = Request.of(milli)
     assert (request.devices, request.milli_per_device, request.milli) == (devices, each, milli)
+
+
+@pytest.mark.parametrize(("text", "milli"), [("4", 4000), (0.5, 500), ("0.25", 250), (0, 0), (" 2 ", 2000)])
+def test_cores_are_read_exactly(text, milli):
+    assert parse_cpus(text) == milli
+    assert parse_cpus(format_cpus(milli)) == milli
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        (16, 16384),
+        ("16", 16384),
+        (1.5, 1536),
+        ("16Gi", 16384),
+        ("16 GiB", 16384),
+        ("16G", 16384),
+        ("16 gb", 16384),
+        ("512 MiB", 512),
+        ("2048Ki", 2),
+        ("1T", 1024 * 1024),
+        ("0.1", 103),  # rounded up: who asks for it gets it
+        (0, 0),
+    ],
+)
+def test_memory_is_gib_unless_it_says_otherwise(text, mib):
+    assert parse_memory(text) == mib
+
+
+@pytest.mark.parametrize(
+    ("mib", "text"), [(16384, "16 GiB"), (1536, "1.5 GiB"), (500, "500 MiB"), (1025, "1025 MiB"), (0, "0 MiB")]
+)
+def test_memory_is_written_so_that_it_is_read_as_the_same_amount(mib, text):
+    assert format_memory(mib) == text
+    assert parse_memory(text) == mib
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "words"),
+    [
+        (parse_cpus, "four", r"'four' is not a valid amount of CPU cores: .*such as 4"),
+        (parse_cpus, -1, "0 or more cores"),
+        (parse_cpus, "0.0001", "at most three digits"),
+        (parse_cpus, "500m", "not a number"),
+        (parse_memory, "16 GiBs", r"amount of memory: .*\"16 GiB\" or \"512 MiB\""),
+        (parse_memory, "1,5 GiB", "'1,5 GiB' is not a valid amount of memory"),
+        (parse_memory, "-1 GiB", "negative"),
+        (parse_memory, "1e99", "far more"),
+        (parse_memory, True, "not a number"),
+    ],
+)
+def test_what_is_no_amount_of_cores_or_memory_is_told_how_to_write_it(parse, value, words):
+    with pytest.raises(InvalidAmount, match=words):
+        parse(value)

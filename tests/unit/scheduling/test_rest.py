@@ -37,7 +37,7 @@ def test_a_queue_does_not_exceed_its_limit_of_processors():
     assert admitted(decision) == ["j0"]
     assert why(decision, "j1").why.reason is PendingReason.QUEUE_LIMIT
     assert why(decision, "j1").why.sentence == (
-        "Waiting: vision may use 3 CPU cores of the nodes, it uses 2 CPU cores, and this needs 2 CPU cores."
+        "Waiting: the limit of vision is 3 CPU cores, of which it uses 2 CPU cores, and this needs 2 CPU cores."
     )
 
 
@@ -47,7 +47,7 @@ def test_nor_of_memory():
     decision = decide(found)
     assert admitted(decision) == ["j0"]
     assert why(decision, "j1").why.sentence == (
-        "Waiting: vision may use 50 MiB of the nodes, it uses 30 MiB, and this needs 30 MiB."
+        "Waiting: the limit of vision is 50 MiB of memory, of which it uses 30 MiB, and this needs 30 MiB."
     )
 
 
@@ -81,7 +81,7 @@ def test_what_needs_only_gpus_takes_no_processors_back():
 
 def test_what_can_never_fit_is_refused():
     found = cluster(cpu_limit=3000)
-    with pytest.raises(NeverFits, match="vision may use 3 CPU cores"):
+    with pytest.raises(NeverFits, match="the limit of vision is 3 CPU cores"):
         check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=4))
 
 

@@ -1,0 +1,167 @@
+"""CPU and memory of training queues: what the config says of them, checked.
+
+Rules
+-----
+1. Nothing said means nothing counted: no limit, and never above a quota. A GPU quota is 0 instead.
+2. The quotas of the queues below one fit its own, if it has one; those of the roots fit the nodes, if they are known.
+3. A limit is not below the quota. What a queue gives to each task of a job that names nothing fits every limit above
+   it, and a node, if they are known.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.scheduling.wording import cores, memory
+
+from .traits import SettingsError
+
+TRAIT = "TrainingQueues.queues"
+#: Names of queues and what the config says of each.
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Defaults:
+    """What each task of a job has that names nothing; None = nothing is said."""
+
+    cpu_milli: MilliCpu | None = None
+    memory: MiB | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueRest:
+    """What a queue says of CPU and memory."""
+
+    cpu_quota: MilliCpu | None
+    cpu_limit: MilliCpu | None
+    memory_quota: MiB | None
+    memory_limit: MiB | None
+    #: Its own, else those of the queue above it.
+    defaults: Defaults
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kind:
+    """One of the two, and how it is written."""
+
+    word: str
+    parse: Callable[[Any], int]
+    text: Callable[[int], str]
+    of_node: Callable[[Node], int | None]
+
+
+_CPU = _Kind(word="cpus", parse=parse_cpus, text=cores, of_node=lambda node: node.cpu_milli)
+_MEMORY = _Kind(word="memory", parse=parse_memory, text=memory, of_node=lambda node: node.memory)
+_WHATS = ("quota", "limit", "default")
+KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHATS)
+
+
+def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, QueueRest]:
+    """By queue, parents before children in `order`; `nodes`: those of the pool, () when they cannot be known."""
+    cpu = _checked(_CPU, order, entries, nodes)
+    memory = _checked(_MEMORY, order, entries, nodes)
+    return {
+        name: QueueRest(
+            cpu_quota=_or_none(MilliCpu, cpu[name]["quota"]),
+            cpu_limit=_or_none(MilliCpu, cpu[name]["limit"]),
+            memory_quota=_or_none(MiB, memory[name]["quota"]),
+            memory_limit=_or_none(MiB, memory[name]["limit"]),
+            defaults=Defaults(
+                cpu_milli=_or_none(MilliCpu, cpu[name]["default"]), memory=_or_none(MiB, memory[name]["default"])
+            ),
+        )
+        for name in order
+    }
+
+
+#: Amounts of a queue by "quota", "limit" and "default".
+_Said = dict[str, int | None]
+
+
+def _or_none(kind: Callable[[int], Any], value: int | None) -> Any:
+    return None if value is None else kind(value)
+
+
+def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, _Said]:
+    said: dict[str, _Said] = {}
+    for name in order:
+        said[name] = {what: _amount(kind, name, what, entries[name]) for what in _WHATS}
+        parent = entries[name].get("parent")
+        if said[name]["default"] is None and parent is not None:
+            said[name]["default"] = said[parent]["default"]
+    counted = [amount for node in nodes if (amount := kind.of_node(node)) is not None]
+    for name in order:
+        _check_limit(kind, name, entries, said)
+        _check_below(kind, name, entries, said)
+        _check_default(kind, name, entries, said, counted)
+    if counted:
+        _check_nodes(kind, entries, said, sum(counted))
+    return said
+
+
+def _amount(kind: _Kind, name: str, what: str, entry: Mapping[str, Any]) -> int | None:
+    key = f"{what}_{kind.word}"
+    value = entry.get(key)
+    if value is None:
+        return None
+    try:
+        return kind.parse(value)
+    except InvalidAmount as error:
+        raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
+
+
+def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said]) -> None:
+    quota, limit = said[name]["quota"], said[name]["limit"]
+    if limit is not None and quota is not None and limit < quota:
+        problem, fix = (
+            f"the limit is below the quota of {kind.text(quota)}",
+            f"use at least {kind.text(quota)}, or None",
+        )
+        raise _wrong(kind, name, "limit", entries, problem, fix)
+
+
+def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said]) -> None:
+    quota = said[name]["quota"]
+    below = {other: said[other]["quota"] or 0 for other in said if entries[other].get("parent") == name}
+    promised = sum(below.values())
+    if quota is not None and promised > quota:
+        parts = " + ".join(f"{other} {kind.text(amount)}" for other, amount in below.items() if amount)
+        problem = f"the queues below it are promised {kind.text(promised)} ({parts})"
+        raise _wrong(kind, name, "quota", entries, problem, f"use at least {kind.text(promised)}, or lower theirs")
+
+
+def _check_default(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said], counted: Sequence[int]) -> None:
+    """Told for the queue that sets it, and for one below that has a smaller limit."""
+    default = said[name]["default"]
+    if default is None:
+        return
+    above = [name]
+    while (parent := entries[above[-1]].get("parent")) is not None:
+        above.append(parent)
+    own = next(each for each in above if entries[each].get(f"default_{kind.word}") is not None)
+    for each in above:
+        limit = said[each]["limit"]
+        if limit is not None and default > limit:
+            problem = f"the limit of {each} is {kind.text(limit)}"
+            raise _wrong(kind, own, "default", entries, problem, "use less: jobs that name nothing could never run")
+    if counted and default > max(counted):
+        problem = f"no node has more than {kind.text(max(counted))}"
+        raise _wrong(kind, own, "default", entries, problem, "use less: jobs that name nothing could never run")
+
+
+def _check_nodes(kind: _Kind, entries: Entries, said: Mapping[str, _Said], there: int) -> None:
+    roots = [name for name in said if entries[name].get("parent") is None and said[name]["quota"]]
+    promised = sum(said[name]["quota"] or 0 for name in roots)
+    if promised > there:
+        problem = f"the queues {', '.join(roots)} are promised {kind.text(promised)} together"
+        problem += f", but the nodes have {kind.text(there)}"
+        raise SettingsError(TRAIT, roots, problem, f"lower their quota_{kind.word}")
+
+
+def _wrong(kind: _Kind, name: str, what: str, entries: Entries, problem: str, fix: str) -> SettingsError:
+    key = f"{what}_{kind.word}"
+    return SettingsError(TRAIT, entries[name].get(key), problem, fix, path=(name, key))
