@@ -31,8 +31,11 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, Superseded
+from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreUnavailable, Superseded
 from jupyter_gq.store.sql import SqlStore
+
+#: Seconds until a database that did not answer at the start is tried again.
+_TRY_AGAIN = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,8 +179,8 @@ class SchedulerService(Application):
         wake, backend = _Late(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         async with self._leading(place, lease) as leads, contextlib.AsyncExitStack() as opened:
-            # In a thread, for the lease is renewed meanwhile; and only now: who waits must not change the schema.
-            store = await asyncio.to_thread(self._open_store)
+            # Only now: who waits must not change the schema.
+            store = await self._reached(place)
             opened.callback(store.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
@@ -208,13 +211,40 @@ class SchedulerService(Application):
                 await runs.observe()  # before anybody asks whether what he wants is there
             yield _Parts(controller=controller, pods=pods)
 
+    async def _reached(self, place: Place) -> SqlStore:
+        """The store, as soon as its database answers: ending would only make the pod wait longer and longer."""
+        found: list[SqlStore] = []
+        why = "The service opens its database."
+
+        async def reach() -> None:
+            nonlocal why
+            while not found:
+                try:
+                    # In a thread, for the lease is renewed meanwhile.
+                    found.append(await asyncio.to_thread(self._open_store))
+                except StoreUnavailable as error:
+                    if str(error) != why:
+                        why = str(error)
+                        self.log.warning("%s", why)
+                    await asyncio.sleep(_TRY_AGAIN)
+
+        async with place.answering(Standby(own_version(), lambda: why)):
+            await place.until_the_end(reach())
+        if not found:
+            raise _Ended
+        return found[0]
+
     def _state(self) -> Path:
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
         """The store, in which from now on nobody but this service writes."""
         store = SqlStore(self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}")
-        store.take_over()
+        try:
+            store.take_over()
+        except BaseException:
+            store.close()
+            raise
         return store
 
 

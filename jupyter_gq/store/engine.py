@@ -14,7 +14,7 @@ BUSY_MS = 10_000
 #: Execution option of connections that will write.
 WRITES = "jupyter_gq_writes"
 #: A connection to PostgreSQL is made or given up in so many seconds.
-_CONNECT = 4
+_CONNECT = 3
 #: What libpq does to notice that the other end is gone without a word: seconds of silence before it asks, between its
 #: questions, and how many go unanswered; milliseconds that what was sent may stay unacknowledged.
 _KEEPALIVE = {
@@ -24,10 +24,10 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 6_000,
 }
-#: The same for the server's end, and how long it works for us: what a service that vanished held is free again soon,
-#: so that its successor need not wait.
+#: The same for the server's end, and how long it works for us: less than we wait for its answer (`patience`), so that
+#: it says itself what it does not do. What a service that vanished held is free again soon: its successor waits for it.
 _SESSION = (
-    "SET statement_timeout = '20s'; SET lock_timeout = '8s'; SET idle_in_transaction_session_timeout = '15s'; "
+    "SET statement_timeout = '4s'; SET lock_timeout = '3s'; SET idle_in_transaction_session_timeout = '8s'; "
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
 
@@ -97,6 +97,9 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
         conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})
     except ProgrammingError as error:
         raise AdminError(f"The URL of the database cannot be used: {error}.") from None
+    from .patience import connect  # it needs the driver
+
+    sa.event.listen(engine, "do_connect", connect)
     sa.event.listen(engine, "connect", _prepare_postgresql)
     return engine
 

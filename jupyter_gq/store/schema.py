@@ -26,19 +26,29 @@ def migrate(connection: sa.Connection) -> None:
 
     Raises `AdminError` when the database was written by a newer release.
     """
-    if connection.dialect.name == "postgresql":
-        # Who comes second waits for the first one, however long that takes.
-        connection.execute(sa.text("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"))
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-    found = revision(connection)
-    if found == NEWEST:
+    if not _lacks(connection):
         return
+    if connection.dialect.name != "postgresql":
+        upgrade(connection)
+        return
+    from .patience import as_long_as_it_takes  # it needs the driver
+
+    with as_long_as_it_takes(connection):
+        # Who comes second waits for the first one, and finds that there is nothing left to do.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+        if _lacks(connection):
+            upgrade(connection)
+
+
+def _lacks(connection: sa.Connection) -> bool:
+    """Whether it has not the newest schema; raises `AdminError` when it has a newer one."""
+    found = revision(connection)
     if found is not None and found not in _KNOWN:
         raise AdminError(
             f"The database has the schema {found}, which this release does not know (it knows up to {NEWEST}). "
             "Install the release that wrote it, or a newer one."
         )
-    upgrade(connection)
+    return found != NEWEST
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:

@@ -8,6 +8,8 @@ Rules
    nothing: the epoch is compared under the lock, in the transaction of the write.
 3. Once a transaction has failed because the database is away, all are refused at once, until `confirm` has reached it:
    only who confirms waits for a database that does not answer.
+4. After that `confirm` waits for the lock of the epoch: a server that was silent may yet carry out the end of a write
+   on which we hung up, and until then what is read is not what will be.
 """
 
 import threading
@@ -69,8 +71,13 @@ class Transactions:
 
     def confirm(self) -> None:
         """Reach the database and find that nobody has taken over; else `StoreUnavailable`, `Superseded`."""
-        with self._failures_named(), self._engine.connect() as connection:
-            epoch = statements.epoch(connection)
+        with self._failures_named():
+            if self._away is None:
+                with self._engine.connect() as connection:
+                    epoch = statements.epoch(connection)
+            else:
+                with self._writing.begin() as connection:
+                    epoch = statements.lock_epoch(connection)
         self._away = None
         self._compare(epoch)
 
@@ -81,8 +88,10 @@ class Transactions:
     @contextmanager
     def _locked(self) -> Iterator[tuple[sa.Connection, int]]:
         self._refuse_while_away()
-        with self._writer, self._failures_named(), self._writing.begin() as connection:
-            yield connection, statements.lock_epoch(connection)
+        with self._writer:
+            self._refuse_while_away()  # who had the lock before may have found out
+            with self._failures_named(), self._writing.begin() as connection:
+                yield connection, statements.lock_epoch(connection)
 
     def _compare(self, epoch: int) -> None:
         if epoch != self._epoch:

@@ -102,6 +102,31 @@ class PostgresServer:
             self._process.wait(DEADLINE)
             self._process = None
 
+    @contextlib.contextmanager
+    def frozen(self, *backends):
+        """It says nothing any more, as on a machine that hangs, until the end; with `backends` (pids), these only.
+
+        What it is sent meanwhile lies in its buffers.
+        """
+        stopped = []
+        try:
+            for pid in backends or self._processes():
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(pid)
+            yield
+        finally:
+            for pid in reversed(stopped):
+                os.kill(pid, signal.SIGCONT)
+
+    def _processes(self):
+        """The postmaster, which could start others, then those that it has started."""
+        first = self._process.pid
+        yield first
+        for folder in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == first:
+                    yield int(folder.name)
+
     def remove(self):
         """End it and forget everything."""
         self.stop()

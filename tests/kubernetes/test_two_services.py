@@ -24,7 +24,7 @@ CONFIG = """
 c.SchedulerService.backend = "kubernetes"
 c.SchedulerService.database_url = {database!r}
 c.KubernetesBackend.kubeconfig = {kubeconfig!r}
-c.KubernetesBackend.lease_duration = 5
+c.KubernetesBackend.lease_duration = {lease}
 c.KubernetesBackend.installation = {release!r}
 c.KubernetesBackend.hub_namespace = {hub!r}
 c.Pools.pools = {{"build": {{"nodes": {{"pool": "build"}}}}, "train": {{"nodes": {{"pool": "train"}}}}}}
@@ -63,7 +63,9 @@ class Service:
 
         def fetch():
             try:
-                with urllib.request.urlopen(f"{self.url}/services/jupyter-gq/api/v1/{path}", timeout=5) as answer:
+                address = f"{self.url}/services/jupyter-gq/api/v1/{path}"
+                request = urllib.request.Request(address, headers={"Authorization": "token ann"})
+                with urllib.request.urlopen(request, timeout=5) as answer:
                     return answer.status, json.load(answer)
             except urllib.error.HTTPError as error:
                 with error:
@@ -81,6 +83,12 @@ class Service:
         """It says that it is not ready because that one leads."""
         status, problem = await self.ask("ready")
         return status == 503 and problem["message"].startswith(f"{name}_")
+
+    async def says(self, words):
+        """It is not ready, and that is why."""
+        assert self.process.poll() is None, self.log()
+        status, problem = await self.ask("ready")
+        return status == 503 and words in problem["message"]
 
     async def ended(self):
         """Its exit code, once it has ended."""
@@ -102,11 +110,18 @@ def postgresql():
         server.remove()
 
 
+@pytest.fixture
+def lease():
+    """Seconds; shorter than usual where nothing else is slow."""
+    return 5
+
+
 @pytest_asyncio.fixture
-async def start(control_plane, namespace_set, postgresql, tmp_path):
+async def start(control_plane, namespace_set, postgresql, tmp_path, lease):
     """Start a service of that name."""
     content = CONFIG.format(
         database=postgresql.new_database(),
+        lease=lease,
         kubeconfig=str(control_plane.kubeconfig()),
         release=namespace_set.release,
         hub=namespace_set.hub,
@@ -140,7 +155,46 @@ async def test_one_acts_and_who_comes_back_from_the_dead_ends(start, control_pla
 
     second.process.terminate()
     assert await second.ended() == 0
-    lease = CoordinationV1Api(control_plane.client()).read_namespaced_lease(
-        f"{namespace_set.release}-gq-service", namespace_set.hub
-    )
-    assert not lease.spec.holder_identity, "it was given back, so that the next one need not wait"
+    assert not holder(control_plane, namespace_set), "it was given back, so that the next one need not wait"
+
+
+@pytest.mark.parametrize("lease", [15])  # the usual one: it has to outlast what a silent database costs
+async def test_while_the_database_is_frozen_nobody_acts_and_afterwards_the_same_one_goes_on(
+    start, control_plane, namespace_set, postgresql
+):
+    first = start("first")
+    await eventually(first.is_ready, first.log, seconds=60)
+    second = start("second")
+    await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
+    leader = holder(control_plane, namespace_set)
+    mark = control_plane.mark()
+    with postgresql.frozen():
+        await eventually(lambda: first.says("does not answer"), first.log, seconds=20)
+        # The loop is free: what needs no database is answered, what needs it is refused at once.
+        for _ in range(3):
+            assert (await first.ask("health"))[0] == 200
+            assert (await first.ask("jobs"))[0] == 503
+        assert await second.waits_for("first"), "who leads is as well off as another would be"
+    await eventually(first.is_ready, first.log, seconds=20)
+    assert holder(control_plane, namespace_set) == leader
+    assert "leads now" not in first.log()
+    lost = control_plane.requests(mark, resource="leases", verb="update", status=409)
+    assert lost == [], "nobody tried to take its place"
+
+
+async def test_who_takes_over_while_the_database_is_frozen_waits_for_it(start, postgresql):
+    first = start("first")
+    await eventually(first.is_ready, first.log, seconds=60)
+    second = start("second")
+    await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
+    with postgresql.frozen():
+        first.kill()
+        await eventually(lambda: second.says("does not answer"), second.log, seconds=60)
+        assert (await second.ask("health"))[0] == 200, "a restart would help nobody"
+    await eventually(second.is_ready, second.log, seconds=20)
+
+
+def holder(plane, made):
+    """Who holds the lease."""
+    lease = CoordinationV1Api(plane.client()).read_namespaced_lease(f"{made.release}-gq-service", made.hub)
+    return lease.spec.holder_identity

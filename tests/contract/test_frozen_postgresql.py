@@ -1,0 +1,116 @@
+"""A PostgreSQL server that is there and says nothing: stopped in the middle, by SIGSTOP, and continued later.
+
+Its kernel goes on acknowledging what arrives, so no timeout of the network sees it.
+"""
+
+import contextlib
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import StoreUnavailable
+from jupyter_gq.store import schema
+from jupyter_gq.store.engine import _CONNECT
+from jupyter_gq.store.patience import PatientConnection
+from jupyter_gq.store.sql import SqlStore, _put_records
+
+from .test_postgresql import a_record, ids
+
+#: Less than at work, so that the tests are quick.
+SILENCE = 1.0
+#: The longest that a caller waits: for an answer, and then for a new connection.
+BOUND = SILENCE + _CONNECT + 1.0
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("jupyter_gq.store.patience.SILENCE", SILENCE)
+    monkeypatch.setattr(PatientConnection, "patience", SILENCE)
+
+
+@pytest.fixture(params=["socket", "network"])
+def store(request, postgresql):
+    url = postgresql.new_database()
+    opened = SqlStore(url if request.param == "socket" else postgresql.tcp_url(sa.make_url(url).database))
+    opened.take_over()
+    yield opened
+    opened.close()
+
+
+def seconds(call):
+    """How long it takes until the store says that its database is away."""
+    began = time.monotonic()  # noqa: TID251 - what is measured is real silence
+    with pytest.raises(StoreUnavailable):
+        call()
+    return time.monotonic() - began  # noqa: TID251
+
+
+def test_a_frozen_server_counts_as_away_in_bounded_time_and_is_used_again_when_it_goes_on(store, postgresql):
+    store.save([a_record("before")])
+    with postgresql.frozen():
+        assert seconds(lambda: store.save([a_record("lost")])) < BOUND
+        assert seconds(store.live) < 0.1, "only who confirms waits again"
+        assert seconds(store.confirm) < BOUND
+    store.confirm()
+    store.save([a_record("after")])
+    assert ids(store) == {"before", "after"}
+
+
+def test_who_waits_for_a_write_that_freezes_does_not_begin_to_wait_anew(store, postgresql):
+    begun, frozen, failures = threading.Event(), threading.Event(), []
+
+    def write():
+        with store._database.write() as connection:
+            begun.set()
+            frozen.wait(30)
+            connection.execute(sa.text("SELECT 1"))
+
+    def keep_failure():
+        try:
+            write()
+        except StoreUnavailable as error:
+            failures.append(str(error))
+
+    writing = threading.Thread(target=keep_failure)
+    writing.start()
+    assert begun.wait(30)
+    with postgresql.frozen():
+        frozen.set()
+        assert seconds(lambda: store.save([a_record("next")])) < SILENCE + 1.0
+        writing.join()
+    assert "not said a word for 1 s" in failures[0]
+    store.confirm()
+
+
+def test_nothing_is_believed_before_a_write_on_which_we_hung_up_has_come_to_its_end(store, postgresql):
+    """One process of the server freezes with our COMMIT in its buffer; all others answer. It commits later."""
+    with contextlib.ExitStack() as until_it_goes_on:
+
+        def commit():
+            with store._database.write() as connection:
+                _put_records(connection, [a_record("kept after all")])
+                backend = connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
+                until_it_goes_on.enter_context(postgresql.frozen(backend))
+
+        with pytest.raises(StoreUnavailable, match="not said a word"):
+            commit()
+        with pytest.raises(StoreUnavailable):
+            store.confirm()
+    store.confirm()
+    assert ids(store) == {"kept after all"}
+
+
+def test_a_migration_takes_as_long_as_it_takes(postgresql, monkeypatch):
+    upgrade = schema.upgrade
+
+    def slowly(connection):
+        connection.execute(sa.text("SELECT pg_sleep(2)"))
+        upgrade(connection)
+
+    monkeypatch.setattr(schema, "upgrade", slowly)
+    store = SqlStore(postgresql.new_database())
+    with pytest.raises(StoreUnavailable, match="not said a word"), store._database.read() as connection:
+        connection.execute(sa.text("SELECT pg_sleep(2)"))
+    store.close()
