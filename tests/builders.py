@@ -40,6 +40,12 @@ def a_node(name: str = "box", devices: int = 1, pool: str = "train", memory: int
     return Node(name=name, devices=tuple(a_device(f"{name}-{i}", i, pool, memory) for i in range(devices)))
 
 
+def cordoned(node: Node) -> Node:
+    """The same node, which is being emptied."""
+    devices = tuple(replace(device, healthy=False) for device in node.devices)
+    return replace(node, devices=devices, closed=True, emptying=True)
+
+
 def a_device(id: str, index: int = 0, pool: str = "train", memory: int = 40_000, healthy: bool = True) -> Device:
     return Device(id=id, index=index, model="A100-40GB", memory=MiB(memory), pool=pool, healthy=healthy)
 

@@ -168,7 +168,13 @@ class Context:
 def _merged(one: Node, other: Node) -> Node:
     """The same node, as two backends know it."""
     devices = {device.id: device for device in (*one.devices, *other.devices)}
-    return replace(one, devices=tuple(devices.values()), labels={**one.labels, **other.labels})
+    return replace(
+        one,
+        devices=tuple(devices.values()),
+        labels={**one.labels, **other.labels},
+        closed=one.closed or other.closed,
+        emptying=one.emptying or other.emptying,
+    )
 
 
 def token_hash(token: str) -> str:

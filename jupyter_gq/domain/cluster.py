@@ -36,6 +36,10 @@ class Node:
     memory: MiB | None = None
     #: The most tasks that it takes; None = not counted.
     max_tasks: int | None = None
+    #: It takes no new tasks, with devices or without (lost, cordoned); what runs there stays on the books.
+    closed: bool = False
+    #: Its administrator empties it, so it is closed as well: training that can be paused leaves it.
+    emptying: bool = False
     #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """One scheduling cycle: what to do now, least disruptive first, and why the others wait.
 
-1. Obey limits that were lowered.
+1. Leave nodes that are being emptied, and obey limits that were lowered.
 2. Keep the promises of earlier cycles: room freed for somebody goes to him.
 3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
    Elastic work that runs takes part, for one task more at a time, within fair shares.
@@ -23,6 +23,7 @@ from .books import Books
 from .consolidate import consolidate
 from .converge import obey_limits
 from .decision import Decision
+from .emptying import leave_nodes
 from .facts import Facts
 from .idle import take_idle
 from .lending import resume, use_idle_shares
@@ -46,6 +47,7 @@ def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
 
 def decide(books: Books, *, explained: bool = True) -> Decision:
     """The steps of a cycle, on fresh books; `explained`: with the eighth."""
+    leave_nodes(books)
     obey_limits(books)
     admit_without_devices(books)
     resume(books)

@@ -135,6 +135,13 @@ def stale(workload: Workload, now: float) -> str:
     return f"Paused: it had lost tasks. {_comes_back(workload)}"
 
 
+def emptied(victim: Workload, node: str) -> str:
+    """For the owner of training on a node that is being emptied."""
+    if isinstance(victim, Part):
+        return f"{_runs_on(victim)}: the node {node} is being emptied. {_grows_back(victim)}"
+    return f"Paused: the node {node} is being emptied. {_comes_back(victim)}"
+
+
 def _runs_on(part: Part) -> str:
     """Such as "Runs on with 3 of its 4 tasks"; the part knows what is left of its workload."""
     wanted = sum(group.tasks for group in gang.groups_of(part.whole))

@@ -44,6 +44,8 @@ class Facts:
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self.policy = policy
         self.nodes = snapshot.nodes
+        #: Names of those that are being emptied.
+        self.emptying = tuple(node.name for node in snapshot.nodes if node.emptying)
         self.topologies = snapshot.topologies
         self.usage = snapshot.usage
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))

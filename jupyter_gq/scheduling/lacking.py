@@ -126,6 +126,14 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
 
 
 def _missing_device(pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]) -> Lack:
+    if not step.devices:
+        return Lack(
+            asked=there,
+            have="no node takes new work",
+            fix="Ask your administrator.",
+            numbers=numbers,
+            devices=0,
+        )
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)

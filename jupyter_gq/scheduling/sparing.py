@@ -9,6 +9,9 @@ from jupyter_gq.domain.workload import Workload
 from .books import Books
 from .decision import Evict, Instruction
 
+#: It goes whether or not anybody needs its room.
+_FOR_ITS_OWN_SAKE = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
+
 
 def spare_needless(books: Books) -> None:
     """Take back the evictions and moves of this cycle that nobody needs."""
@@ -21,15 +24,15 @@ def spare_needless(books: Books) -> None:
     books.instructions = [each for each in books.instructions if each.workload in books.evicted]
     for given_up in reversed(list(books.units.given_up.values())):
         part = given_up.part
-        moved = given_up.reason is EvictReason.CONSOLIDATED
-        if not moved and part.whole.id not in books.evicted and _takes_back(books, part):
+        needed = given_up.reason is EvictReason.CONSOLIDATED or given_up.reason in _FOR_ITS_OWN_SAKE
+        if not needed and part.whole.id not in books.evicted and _takes_back(books, part):
             del books.leaving[part.id]
             books.units.keep(part)
 
 
 def _may_be_spared(instruction: Instruction) -> bool:
     """It only makes room for another, or for a limit."""
-    return isinstance(instruction, Evict) and instruction.reason is not EvictReason.STALE_GANG
+    return isinstance(instruction, Evict) and instruction.reason not in _FOR_ITS_OWN_SAKE
 
 
 def _takes_back(books: Books, victim: Workload) -> bool:

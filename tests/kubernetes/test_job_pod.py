@@ -7,32 +7,15 @@ import asyncio
 
 import pytest
 import pytest_asyncio
-from tornado.netutil import bind_sockets
-from traitlets.config import Config
 
-from jupyter_gq.api.app import make_application, make_server
-from jupyter_gq.api.pods import PodAuthenticator
-from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.client.models import JobSubmission
-from jupyter_gq.client.outputs import fold
-from jupyter_gq.controller.caller import Caller
-from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
-from jupyter_gq.store.sql import SqlStore
-from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
+from tests.kubernetes.job_world import ANN, CONFIG, TRAINS, Installed
 from tests.kubernetes.waiting import eventually
-from tests.runner.conftest import PYTHON_KERNEL
 
 pytestmark = pytest.mark.asyncio
 
 NODE = "gpu-job"
-ANN = Caller(user="ann", groups=frozenset({"vision"}), admin=False)
-CONFIG = Config(
-    TrainingQueues={"queues": {"vision": {"quota": "2", "groups": ["vision"]}}},
-    Pools={"pools": {"train": {"nodes": {}, "resource": "nvidia.com/gpu"}}},
-)
 #: Meets the other task at the address that both were told, and says whom it met.
 GANG = """
 import os, socket, time
@@ -52,80 +35,6 @@ else:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 """
-TRAINS = """
-import jupyter_gq, time
-at = jupyter_gq.checkpoint_dir() / "epoch"
-start = int(at.read_text()) if at.exists() else 0
-print("from", start, flush=True)
-for epoch in range(start, 100_000):
-    at.write_text(str(epoch + 1))
-    if start or jupyter_gq.should_stop():
-        break
-    time.sleep(0.01)
-print("until", epoch + 1)
-"""
-
-
-class Installed:
-    """A service on a cluster of one node with two devices. It can end and begin anew; its store and address stay."""
-
-    def __init__(self, world, folder):
-        self.world, self._folder = world, folder
-        self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
-        (held,) = bind_sockets(0, "127.0.0.1")
-        self._port = held.getsockname()[1]
-        held.close()
-
-    async def start(self):
-        url = f"http://127.0.0.1:{self._port}/services/jupyter-gq/"
-        copies = (self._folder / "copies").as_uri()
-        self.backend = self.world.new_backend(service_url=url, checkpoint_url=copies)
-        self.controller = Controller(
-            store=self.store,
-            backends=(self.backend,),
-            settings=FixedSettings(build_settings(CONFIG, ())),
-            clock=SystemClock(),
-            bundles=StoredBundles(self.store, self.store),
-            check_invariants=True,
-        )
-        spaces, review = self.world.namespaces, self.backend.cluster.review_token
-        pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
-        self._server = make_server(make_application(self.controller, None, "/services/jupyter-gq/", pods=pods))
-        self._server.add_sockets(bind_sockets(self._port, "127.0.0.1"))
-        self._loop = asyncio.create_task(self.controller.run())
-        await eventually(lambda: len(self.controller.devices(ANN).devices) == 2, "the devices of the node")
-
-    async def stop(self):
-        self._loop.cancel()
-        await asyncio.wait({self._loop})
-        self._server.stop()
-        await self._server.close_all_connections()
-        await self.backend.close()
-
-    def send(self, source, folder, **request):
-        ref = {"cell_id": "target", "source_hash": "0" * 64}
-        cell = {"cell_type": "code", "id": "target", "source": source, "metadata": {}, "outputs": []}
-        bundle = {
-            "manifest": {"notebook_path": "a.ipynb", "cwd": str(folder), "kernel": PYTHON_KERNEL, "targets": [ref]},
-            "notebook": {
-                "nbformat": 4,
-                "nbformat_minor": 5,
-                "metadata": {},
-                "cells": [cell | {"execution_count": None}],
-            },
-        }
-        wanted = {"queue": "vision", "gpus": "1", "bundle": bundle, **request}
-        return self.controller.submit(ANN, JobSubmission.model_validate(wanted), None)[0].id
-
-    def job(self, job):
-        return self.controller.job(ANN, job)
-
-    async def phase(self, job, phase):
-        return await eventually(lambda: self.job(job).phase == phase, lambda: f"{phase}: {self.job(job)}")
-
-    def text(self, job):
-        outputs = fold(self.controller.outputs(ANN, job, 0).events).get("target", [])
-        return "".join(output.get("text", "") for output in outputs)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision, Evict
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, admitted, apply, evicted, later, lost, stopped, without
+from tests.builders import NOW, admitted, apply, cordoned, evicted, later, lost, stopped, without
 from tests.property import laws
 from tests.property.clusters import World, worlds, worlds_with_cores
 
@@ -109,6 +109,19 @@ def test_safety_an_applied_decision_is_followed_by_an_empty_one(world):
         snapshot = apply(snapshot, decision)
         assert run_cycle(snapshot, world.policy, NOW).instructions == ()
         snapshot = stopped(snapshot)
+
+
+@random_worlds
+@given(worlds_with_cores(), st.integers(0, 1))
+def test_safety_whatever_can_be_paused_leaves_a_node_that_is_emptied_and_nothing_goes_there(world, which):
+    snapshot = play(world)
+    node = snapshot.nodes[min(which, len(snapshot.nodes) - 1)]
+    there = {w.id for w in snapshot.workloads if any(task.node == node.name for task in w.placement)}
+    nodes = tuple(cordoned(each) if each is node else each for each in snapshot.nodes)
+    after = settle(replace(snapshot, nodes=nodes), world.policy)
+    left = {w.id: w for w in after.workloads if any(task.node == node.name for task in w.placement)}
+    assert left.keys() <= there
+    assert not any(workload.preemptible for workload in left.values())
 
 
 @random_worlds

@@ -1,7 +1,7 @@
 """Plays a scenario file: a cluster, and steps; every cycle's decision is kept as plain data.
 
 Steps: `cycle` (decide and apply), `stopped` (everything told to stop has stopped), `later: SECONDS`, `end: ID`,
-`job: {...}`, `notebook: {...}`, `idle: {notebook: ID, seconds: N}`, `used: ID`.
+`job: {...}`, `notebook: {...}`, `cordon: NODE`, `idle: {notebook: ID, seconds: N}`, `used: ID`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Activity, Kind, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Suspend, Warn
 from jupyter_gq.scheduling.policy import Placement, Policy
-from tests.builders import NOW, Cluster, a_job, a_notebook, apply, stopped, without
+from tests.builders import NOW, Cluster, a_job, a_notebook, apply, cordoned, stopped, without
 from tests.explanations import explained
 
 
@@ -54,6 +54,10 @@ class Play:
 
     def _end(self, workload: str) -> None:
         self.snapshot = without(self.snapshot, workload)
+
+    def _cordon(self, name: str) -> None:
+        nodes = tuple(cordoned(node) if node.name == name else node for node in self.snapshot.nodes)
+        self.snapshot = replace(self.snapshot, nodes=nodes)
 
     def _job(self, fields: Mapping[str, Any]) -> None:
         self._submit(a_job(**fields))

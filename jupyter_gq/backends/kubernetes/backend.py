@@ -78,7 +78,13 @@ class KubernetesRuns:
         self.options, self.cluster = options, cluster
         self._now, self._on_change = now, on_change
         self.agents = Agents(silent_after=options.agent_silent_after, now=now)
-        self.cluster_nodes = Nodes(pools=pools, agents=self.agents, now=now, lost_after=options.node_lost_after)
+        self.cluster_nodes = Nodes(
+            pools=pools,
+            agents=self.agents,
+            now=now,
+            lost_after=options.node_lost_after,
+            leave_cordoned=options.leave_cordoned,
+        )
         self._deeds = Deeds(cluster, creations=options.creations, now=now, done=self._changed)
         self.reservations = Reservations(
             options, deeds=self._deeds, agents=self.agents, nodes=self.cluster_nodes, now=now

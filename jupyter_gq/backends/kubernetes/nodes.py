@@ -5,7 +5,8 @@ Rules
 1. A slot is healthy if its node is ready, not cordoned, tolerated, not backing off, and the device plugin offers it.
 2. What was once offered stays on the books while the node is there, marked as not healthy: work may hold it.
 3. Devices that pods of others hold, and slots on which an old pod of ours still stands, take no new work.
-4. A share goes only to a node with the label `SHARE_LABEL`, which is ours to give: see `agents`.
+4. A cordoned node is being emptied: the core makes training leave it, unless `leave_cordoned` is off.
+5. A share goes only to a node with the label `SHARE_LABEL`, which is ours to give: see `agents`.
 """
 
 import logging
@@ -72,9 +73,17 @@ class Nodes:
     """The nodes as they were last seen, and what the core is offered of them."""
 
     def __init__(
-        self, *, pools: Callable[[], Sequence[PodPool]], agents: Agents, now: Callable[[], float], lost_after: float
+        self,
+        *,
+        pools: Callable[[], Sequence[PodPool]],
+        agents: Agents,
+        now: Callable[[], float],
+        lost_after: float,
+        leave_cordoned: bool = True,
     ) -> None:
+        """`lost_after` is in seconds; `leave_cordoned`: a node that is cordoned is being emptied."""
         self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
+        self._leave_cordoned = leave_cordoned
         self.back_off = BackOff(now)
         #: Thousandths of a core, and MiB, that others use on a node.
         self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
@@ -136,6 +145,11 @@ class Nodes:
         view, pool = self._views.get(node), self.pool(node)
         return view is not None and pool is not None and not self._kept_out(view, pool)
 
+    def cordoned(self, node: str) -> bool:
+        """Its administrator wants nothing new there."""
+        view = self._views.get(node)
+        return view is not None and view.cordoned
+
     def slots(self, node: str) -> tuple[str, ...]:
         """The slots that it offers now."""
         view, pool = self._views.get(node), self.pool(node)
@@ -172,7 +186,8 @@ class Nodes:
         self._most[view.name] = most
         slots = [names.slot_of(view.name, index) for index in range(most)]
         bad = {slot for slot in slots if slot in blocked} | set(slots[count:])
-        if self._kept_out(view, pool) or self.back_off.until(view.name):
+        closed = self._kept_out(view, pool) or self.back_off.until(view.name) > 0
+        if closed:
             bad = set(slots)
         elif PROVIDERS[pool.provider].counts_slots:
             foreign = self._agents.foreign(view.name, pool.resource, ours)
@@ -181,7 +196,7 @@ class Nodes:
         told = self._agents.devices(view.name)
         shares = self._takes_shares(view.name, pool)
         cpu, memory = self.used_by_others(view.name)
-        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory)
+        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory, closed)
         known = self._made.get(view.name)
         if known is not None and known[0] == stamp:
             return known[1]
@@ -190,6 +205,8 @@ class Nodes:
             devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
             cpu_milli=None if view.cpu_milli is None else max(0, view.cpu_milli - cpu),
             memory=None if view.memory_mib is None else MiB(max(0, view.memory_mib - memory)),
+            closed=closed,
+            emptying=view.cordoned and self._leave_cordoned,
             labels=_labels(view, shares),
         )
         self._made[view.name] = (stamp, node)

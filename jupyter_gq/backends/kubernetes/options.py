@@ -28,6 +28,7 @@ class KubernetesOptions:
     pull_timeout: float = 60.0
     agent_silent_after: float = 60.0
     node_lost_after: float = 60.0
+    leave_cordoned: bool = True
     as_jobs: bool = False
     checkpoint_claim: str = ""
     checkpoint_url: str = ""

@@ -7,7 +7,8 @@ Rules
 1. Nothing is remembered that a restart would lose: a slot's pod has the slot's name, and its device is what the kubelet
    says now. Only clocks start anew, so a restart may wait longer, never shorter.
 2. A slot is wanted as long as a run claims it, or its pool keeps all devices. Its pod is let go `linger` seconds after
-   it was last wanted, and is gone when the API server *and* the kubelet have forgotten it.
+   it was last wanted (at once where the node is cordoned), and is gone when the API server *and* the kubelet have
+   forgotten it.
 3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
 4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
    as the node has. If none does, somebody else has it: the slot's runs are told.
@@ -258,7 +259,9 @@ class Reservations:
     def _let_go(self, slot: _Slot) -> None:
         now = self._now()
         slot.idle_since = now if slot.idle_since is None else slot.idle_since
-        if slot.urgent or now - slot.idle_since >= self._options.linger:
+        # Who drains a node waits for its reservations.
+        at_once = slot.urgent or self._nodes.cordoned(names.node_of(slot.name))
+        if at_once or now - slot.idle_since >= self._options.linger:
             for pod in slot.pods.values():
                 self._delete(pod)
 

@@ -95,6 +95,11 @@ class KubernetesBackend(LoggingConfigurable):
     node_lost_after = Float(
         60.0, help="Seconds that a node may be not ready before what runs there counts as lost. Default: 60."
     ).tag(config=True)
+    leave_cordoned = Bool(
+        True,
+        help="A node that is cordoned is about to be drained: jobs that can be paused leave it at once, with their "
+        "grace, and wait for another place. False: they stay until something ends them. Default: True.",
+    ).tag(config=True)
     as_jobs = Bool(
         False,
         help="Make each task as a Job of batch/v1 instead of a bare pod, for sites that forbid those. Default: False.",
@@ -150,6 +155,7 @@ class KubernetesBackend(LoggingConfigurable):
             pull_timeout=self.pull_timeout,
             agent_silent_after=self.agent_silent_after,
             node_lost_after=self.node_lost_after,
+            leave_cordoned=self.leave_cordoned,
             as_jobs=self.as_jobs,
             checkpoint_claim=self.checkpoint_claim,
             checkpoint_url=self.checkpoint_url,

@@ -387,7 +387,7 @@ class DeviceLedger:
 def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
     """The nodes as if nobody held anything; `healthy`: only devices that work now, otherwise all."""
     if not healthy:
-        nodes = [replace(n, devices=tuple(replace(d, healthy=True) for d in n.devices)) for n in nodes]
+        nodes = [replace(n, devices=tuple(replace(d, healthy=True) for d in n.devices), closed=False) for n in nodes]
     return DeviceLedger(nodes, (), topologies=topologies)
 
 

@@ -16,6 +16,9 @@ Room = tuple[int, int, int]
 #: Of a node that counts nothing.
 ROOMY: Room = (UNCOUNTED, UNCOUNTED, UNCOUNTED)
 
+#: Of a node that takes no tasks.
+NO_ROOM: Room = (0, 0, 0)
+
 
 class View(StrEnum):
     """Which of the two amounts is asked for."""
@@ -26,6 +29,8 @@ class View(StrEnum):
 
 def room_of(node: Node) -> Room:
     """All that tasks may use of it."""
+    if node.closed:
+        return NO_ROOM
     if node.cpu_milli is None and node.memory is None and node.max_tasks is None:
         return ROOMY
     return (

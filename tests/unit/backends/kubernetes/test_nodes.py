@@ -59,6 +59,8 @@ def test_a_node_that_keeps_pods_out_takes_nothing_new(change, takes):
     paper = Paper(tolerations=({"key": "known", "value": "a", "effect": "NoSchedule"},))
     paper.node(**change)
     assert healthy(paper.offered()) == [takes, takes]
+    assert paper.offered().closed is not takes, "for tasks without devices, too"
+    assert paper.offered().emptying is (change == {"cordoned": True})
 
 
 def test_what_was_offered_stays_on_the_books():

@@ -188,6 +188,17 @@ def test_a_kept_slot_is_held_without_a_run_and_let_go_when_it_is_not_kept_any_mo
     assert len(paper.deeds.deleted) == 1
 
 
+def test_nothing_lingers_on_a_cordoned_node():
+    """Its drain waits for the reservations to go, and they for their shares."""
+    paper = held()
+    paper.node(cordoned=True)
+    paper.step(500)
+    assert paper.deeds.deleted == [], "its share is there"
+    paper.slots.release(SLOT, KEY)
+    paper.step()
+    assert len(paper.deeds.deleted) == 1
+
+
 def test_what_was_said_before_a_pod_was_gone_says_nothing_of_what_the_kubelet_remembers():
     paper = held()
     paper.slots.release(SLOT, KEY)
