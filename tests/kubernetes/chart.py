@@ -37,3 +37,12 @@ def revoke(raw: Raw, rights: list[dict]) -> None:
     for found in rights:
         if found["kind"].startswith("Cluster"):
             raw.delete(found)
+
+
+def at_addresses_of_their_own(deployment: dict) -> None:
+    """All pods are processes of this machine: one that listens everywhere would be in the way of the next."""
+    environment = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    environment.insert(0, {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
+    for variable in environment:
+        if variable["name"] == "JUPYTERHUB_SERVICE_URL":
+            variable["value"] = "http://$(POD_IP):8089"

@@ -52,6 +52,8 @@ class Container:
     started: str = ""
     finished: str = ""
     process: subprocess.Popen | None = None
+    #: What its readiness probe says; without one, it is ready as long as it runs.
+    ready: bool = True
     #: Its pod is at its end: its devices are free.
     over: bool = False
 

@@ -28,7 +28,7 @@ def terminated(container: Container, policy: str):
 
 def pod_status(pod, container: Container, phase: str, state):
     """The whole status, for one patch: readers index its keys as soon as there is a phase."""
-    ready = "running" in state
+    ready = "running" in state and container.ready
     containers = [_container(spec, state, ready, container.restarts) for spec in pod["spec"]["containers"]]
     conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
     status = {
@@ -48,7 +48,7 @@ def pod_status(pod, container: Container, phase: str, state):
 
 def _container(spec, state, ready: bool, restarts: int):
     about = {"name": spec["name"], "image": spec["image"], "imageID": "", "state": state}
-    return about | {"ready": ready, "started": ready, "restartCount": restarts}
+    return about | {"ready": ready, "started": "running" in state, "restartCount": restarts}
 
 
 def node_object(name: str, labels, taints, devices: Devices):

@@ -18,6 +18,7 @@ import time
 from tests.kubernetes.device_plugin import TooFew
 from tests.kubernetes.node_api import Refused, Stopped
 from tests.kubernetes.pod_environment import pod_address
+from tests.kubernetes.pod_probe import ReadinessProbe
 from tests.kubernetes.pod_runtime import Container
 from tests.kubernetes.pod_start import prepare
 from tests.kubernetes.pod_status import pod_status, running, terminated
@@ -97,6 +98,7 @@ class PodWorker(threading.Thread):
         self.container = known
         known.listen(self.nudge)
         if known.code is None:
+            self._probe()
             self._report(self._running())
         return True
 
@@ -113,8 +115,7 @@ class PodWorker(threading.Thread):
             return False
         if not self._has_image() or not self._prepared():
             return False
-        self.container.start(self.nudge)
-        self._report(self._running())
+        self._start()
         return True
 
     def _has_image(self) -> bool:
@@ -180,7 +181,9 @@ class PodWorker(threading.Thread):
             return
         if self.kubelet.api.stopped.is_set():
             raise Stopped
-        if news == "report" and self._last is not None:
+        if news == "probe" and self.container.code is None and not self._deleted:
+            self._report(self._running())
+        elif news == "report" and self._last is not None:
             self._report(self._last)
 
     def _restarts(self) -> bool:
@@ -193,8 +196,17 @@ class PodWorker(threading.Thread):
             if self._wait_for_deletion(_BACK_OFF):
                 return
         self.container.restarts += 1
+        self._start()
+
+    def _start(self) -> None:
+        self.container.ready = "readinessProbe" not in self._main
         self.container.start(self.nudge)
+        self._probe()
         self._report(self._running())
+
+    def _probe(self) -> None:
+        if "readinessProbe" in self._main:
+            ReadinessProbe(self.kubelet, self._main, self.container, lambda: self._news.put("probe")).start()
 
     def _terminate(self) -> None:
         """SIGTERM, grace, SIGKILL; the grace may be cut while it runs."""

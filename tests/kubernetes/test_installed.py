@@ -5,9 +5,8 @@ import base64
 import httpx
 import pytest
 
-from tests.kubernetes.chart import rendered
+from tests.kubernetes.chart import at_addresses_of_their_own, rendered
 from tests.kubernetes.namespaces import make_claim
-from tests.kubernetes.pod_environment import pod_address
 from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import until
 
@@ -34,21 +33,12 @@ def installed(control_plane, namespace_set, make_kubelet, raw):
     objects = [each for each in rendered(namespace_set, values=VALUES) if each["metadata"]["name"] != state]
     for each in objects:
         if each["kind"] == "Deployment":
-            at_an_address_of_its_own(each)
+            at_addresses_of_their_own(each)
         raw.apply(each)
     yield namespace_set
     for each in objects:
         if each["kind"].startswith("Cluster") or each["kind"] == "PriorityClass":
             raw.delete(each)
-
-
-def at_an_address_of_its_own(deployment):
-    """All pods are processes of this machine: one that listens everywhere would be in the way of the next."""
-    spec = deployment["spec"]["template"]["spec"]
-    spec["hostname"] = "service"
-    for variable in spec["containers"][0]["env"]:
-        if variable["name"] == "JUPYTERHUB_SERVICE_URL":
-            variable["value"] = f"http://{pod_address(deployment['metadata']['namespace'], 'service')}:8089"
 
 
 def test_the_service_of_the_chart_waits_for_the_hubs_secret_and_then_gets_ready(installed, control_plane, raw):
