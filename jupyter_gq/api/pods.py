@@ -7,18 +7,15 @@ Rules
 3. What the cluster said is believed for a few seconds. A failure to ask it is never remembered.
 """
 
-import asyncio
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 
 from .access import Access
-from .auth import acceptable
 from .errors import Refusal, refusal
+from .holders import Holders, acceptable
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +28,6 @@ MOST_CACHED = 4096
 
 #: Asks the cluster whose token this is, for that audience; None = nobody's. Raises `BackendError` when it cannot.
 Review = Callable[[str, str], Awaitable[PodIdentity | None]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Known:
-    """An answer of the cluster, or the question while it is asked."""
-
-    question: asyncio.Future[PodIdentity]
-    until: float
 
 
 class PodAuthenticator:
@@ -59,33 +48,19 @@ class PodAuthenticator:
             Access.AGENT: (nodes_namespace, AGENT_ACCOUNT),
             Access.POD: (training_namespace, RUNNER_ACCOUNT),
         }
-        self._cache_seconds = min(cache_seconds, MAX_CACHE)
-        self._clock = clock
-        #: By the hash of the token.
-        self._known: dict[bytes, _Known] = {}
+        self._holders = Holders(self._ask, seconds=min(cache_seconds, MAX_CACHE), most=MOST_CACHED, clock=clock)
 
     async def permitted(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
         """The pod that speaks, if it may; `node` is the one it wants to speak for. A `Refusal` otherwise."""
-        pod = await self._identify(token)
+        if not acceptable(token):
+            raise invalid_pod_token()
+        pod = await self._holders.of(token)
         namespace, account = self._allowed[access]
         if (pod.namespace, pod.service_account) != (namespace, account):
             raise _wrong_account(pod, namespace, account)
         if node is not None and pod.node != node:
             raise _wrong_node(pod, node)
         return pod
-
-    async def _identify(self, token: str) -> PodIdentity:
-        if not acceptable(token):
-            raise invalid_pod_token()
-        key = hashlib.sha256(token.encode()).digest()
-        now = self._now()
-        known = self._known.get(key)
-        if known is None or now >= known.until:
-            self._make_room(now)
-            question = asyncio.create_task(self._ask(token))
-            question.add_done_callback(lambda task: self._forget_failure(key, task))
-            known = self._known[key] = _Known(question=question, until=now + self._cache_seconds)
-        return await asyncio.shield(known.question)
 
     async def _ask(self, token: str) -> PodIdentity:
         try:
@@ -95,22 +70,6 @@ class PodAuthenticator:
         if pod is None:
             raise invalid_pod_token()
         return pod
-
-    def _forget_failure(self, key: bytes, question: asyncio.Task[PodIdentity]) -> None:
-        failed = question.cancelled() or question.exception() is not None
-        known = self._known.get(key)
-        if failed and known is not None and known.question is question:
-            del self._known[key]
-
-    def _make_room(self, now: float) -> None:
-        if len(self._known) < MOST_CACHED:
-            return
-        self._known = {key: known for key, known in self._known.items() if known.until > now}
-        while len(self._known) >= MOST_CACHED:
-            del self._known[next(iter(self._known))]
-
-    def _now(self) -> float:
-        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
 
 
 def no_pods() -> Refusal:
