@@ -7,7 +7,12 @@ Guarantees
 3. Reading never follows the owner's links to somebody else's files.
 """
 
+import json
 from typing import Any, Protocol, runtime_checkable
+
+from jupyter_gq.domain.errors import TooLarge
+
+_MIB = 1024 * 1024
 
 
 class BundleStore(Protocol):
@@ -45,3 +50,14 @@ class ServesPods(Protocol):
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
         """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
         ...
+
+
+def written(bundle: dict[str, Any], max_bytes: int) -> bytes:
+    """The bundle as it is kept; raises `TooLarge` above `max_bytes`."""
+    content = json.dumps(bundle).encode()
+    if len(content) > max_bytes:
+        raise TooLarge(
+            f"What would be sent is {len(content) / _MIB:.1f} MiB, but the limit is {max_bytes / _MIB:.1f} MiB. "
+            "Keep large data in files that the job reads, not in the cells."
+        )
+    return content

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from jupyter_gq.backends.bundles import written
 from jupyter_gq.client.bundle import CellsMissing, pair
 from jupyter_gq.client.executed import Shown, executed
-from jupyter_gq.domain.errors import BackendError, Conflict, TooLarge
+from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.store.protocol import OutputEvent
 
-_MIB = 1024 * 1024
 _BUNDLE, _LOGS = "bundle.json", "logs.json"
 #: Bytes of each task's log that are kept.
 LOG_KEPT = 64 * 1024
@@ -55,12 +55,7 @@ class StoredBundles:
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""
-        content = json.dumps(bundle).encode()
-        if len(content) > max_bytes:
-            raise TooLarge(
-                f"What would be sent is {len(content) / _MIB:.1f} MiB, but the limit is {max_bytes / _MIB:.1f} MiB. "
-                "Keep large data in files that the job reads, not in the cells."
-            )
+        content = written(bundle, max_bytes)
         if not _ID.fullmatch(job):
             raise BackendError(f"{job!r} is not the id of a job.")
         if self._files.file(job, _BUNDLE) is not None:

@@ -6,13 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge
+from jupyter_gq.backends.bundles import written
+from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 
 from .accounts import Account, Accounts, acting_as
 from .files import FULL, make_private_folder, read_owned, write_private
 from .folders import job_folder, make_service_folders
-
-_MIB = 1024 * 1024
 
 
 class LocalBundles:
@@ -25,12 +24,7 @@ class LocalBundles:
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""
-        content = json.dumps(bundle).encode()
-        if len(content) > max_bytes:
-            raise TooLarge(
-                f"What would be sent is {len(content) / _MIB:.1f} MiB, but the limit is {max_bytes / _MIB:.1f} MiB. "
-                "Keep large data in files that the job reads, not in the cells."
-            )
+        content = written(bundle, max_bytes)
         account = self._accounts.of(owner)
         folder = job_folder(self._root, job)
         try:
