@@ -22,13 +22,16 @@ c.SimulatedDevices.mode = "always"
 c.SimulatedDevices.devices = "2x A100-40GB"
 c.TrainingQueues.queues = {"vision": {"quota": 1}}
 """
-#: A cell that counts for about eight seconds, and says who it is.
+#: A cell that counts until it is enough, and says who it is.
 COUNTS = """
-import os, time
+import os, pathlib, time
 print("pid", os.getpid(), flush=True)
-for number in range(40):
+number = 0
+while not pathlib.Path("enough").exists():
     print("n", number, flush=True)
-    time.sleep(0.2)
+    number += 1
+    pathlib.Path("count").write_text(str(number))
+    time.sleep(0.05)
 """
 PATIENCE = 240
 
@@ -139,6 +142,9 @@ async def test_a_job_outlives_its_service(service, tmp_path):
         found = [int(line.split()[1]) for line in text.splitlines() if line.startswith("n ")]
         return found if len(found) >= at_least else None
 
+    def counted():
+        return int((tmp_path / "count").read_text() or 0)
+
     async def told(job):
         page = await client.outputs(job, 0)
         return "".join(e["output"].get("text", "") for e in page.events if e.get("op") == "append")
@@ -150,14 +156,18 @@ async def test_a_job_outlives_its_service(service, tmp_path):
     assert len(before) == 1
 
     service.kill()
-    await asyncio.sleep(1)  # output that nobody takes piles up with the runner
+    killed_at = counted()
+    while counted() < killed_at + 10:  # output that nobody takes piles up with the runner
+        await asyncio.sleep(0.05)
     assert service.runners(view.id) == before
     service.start()
 
-    await until(lambda: numbers(view.id, 12), "output after the restart", service)
+    await until(lambda: numbers(view.id, killed_at + 15), "output after the restart", service)
     assert service.runners(view.id) == before
     again, created = await client.submit(a_job(tmp_path), "key-1")
     assert (again.id, created) == (view.id, False)
+
+    (tmp_path / "enough").touch()
 
     async def done():
         return (await client.job(view.id)).phase == "done"
@@ -166,7 +176,7 @@ async def test_a_job_outlives_its_service(service, tmp_path):
     final = await client.job(view.id)
     page = await client.outputs(view.id, 0)
     assert final.run == 1
-    assert await numbers(view.id, 40) == list(range(40))
+    assert await numbers(view.id, 1) == list(range(counted()))
     assert [event["seq"] for event in page.events] == list(range(1, len(page.events) + 1))
     assert (await told(view.id)).count("pid ") == 1
     assert page.finished

@@ -1,9 +1,12 @@
 """One real control plane serves the session; each module has namespaces, accounts and nodes of its own."""
 
+import asyncio
 import os
 
 import pytest
+import pytest_asyncio
 
+from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.kwok import Kwok
@@ -68,6 +71,17 @@ def make_kubelet(control_plane):
 
 
 @pytest.fixture(scope="module")
-def namespaces(namespace_set):
-    """Another name of the same."""
+def installation(control_plane, namespace_set):
+    """The namespaces with the rights that the chart gives, and a runtime class."""
+    give_rights(control_plane, namespace_set)
+    make_runtime_class(control_plane)
     return namespace_set
+
+
+@pytest_asyncio.fixture
+async def world(control_plane, installation):
+    """The backend of an installation; nothing of it is left behind."""
+    world = World(control_plane, installation)
+    yield world
+    await world.close()
+    await asyncio.to_thread(world.clean_up)

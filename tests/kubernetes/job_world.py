@@ -1,6 +1,7 @@
 """A service on a cluster whose pods are real processes: what is sent to it runs."""
 
 import asyncio
+import contextlib
 
 from tornado.netutil import bind_sockets
 from traitlets.config import Config
@@ -16,6 +17,7 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
+from tests.kubernetes.backend_world import World
 from tests.kubernetes.waiting import eventually
 from tests.runner.conftest import PYTHON_KERNEL
 
@@ -24,19 +26,6 @@ CONFIG = Config(
     TrainingQueues={"queues": {"vision": {"quota": "2", "groups": ["vision"]}}},
     Pools={"pools": {"train": {"nodes": {}, "resource": "nvidia.com/gpu"}}},
 )
-#: Counts until it is told to stop; from then on it goes on where it was, and ends.
-TRAINS = """
-import jupyter_gq, time
-at = jupyter_gq.checkpoint_dir() / "epoch"
-start = int(at.read_text()) if at.exists() else 0
-print("from", start, flush=True)
-for epoch in range(start, 100_000):
-    at.write_text(str(epoch + 1))
-    if start or jupyter_gq.should_stop():
-        break
-    time.sleep(0.01)
-print("until", epoch + 1)
-"""
 
 
 class Installed:
@@ -99,3 +88,16 @@ class Installed:
     def text(self, job):
         outputs = fold(self.controller.outputs(ANN, job, 0).events).get("target", [])
         return "".join(output.get("text", "") for output in outputs)
+
+
+@contextlib.asynccontextmanager
+async def a_service(control_plane, installation, folder):
+    """One that is up; in the end nothing of it is left on the cluster."""
+    world = World(control_plane, installation, pools=build_settings(CONFIG, ()).pod_pools)
+    made = Installed(world, folder)
+    await made.start()
+    yield made
+    await made.stop()
+    await world.close()
+    await asyncio.to_thread(world.clean_up)
+    made.store.close()

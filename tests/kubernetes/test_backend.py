@@ -3,30 +3,13 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import State
-from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture(scope="module")
-def installation(control_plane, namespace_set):
-    give_rights(control_plane, namespace_set)
-    make_runtime_class(control_plane)
-    return namespace_set
-
-
-@pytest_asyncio.fixture
-async def world(control_plane, installation):
-    world = World(control_plane, installation)
-    yield world
-    await world.close()
-    await asyncio.to_thread(world.clean_up)
 
 
 async def forgotten(world, *workloads):

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 
 import pytest
-import pytest_asyncio
 from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
 
 from jupyter_gq.backends.kubernetes import PodPool
@@ -13,25 +12,9 @@ from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
-from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.waiting import eventually, until
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture(scope="module")
-def installation(control_plane, namespace_set):
-    give_rights(control_plane, namespace_set)
-    make_runtime_class(control_plane)
-    return namespace_set
-
-
-@pytest_asyncio.fixture
-async def world(control_plane, installation):
-    world = World(control_plane, installation)
-    yield world
-    await world.close()
-    await asyncio.to_thread(world.clean_up)
 
 
 def offered(world, node):

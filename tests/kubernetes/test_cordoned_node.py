@@ -5,9 +5,8 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.controller.settings import build_settings
-from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
-from tests.kubernetes.job_world import ANN, CONFIG, TRAINS, Installed
+from tests.cells import TRAINS
+from tests.kubernetes.job_world import ANN, a_service
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -18,23 +17,10 @@ def nodes(make_kubelet):
     return {name: make_kubelet(name, gpus=1) for name in ("gpu-left", "gpu-right")}
 
 
-@pytest.fixture(scope="module")
-def installation(control_plane, namespace_set):
-    give_rights(control_plane, namespace_set)
-    make_runtime_class(control_plane)
-    return namespace_set
-
-
 @pytest_asyncio.fixture
 async def installed(control_plane, installation, nodes, tmp_path):
-    pools = build_settings(CONFIG, ()).pod_pools
-    made = Installed(World(control_plane, installation, pools=pools), tmp_path)
-    await made.start()
-    yield made
-    await made.stop()
-    await made.world.close()
-    await asyncio.to_thread(made.world.clean_up)
-    made.store.close()
+    async with a_service(control_plane, installation, tmp_path) as made:
+        yield made
 
 
 def cordon(installed, node, cordoned=True):

@@ -8,33 +8,13 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.controller.settings import build_settings
-from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
-from tests.kubernetes.job_world import ANN, CONFIG, TRAINS, Installed
+from tests.cells import MEETS, TRAINS
+from tests.kubernetes.job_world import ANN, a_service
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
 
 NODE = "gpu-job"
-#: Meets the other task at the address that both were told, and says whom it met.
-GANG = """
-import os, socket, time
-rank, place = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
-if rank == 0:
-    with socket.create_server(place) as server:
-        other, _ = server.accept()
-        print("met", other.recv(100).decode(), "of", os.environ["WORLD_SIZE"])
-else:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with socket.create_connection(place) as there:
-                there.sendall(f"rank {rank}".encode())
-            break
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +22,10 @@ def node(make_kubelet):
     return make_kubelet(NODE, gpus=2)
 
 
-@pytest.fixture(scope="module")
-def installation(control_plane, namespace_set):
-    give_rights(control_plane, namespace_set)
-    make_runtime_class(control_plane)
-    return namespace_set
-
-
 @pytest_asyncio.fixture
 async def installed(control_plane, installation, node, tmp_path):
-    pools = build_settings(CONFIG, ()).pod_pools
-    made = Installed(World(control_plane, installation, pools=pools), tmp_path)
-    await made.start()
-    yield made
-    await made.stop()
-    await made.world.close()
-    await asyncio.to_thread(made.world.clean_up)
-    made.store.close()
+    async with a_service(control_plane, installation, tmp_path) as made:
+        yield made
 
 
 async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
@@ -78,7 +45,7 @@ async def test_a_job_that_fails_says_why(installed, tmp_path):
 
 
 async def test_the_tasks_of_a_gang_meet(installed, tmp_path):
-    job = installed.send(GANG, tmp_path / "home", tasks=2)
+    job = installed.send(MEETS, tmp_path / "home", tasks=2)
     await installed.phase(job, "done")
     assert installed.text(job) == "met rank 1 of 2\n"
 

@@ -6,34 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.engine import Scheduler
-from tests.builders import NOW, apply, later, lost, stopped, without
+from tests.builders import NOW, apply, stopped
 from tests.property.clusters import worlds
-from tests.property.test_cycle import random_worlds
-
-
-def told(scheduler: Scheduler, before: Snapshot, after: Snapshot) -> None:
-    """Tell it what changed, and nothing else."""
-    known = {workload.id: workload for workload in before.workloads}
-    for workload in after.workloads:
-        if known.pop(workload.id, None) != workload:
-            scheduler.put(workload)
-    for name in known:
-        scheduler.remove(name)
-
-
-def step(act, what, snapshot: Snapshot) -> Snapshot:
-    if act == "submit":
-        return replace(snapshot, workloads=(*snapshot.workloads, what))
-    if act == "wait":
-        return later(snapshot, what)
-    if act == "lose":
-        return lost(snapshot, what)
-    running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
-    return without(snapshot, *running[what : what + 1])
+from tests.property.histories import random_worlds, takes_place, told
 
 
 @random_worlds
@@ -42,7 +19,7 @@ def test_safety_it_decides_as_if_it_saw_everything_for_the_first_time(world, dat
     snapshot, now = world.snapshot, NOW
     scheduler = Scheduler(snapshot, world.policy)
     for act, what in world.history:
-        snapshot, before = step(act, what, snapshot), snapshot
+        snapshot, before = takes_place(snapshot, act, what), snapshot
         told(scheduler, before, snapshot)
         decision = scheduler.decide(now)
         assert decision == run_cycle(snapshot, world.policy, now)
@@ -64,7 +41,7 @@ def test_safety_it_takes_up_another_cluster(world, data):
     scheduler = Scheduler(world.snapshot, world.policy)
     snapshot = world.snapshot
     for act, what in world.history:
-        snapshot = step(act, what, snapshot)
+        snapshot = takes_place(snapshot, act, what)
         if data.draw(st.integers(0, 3)) == 0:
             queues = tuple(replace(queue, limit=None) for queue in reversed(snapshot.queues))
             snapshot = replace(snapshot, queues=queues)
@@ -83,7 +60,7 @@ def test_safety_explaining_changes_no_instruction(world):
     snapshot = world.snapshot
     scheduler = Scheduler(snapshot, world.policy)
     for act, what in world.history:
-        snapshot = step(act, what, snapshot)
+        snapshot = takes_place(snapshot, act, what)
         scheduler.follow(snapshot, world.policy)
         decision = scheduler.decide(NOW)
         silent = scheduler.decide(NOW, explain=False)

@@ -5,7 +5,7 @@ from hypothesis import given
 from tests.builders import NOW, apply, stopped
 from tests.explanations import explained
 from tests.property.clusters import World, places, worlds, worlds_with_cores
-from tests.property.test_cycle import happens, random_worlds
+from tests.property.histories import happens, random_worlds
 
 
 @random_worlds

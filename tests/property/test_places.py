@@ -4,10 +4,9 @@ from hypothesis import given
 
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.engine import Scheduler
-from tests.builders import NOW, apply, later, stopped
+from tests.builders import NOW, apply, stopped
 from tests.property.clusters import places
-from tests.property.test_cycle import play, random_worlds
-from tests.property.test_engine import step, told
+from tests.property.histories import happens, play, random_worlds, told
 
 
 @random_worlds
@@ -22,7 +21,7 @@ def test_safety_an_applied_decision_is_followed_by_an_empty_one_and_memory_makes
     snapshot = world.snapshot
     scheduler = Scheduler(snapshot, world.policy)
     for act, what in world.history:
-        before, snapshot = snapshot, step(act, what, later(snapshot, 1))
+        before, snapshot = snapshot, happens(snapshot, act, what)
         told(scheduler, before, snapshot)
         decision = run_cycle(snapshot, world.policy, NOW)
         assert scheduler.decide(NOW) == decision

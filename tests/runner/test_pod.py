@@ -6,23 +6,10 @@ import psutil
 import pytest
 
 from jupyter_gq.runner.last_word import LONGEST, message_of
+from tests.cells import TRAINS
 
 from .conftest import eventually
 from .pods import Cluster
-
-TRAINS = """
-import jupyter_gq, time
-at = jupyter_gq.checkpoint_dir() / "epoch"
-start = int(at.read_text()) if at.exists() else 0
-print("from", start, flush=True)
-for epoch in range(start, 100_000):
-    at.write_text(str(epoch + 1))
-    if start or jupyter_gq.should_stop():
-        break
-    time.sleep(0.01)
-print("until", epoch + 1)
-"""
-
 
 ASKS_FOR_A_TOKEN = """
 import json, os, urllib.error, urllib.request

@@ -14,15 +14,7 @@ from tests.fakes import (
     StopsTooLate,
 )
 
-from .world import ANN, BOB, World
-
-
-def play(tmp_path, backend, story):
-    world = World(tmp_path, backend=backend)
-    try:
-        asyncio.run(story(world))
-    finally:
-        world.close()
+from .world import ANN, BOB, play
 
 
 def test_a_refused_launch_fails_the_job_with_the_reason_and_frees_the_device(tmp_path):

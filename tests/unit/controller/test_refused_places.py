@@ -1,20 +1,11 @@
 """A place that is not to be had, a backend that forgets, nodes that cannot share: nobody loses his place in line."""
 
-import asyncio
 from dataclasses import replace
 
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from tests.fakes import ForgetsEverything, PlaceIsTaken, SharesOnSomeNodes
 
-from .world import ANN, BOB, World
-
-
-def play(tmp_path, backend, story):
-    world = World(tmp_path, backend=backend)
-    try:
-        asyncio.run(story(world))
-    finally:
-        world.close()
+from .world import ANN, BOB, play
 
 
 def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):

@@ -1,6 +1,7 @@
 """The world of the controller's tests: a box with two GPUs, the people of the story, a service that can be killed."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -197,3 +198,12 @@ class World:
     def notebook(self, who: Caller, server: str = "") -> NotebookView:
         (found,) = [each for each in self.controller.notebooks(who).notebooks if each.server == server]
         return found
+
+
+def play(folder: Path, backend: type[FakeBackend], story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    """Tell a story in a world with that backend."""
+    world = World(folder, backend=backend)
+    try:
+        asyncio.run(story(world))
+    finally:
+        world.close()

@@ -1,0 +1,34 @@
+"""Cells that jobs run in the tests of several tiers."""
+
+#: Trains until it is told to stop, and says from which epoch until which. What was resumed trains one epoch more.
+TRAINS = """
+import jupyter_gq, time
+at = jupyter_gq.checkpoint_dir() / "epoch"
+start = int(at.read_text()) if at.exists() else 0
+print("from", start, flush=True)
+for epoch in range(start, 100_000):
+    at.write_text(str(epoch + 1))
+    if start or jupyter_gq.should_stop():
+        break
+    time.sleep(0.01)
+print("until", epoch + 1)
+"""
+#: Of a gang of two: meets the other task at the address that both were told; rank 0 says whom it met.
+MEETS = """
+import os, socket, time
+rank, place = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == 0:
+    with socket.create_server(place) as server:
+        other, _ = server.accept()
+        print("met", other.recv(100).decode(), "of", os.environ["WORLD_SIZE"], flush=True)
+else:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with socket.create_connection(place) as there:
+                there.sendall(f"rank {rank}".encode())
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+"""

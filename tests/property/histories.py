@@ -1,0 +1,89 @@
+"""Histories of random clusters: what happens in them, and one cycle after the other until they come to rest."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Decision
+from jupyter_gq.scheduling.engine import Scheduler
+from jupyter_gq.scheduling.policy import Policy
+from tests.builders import NOW, apply, later, lost, stopped, without
+from tests.property import laws
+from tests.property.clusters import World
+
+#: Worlds are small enough to read; shrinking one takes longer than understanding it.
+random_worlds = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def check(snapshot: Snapshot, policy: Policy) -> tuple[Decision, Snapshot]:
+    """One cycle, every safety law, and the cluster that comes out of it."""
+    decision = run_cycle(snapshot, policy, NOW)
+    after = apply(snapshot, decision)
+    laws.everyone_who_waits_is_explained_once(snapshot, decision)
+    laws.evictions_are_lawful(snapshot, decision, policy)
+    laws.who_moves_has_a_new_place(snapshot, after, decision, policy)
+    laws.what_is_held_goes_to_nobody_else(snapshot, decision)
+    laws.devices_hold_at_most_one_gpu(after)
+    laws.tasks_lie_on_distinct_devices_of_one_node(after)
+    laws.gangs_are_whole_or_absent(after)
+    laws.nodes_keep_their_room(after)
+    laws.tasks_go_where_they_may(after)
+    laws.no_gang_is_stale_for_too_long(after, policy)
+    laws.growth_takes_nothing_above_its_fair_share(snapshot, decision, policy)
+    laws.queues_obey_limit_and_quota(after, policy)
+    laws.accounts_are_the_sum_of_allocations(after, policy)
+    return decision, after
+
+
+def settle(snapshot: Snapshot, policy: Policy, rounds: int = 40) -> Snapshot:
+    """Cycles until nothing happens any more, whatever is told to stop stopping in between."""
+    for _ in range(rounds):
+        decision, snapshot = check(snapshot, policy)
+        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+            return snapshot
+        snapshot = stopped(snapshot)
+    raise AssertionError("the cluster does not come to rest")
+
+
+def happens(snapshot: Snapshot, act: str, what: Any) -> Snapshot:
+    """A second passes, and then the next thing of a history."""
+    return takes_place(later(snapshot, 1), act, what)
+
+
+def takes_place(snapshot: Snapshot, act: str, what: Any) -> Snapshot:
+    """That thing of a history, at this moment."""
+    if act == "submit":
+        return replace(snapshot, workloads=(*snapshot.workloads, what))
+    if act == "wait":
+        return later(snapshot, what)
+    if act == "lose":
+        return lost(snapshot, what)
+    running = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
+    return without(snapshot, *running[what : what + 1])
+
+
+def play(world: World) -> Snapshot:
+    snapshot = world.snapshot
+    for act, what in world.history:
+        snapshot = settle(happens(snapshot, act, what), world.policy)
+    return snapshot
+
+
+def told(scheduler: Scheduler, before: Snapshot, after: Snapshot) -> None:
+    """Tell it what changed, and nothing else."""
+    known = {workload.id: workload for workload in before.workloads}
+    for workload in after.workloads:
+        if known.pop(workload.id, None) != workload:
+            scheduler.put(workload)
+    for name in known:
+        scheduler.remove(name)
