@@ -18,6 +18,11 @@ export function gpuWords(gpus: string): string {
   return amount !== null && amount > 1000 ? `${gpus} GPUs` : `${gpus} GPU`;
 }
 
+/** "1 CPU core", "4 CPU cores". */
+export function coreWords(cpus: string): string {
+  return `${cpus} CPU ${milli(cpus) === 1000 ? 'core' : 'cores'}`;
+}
+
 /** What can be asked for: nothing, the fractions, and whole devices up to `largest`. */
 export function choices(largest: string): string[] {
   const most = milli(largest) ?? 0;

@@ -7,6 +7,7 @@ import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { notify } from './plugins/notify';
 import { outputs } from './plugins/outputs';
+import { palette } from './plugins/palette';
 import { panel } from './plugins/panel';
 import { send } from './plugins/send';
 import { status } from './plugins/status';
@@ -19,6 +20,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   send,
   jobs,
   panel,
+  palette,
   status,
   countdownPlugin,
   notify

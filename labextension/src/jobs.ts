@@ -2,7 +2,7 @@
 
 import { gpuWords } from './amounts';
 import { ago, clock, minutes, roughly, span } from './times';
-import type { IJob, INotebook, IQueue, JobPhase, NotebookPhase } from './wire';
+import type { IBounds, IJob, INotebook, IQueue, JobPhase, NotebookPhase } from './wire';
 
 /** How a state is coloured: never the only sign, the word stands beside it. */
 export type Tone = 'quiet' | 'active' | 'good' | 'warn' | 'bad';
@@ -186,6 +186,19 @@ export function queueTotals(queue: IQueue): string {
   const limit = queue.limit === null ? '' : `, at most ${queue.limit}`;
   const waiting = queue.waiting === 0 ? '' : `, ${queue.waiting} waiting`;
   return `${queue.quota} guaranteed, ${queue.used} in use${limit}${waiting}`;
+}
+
+/** "12 of 32 CPU cores, 64 GiB of 256 GiB of memory": where the queue says something of them; else "". */
+export function restTotals(queue: IQueue): string {
+  const parts = [bounds(queue.cpus, 'CPU cores'), bounds(queue.memory, 'of memory')];
+  return parts.filter(part => part !== '').join(', ');
+}
+
+function bounds({ quota, limit, used }: IBounds, noun: string): string {
+  if (quota === null && limit === null) {
+    return '';
+  }
+  return quota === null ? `${used} of at most ${limit} ${noun}` : `${used} of ${quota} ${noun}`;
 }
 
 /** Queues that a job can be sent to. */

@@ -23,6 +23,22 @@ function pair(big: number, bigUnit: string, small: number, smallUnit: string): s
   return small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`;
 }
 
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: MINUTE, h: HOUR, d: DAY };
+const PART = /(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)\b/gi;
+
+/** Seconds of "45 min", "2 h 30 min", "1.5 days"; null when it is no length of time. */
+export function parsedSpan(text: string): number | null {
+  const parts = [...text.matchAll(PART)];
+  if (parts.length === 0 || text.replace(PART, '').trim() !== '') {
+    return null;
+  }
+  const seconds = parts.reduce(
+    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit[0].toLowerCase()],
+    0
+  );
+  return seconds > 0 ? seconds : null;
+}
+
 /** How long a cell took: finer than `span` below ten seconds. */
 export function duration(seconds: number): string {
   if (seconds < 0.1) {

@@ -49,8 +49,15 @@ export interface IJob {
   owner: string;
   queue: string;
   gpus: string;
+  /** CPU cores of each task; null: not said. */
+  cpus: string | null;
+  /** Memory of each task, such as "16 GiB"; null: not said. */
+  memory: string | null;
+  /** The only model of GPU that it takes; null: any. */
+  gpu_model: string | null;
   tasks: number;
   priority: number;
+  expected_seconds: number | null;
   phase: JobPhase;
   sentence: string;
   position: number | null;
@@ -110,6 +117,15 @@ export interface INotebook {
   eviction: IEviction | null;
 }
 
+/** What is said of CPU cores or memory in a queue; null: nothing. */
+export interface IBounds {
+  quota: string | null;
+  limit: string | null;
+  used: string;
+  /** For each task of a job that names nothing. */
+  default: string | null;
+}
+
 export interface IQueue {
   name: string;
   parent: string | null;
@@ -118,11 +134,22 @@ export interface IQueue {
   limit: string | null;
   used: string;
   over_quota: string;
+  cpus: IBounds;
+  memory: IBounds;
   waiting: number;
   running: number;
   over_quota_weight: number;
   priority: number;
   member: boolean;
+}
+
+export interface IPool {
+  name: string;
+  /** Every model of GPU in it. */
+  models: string[];
+  /** Of its largest node; null: not counted. */
+  largest_cpus: string | null;
+  largest_memory: string | null;
 }
 
 export interface IMe {
@@ -133,6 +160,7 @@ export interface IMe {
   used: string;
   left: string;
   queues: IQueue[];
+  pools: IPool[];
   largest_request: string;
   devices_sentence: string;
 }
@@ -142,6 +170,9 @@ export interface IPreview {
   sentence: string;
   position: number | null;
   over_quota: string | null;
+  /** What each task would have; null: nothing is said. */
+  cpus: string | null;
+  memory: string | null;
 }
 
 /** A numbered piece of output; `outputs.ts` says how pieces fold into the outputs of a cell. */
@@ -193,6 +224,13 @@ export interface IJobRequest {
   name: string;
   queue: string;
   gpus: string;
+  /** null: as the queue says. */
+  cpus: string | null;
+  memory: string | null;
+  /** null: any. */
+  gpu_model: string | null;
+  /** null: as jobs like it usually take. */
+  expected_seconds: number | null;
 }
 
 /** What should run, and where. */

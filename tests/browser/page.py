@@ -184,6 +184,15 @@ class LabPage:
         await dialog.get_by_label("Queue").select_option(queue)
         await dialog.get_by_label("GPUs").select_option(gpus)
 
+    async def ask_for_more(self, *, cpus: str = "", memory: str = "", expected: str = "") -> None:
+        """Open the section of what is seldom asked for, if it is closed, and fill it in."""
+        dialog = self.dialog()
+        more = dialog.get_by_role("button", name="More")
+        if await more.get_attribute("aria-expanded") == "false":
+            await more.press("Enter")
+        for label, text in {"CPU": cpus, "Memory": memory, "Expected duration": expected}.items():
+            await dialog.get_by_label(label, exact=True).fill(text)
+
     async def confirm(self) -> None:
         """Press the dialog's primary button."""
         await self.dialog().get_by_role("button", name="Send to training").click()

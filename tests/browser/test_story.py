@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
 from jupyter_gq.demo.story import beside
@@ -37,15 +37,18 @@ async def whole_path(pictures: Path) -> None:
         await lab.fill_dialog(queue="vision", gpus="1", name="digits")
         await expect(dialog).to_contain_text(re.compile("starts now|Starts now"))
         await lab.picture(pictures / "dialog.png")
+        await asks_for_more_than_gpus(lab, pictures)
         await lab.confirm()
         await expect(lab.output(cell)).to_contain_text("digits")
         await expect(lab.output(cell)).to_contain_text(re.compile(r"epoch [3-9]\d of"))
         panel = await lab.open_panel()
         job = panel.get_by_role("listitem").filter(has_text="digits")
         await expect(job).to_contain_text("Running")
+        await remembers_what_was_asked_for(lab, cell)
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-running.png")
         await job.get_by_role("button", name="Details of digits").click()
+        await expect(job).to_contain_text("1 GPU, 1 CPU core, 512 MiB of memory, expected to run 45 min")
         await panel.screenshot(path=pictures / "panel.png")
         await page.keyboard.press("Control+S")
 
@@ -58,6 +61,30 @@ async def whole_path(pictures: Path) -> None:
         await expect(lab.output(cell).locator("img").first).to_be_visible()
         await lab.show_output(cell)
         await lab.picture(pictures / "cell-done.png")
+
+
+async def asks_for_more_than_gpus(lab: LabPage, pictures: Path) -> None:
+    """What no node has is told at its field; what it has lets the job start now."""
+    dialog = lab.dialog()
+    await lab.ask_for_more(cpus="100000", memory="512 MiB", expected="soon")
+    field = dialog.get_by_label("Expected duration", exact=True)
+    await expect(field).to_have_attribute("aria-invalid", "true")
+    await expect(dialog.get_by_role("alert")).to_contain_text("“soon” is no length of time")
+    await field.fill("45 min")
+    await expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"Ask for \d+ CPU cores? or less"))
+    await expect(dialog.get_by_label("CPU", exact=True)).to_have_attribute("aria-invalid", "true")
+    await lab.ask_for_more(cpus="1", memory="512 MiB", expected="45 min")
+    await expect(dialog).to_contain_text("Starts now")
+    await lab.picture(pictures / "dialog-more.png")
+
+
+async def remembers_what_was_asked_for(lab: LabPage, cell: Locator) -> None:
+    """The next dialog proposes it, and says so while that section is closed."""
+    await lab.select(cell)
+    await cell.get_by_role("button", name="Send to training").click()
+    await lab.dialog().get_by_role("button", name="Keep both").click()
+    await expect(lab.dialog().get_by_role("button", name="More")).to_contain_text("1 CPU core · 512 MiB · about 45 min")
+    await lab.dialog().get_by_role("button", name="Cancel").click()
 
 
 def test_an_idle_notebook_counts_down_while_somebody_waits_and_keep_it_keeps_it(tmp_path):

@@ -3,7 +3,7 @@
 import * as React from 'react';
 
 import { milli, portion } from '../amounts';
-import { memberQueues, queueTotals } from '../jobs';
+import { memberQueues, queueTotals, restTotals } from '../jobs';
 import type { IQueue } from '../wire';
 
 export function Queues({ queues }: { queues: readonly IQueue[] }): React.JSX.Element | null {
@@ -25,12 +25,10 @@ function QueueBar({ queue }: { queue: IQueue }): React.JSX.Element {
   const whole = (milli(queue.used) ?? 0) > (milli(queue.quota) ?? 0) ? queue.used : queue.quota;
   const over = portion(queue.over_quota, whole);
   const within = Math.max(0, portion(queue.used, whole) - over);
+  const rest = restTotals(queue);
+  const totals = [queueTotals(queue), rest].filter(part => part !== '').join('; ');
   return (
-    <li
-      className="jp-gq-queue"
-      title={queueTotals(queue)}
-      aria-label={`Queue ${queue.name}: ${queueTotals(queue)}`}
-    >
+    <li className="jp-gq-queue" title={totals} aria-label={`Queue ${queue.name}: ${totals}`}>
       <span className="jp-gq-queue-name">{queue.name}</span>
       <span className="jp-gq-queue-bar" aria-hidden="true">
         <span className="jp-gq-mod-within" style={{ width: `${within * 100}%` }} />
@@ -39,6 +37,7 @@ function QueueBar({ queue }: { queue: IQueue }): React.JSX.Element {
       <span className="jp-gq-queue-numbers">
         {queue.used} / {queue.quota} GPU
       </span>
+      {rest !== '' && <span className="jp-gq-queue-rest">{rest}</span>}
     </li>
   );
 }

@@ -3,6 +3,7 @@
 import * as React from 'react';
 
 import { amount, expected, isCancellable, isFinal, JOB_LOOKS, line, ordinal, runSeconds } from '../jobs';
+import { askedFor } from '../send/asked';
 import { absolute, span } from '../times';
 import type { IJob } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
@@ -106,6 +107,11 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
   );
 }
 
+/** Its line says the GPUs already. */
+function asksForMore(job: IJob): boolean {
+  return [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null);
+}
+
 /** What is known of a job beyond its line; what does not apply is left out. */
 function facts(job: IJob, now: number): [string, string][] {
   const seconds = runSeconds(job, now);
@@ -117,6 +123,7 @@ function facts(job: IJob, now: number): [string, string][] {
         ? null
         : `${amount(job)} on ${job.devices.join(', ')}${job.node ? ` (${job.node})` : ''}`
     ],
+    ['Asked for', asksForMore(job) ? `${askedFor(job)}${job.tasks > 1 ? ', for each task' : ''}` : null],
     [
       'Over quota',
       job.over_quota === null ? null : `${job.over_quota} GPU, may be paused when its owner needs it`

@@ -1,6 +1,5 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
 
 import { trainIcon } from '../icons';
 import { PanelWidget } from '../panel/widget';
@@ -12,13 +11,8 @@ export const panel: JupyterFrontEndPlugin<void> = {
   description: 'Lists the notebooks and jobs of the user.',
   autoStart: true,
   requires: [ITraining],
-  optional: [ILayoutRestorer, ICommandPalette],
-  activate: (
-    app: JupyterFrontEnd,
-    training: ITraining,
-    restorer: ILayoutRestorer | null,
-    palette: ICommandPalette | null
-  ): void => {
+  optional: [ILayoutRestorer],
+  activate: (app: JupyterFrontEnd, training: ITraining, restorer: ILayoutRestorer | null): void => {
     const widget = new PanelWidget(training, app.commands);
     app.shell.add(widget, 'right', { rank: 600, type: 'Training' });
     restorer?.add(widget, PANEL_ID);
@@ -46,8 +40,5 @@ export const panel: JupyterFrontEndPlugin<void> = {
       describedBy: { args: { type: 'object', properties: {} } },
       execute: () => training.refresh()
     });
-    for (const command of [CommandIDs.openPanel, CommandIDs.refresh]) {
-      palette?.addItem({ command, category: 'Training' });
-    }
   }
 };

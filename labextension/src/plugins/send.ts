@@ -1,21 +1,27 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Dialog, ICommandPalette, Notification, showDialog } from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { IStateDB } from '@jupyterlab/statedb';
 import { UUID } from '@lumino/coreutils';
 
 import { chosen } from '../bundle/prefix';
 import { messageOf } from '../client';
 import { trainIcon } from '../icons';
 import { activeJobOf, memberQueues } from '../jobs';
+import type { IAsked, IRemembered } from '../send/asked';
+import { recalled, remembered } from '../send/asked';
 import { SendDialog } from '../send/dialog';
 import type { Targets } from '../send/targets';
 import { prefixOf, targetsOf } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
 import type { ICellsRequest, IJob, IJobRequest, IMe, IPrefixCell } from '../wire';
+
+/** Where the answers of the last dialog are kept, so that a reload does not forget them. */
+const MEMORY = 'jupyter-gq:asked';
 
 /** The command that sends a cell, in every place where a user may look for it. */
 export const send: JupyterFrontEndPlugin<void> = {
@@ -23,16 +29,16 @@ export const send: JupyterFrontEndPlugin<void> = {
   description: 'Sends the selected cells to training.',
   autoStart: true,
   requires: [INotebookTracker, ITraining, IRunHistory, ICellOutputs],
-  optional: [ICommandPalette],
+  optional: [IStateDB],
   activate: (
     app: JupyterFrontEnd,
     tracker: INotebookTracker,
     training: ITraining,
     history: IRunHistory,
     outputs: ICellOutputs,
-    palette: ICommandPalette | null
+    memory: IStateDB | null
   ): void => {
-    const sender = new Sender(training, history, outputs);
+    const sender = new Sender(training, history, outputs, memory);
     const isCode = (): boolean => tracker.currentWidget?.content.activeCell?.model.type === 'code';
     app.commands.addCommand(CommandIDs.sendCell, {
       label: args => (args.toolbar === true ? '' : 'Send to Training…'),
@@ -57,7 +63,6 @@ export const send: JupyterFrontEndPlugin<void> = {
     const refresh = (): void => app.commands.notifyCommandChanged(CommandIDs.sendCell);
     tracker.activeCellChanged.connect(refresh);
     tracker.currentChanged.connect(refresh);
-    palette?.addItem({ command: CommandIDs.sendCell, category: 'Training' });
   }
 };
 
@@ -65,7 +70,8 @@ class Sender {
   constructor(
     private readonly _training: ITraining,
     private readonly _history: IRunHistory,
-    private readonly _outputs: ICellOutputs
+    private readonly _outputs: ICellOutputs,
+    private readonly _memory: IStateDB | null
   ) {}
 
   /** From the selected cells to an accepted job; its id, or null when the user gave up. */
@@ -139,8 +145,9 @@ class Sender {
       prefix: replayed
     });
     const dialog = new SendDialog({
-      request: this._proposal(panel, me),
+      asked: await this._proposal(panel, me),
       queues: memberQueues(me.queues),
+      pools: me.pools,
       largest: me.largest_request,
       targets: targets.models.map(model => model.sharedModel.getSource()),
       prefix,
@@ -160,20 +167,27 @@ class Sender {
     if (answer === null) {
       return null;
     }
-    this._last = answer.request;
+    this._last = remembered(answer.asked);
+    void this._memory?.save(MEMORY, this._last);
     this._training.learn(answer.job);
     await this._outputs.begin(panel, answer.job);
     return answer.job;
   }
 
   /** What was asked for last time, where that is still possible. */
-  private _proposal(panel: NotebookPanel, me: IMe): IJobRequest {
+  private async _proposal(panel: NotebookPanel, me: IMe): Promise<IAsked> {
+    this._last ??= recalled(await this._memory?.fetch(MEMORY).catch(() => null));
     const queues = memberQueues(me.queues);
     const queue = queues.find(known => known.name === this._last?.queue) ?? queues[0];
     return {
+      gpus: Number(me.largest_request) >= 1 ? '1' : me.largest_request,
+      cpus: '',
+      memory: '',
+      model: '',
+      expected: '',
+      ...this._last,
       name: PathExt.basename(panel.context.path, PathExt.extname(panel.context.path)).slice(0, 100),
-      queue: queue.name,
-      gpus: this._last?.gpus ?? (Number(me.largest_request) >= 1 ? '1' : me.largest_request)
+      queue: queue.name
     };
   }
 
@@ -185,7 +199,7 @@ class Sender {
     }
   }
 
-  private _last: IJobRequest | null = null;
+  private _last: IRemembered | null = null;
 }
 
 const NO_QUEUE =

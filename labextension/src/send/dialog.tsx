@@ -6,15 +6,18 @@ import * as React from 'react';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { chosen } from '../bundle/prefix';
 import { messageOf, RequestError } from '../client';
-import type { IJob, IJobRequest, IPrefixCell, IPreview, IProblem, IQueue } from '../wire';
+import type { IJob, IJobRequest, IPool, IPrefixCell, IPreview, IProblem, IQueue } from '../wire';
+import type { IAsked } from './asked';
+import { poolOf, requestOf } from './asked';
 import { SendForm } from './form';
 
 /** Milliseconds between the last change and the question what would happen. */
 const PREVIEW_DELAY = 200;
 
 export interface ISendOptions {
-  readonly request: IJobRequest;
+  readonly asked: IAsked;
   readonly queues: readonly IQueue[];
+  readonly pools: readonly IPool[];
   readonly largest: string;
   /** Sources of the target cells. */
   readonly targets: readonly string[];
@@ -27,7 +30,7 @@ export interface ISendOptions {
 }
 
 interface IFormState {
-  readonly request: IJobRequest;
+  readonly asked: IAsked;
   readonly entries: readonly IPrefixEntry[];
   readonly preview: IPreview | null;
   readonly problem: IProblem | null;
@@ -40,8 +43,8 @@ class SendBody extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
-    const { request, prefix, notes } = _options;
-    this._state = { request, entries: prefix.entries, preview: null, problem: null, notes, sending: false };
+    const { asked, prefix, notes } = _options;
+    this._state = { asked, entries: prefix.entries, preview: null, problem: null, notes, sending: false };
     this._asking = new Debouncer(() => this._ask(), PREVIEW_DELAY);
     void this._ask();
     void this._check();
@@ -52,8 +55,8 @@ class SendBody extends ReactWidget {
     return this._job;
   }
 
-  get request(): IJobRequest {
-    return this._state.request;
+  get asked(): IAsked {
+    return this._state.asked;
   }
 
   dispose(): void {
@@ -67,9 +70,14 @@ class SendBody extends ReactWidget {
       return false;
     }
     void this._asking.stop();
+    const request = this._request();
+    if (isProblem(request)) {
+      this._set({ preview: null, problem: request });
+      return false;
+    }
     this._set({ sending: true, problem: null });
     try {
-      this._job = await this._options.send(this._state.request, chosen(this._state.entries));
+      this._job = await this._options.send(request, chosen(this._state.entries));
       return true;
     } catch (reason) {
       this._set({ sending: false, problem: problemOf(reason) });
@@ -78,19 +86,20 @@ class SendBody extends ReactWidget {
   }
 
   protected render(): React.JSX.Element {
-    const { queues, largest, targets, prefix } = this._options;
+    const { queues, pools, largest, targets, prefix } = this._options;
     return (
       <SendForm
         {...this._state}
         queues={queues}
+        pools={pools}
         largest={largest}
         targets={targets}
         prefix={prefix}
-        onRequest={request => {
+        onAsked={asked => {
           if (this._state.sending) {
             return;
           }
-          this._set({ request, problem: null });
+          this._set({ asked, problem: null });
           void this._asking.invoke();
         }}
         onEntries={entries => this._set({ entries })}
@@ -99,7 +108,12 @@ class SendBody extends ReactWidget {
   }
 
   private async _ask(): Promise<void> {
-    const { request } = this._state;
+    const { asked } = this._state;
+    const request = this._request();
+    if (isProblem(request)) {
+      this._set({ preview: null, problem: request });
+      return;
+    }
     let news: Partial<IFormState>;
     try {
       news = { preview: await this._options.preview(request) };
@@ -107,7 +121,7 @@ class SendBody extends ReactWidget {
       news = { preview: null, problem: problemOf(reason) };
     }
     // Only the answer to what is entered now counts.
-    if (!this.isDisposed && request === this._state.request && !this._state.sending) {
+    if (!this.isDisposed && asked === this._state.asked && !this._state.sending) {
       this._set(news);
     }
   }
@@ -125,6 +139,13 @@ class SendBody extends ReactWidget {
     }
   }
 
+  /** What is asked for now, or what is wrong with it. */
+  private _request(): IJobRequest | IProblem {
+    const { asked } = this._state;
+    const queue = this._options.queues.find(known => known.name === asked.queue);
+    return requestOf(asked, poolOf(queue, this._options.pools)?.models ?? []);
+  }
+
   private _set(news: Partial<IFormState>): void {
     this._state = { ...this._state, ...news };
     this.update();
@@ -133,6 +154,10 @@ class SendBody extends ReactWidget {
   private _state: IFormState;
   private _job: IJob | null = null;
   private readonly _asking: Debouncer;
+}
+
+function isProblem(request: IJobRequest | IProblem): request is IProblem {
+  return 'code' in request;
 }
 
 function problemOf(reason: unknown): IProblem {
@@ -155,10 +180,19 @@ export class SendDialog extends Dialog<unknown> {
   }
 
   /** The accepted job and what was asked for; null when the user gave up. */
-  async ask(): Promise<{ job: IJob; request: IJobRequest } | null> {
+  async ask(): Promise<{ job: IJob; asked: IAsked } | null> {
     await this.launch();
-    const { job, request } = this._form;
-    return job === null ? null : { job, request };
+    const { job, asked } = this._form;
+    return job === null ? null : { job, asked };
+  }
+
+  /** A button inside the form is pressed by Enter, as every button; elsewhere Enter sends. */
+  handleEvent(event: Event): void {
+    const enter = event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Enter';
+    if (enter && event.target instanceof HTMLButtonElement && this._form.node.contains(event.target)) {
+      return;
+    }
+    super.handleEvent(event);
   }
 
   resolve(index = SEND): void {

@@ -8,11 +8,16 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, knownSeconds, lastRuns, title, toggled } from '../bundle/prefix';
 import { queueTotals } from '../jobs';
 import { duration } from '../times';
-import type { IJobRequest, IPreview, IProblem, IQueue } from '../wire';
+import type { IPool, IPreview, IProblem, IQueue } from '../wire';
+import type { IAsked } from './asked';
+import { poolOf } from './asked';
+import { Field } from './field';
+import { More, MORE_FIELDS } from './more';
 
 export interface IFormProps {
-  request: IJobRequest;
+  asked: IAsked;
   queues: readonly IQueue[];
+  pools: readonly IPool[];
   /** The most GPUs that can be asked for. */
   largest: string;
   targets: readonly string[];
@@ -23,11 +28,12 @@ export interface IFormProps {
   preview: IPreview | null;
   problem: IProblem | null;
   sending: boolean;
-  onRequest: (request: IJobRequest) => void;
+  onAsked: (asked: IAsked) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
 }
 
 export function SendForm(props: IFormProps): React.JSX.Element {
+  const queue = props.queues.find(known => known.name === props.asked.queue);
   return (
     <div className="jp-gq-send" aria-busy={props.sending}>
       <div className="jp-gq-send-fields">
@@ -35,6 +41,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <QueueField {...props} />
         <GpusField {...props} />
       </div>
+      <More {...props} queue={queue} pool={poolOf(queue, props.pools)} />
       <Forecast preview={props.preview} problem={props.problem} />
       <Targets targets={props.targets} problem={props.problem} />
       <Replay {...props} />
@@ -48,31 +55,9 @@ export function SendForm(props: IFormProps): React.JSX.Element {
   );
 }
 
-const FIELDS = ['name', 'queue', 'gpus', 'targets'];
+const FIELDS = ['name', 'queue', 'gpus', 'targets', ...MORE_FIELDS];
 
-interface IFieldProps {
-  id: string;
-  label: string;
-  problem: IProblem | null;
-  children: React.ReactNode;
-}
-
-function Field({ id, label, problem, children }: IFieldProps): React.JSX.Element {
-  const mine = problem !== null && problem.field === id ? problem : null;
-  return (
-    <div className={mine === null ? 'jp-gq-field' : 'jp-gq-field jp-gq-mod-problem'}>
-      <label htmlFor={`jp-gq-send-${id}`}>{label}</label>
-      {children}
-      {mine !== null && (
-        <span className="jp-gq-problem" role="alert" id={`jp-gq-send-${id}-problem`}>
-          {mine.message}
-        </span>
-      )}
-    </div>
-  );
-}
-
-function NameField({ request, problem, onRequest }: IFormProps): React.JSX.Element {
+function NameField({ asked, problem, onAsked }: IFormProps): React.JSX.Element {
   return (
     <Field id="name" label="Name" problem={problem}>
       <input
@@ -80,22 +65,22 @@ function NameField({ request, problem, onRequest }: IFormProps): React.JSX.Eleme
         className="jp-mod-styled"
         type="text"
         maxLength={100}
-        value={request.name}
-        onChange={event => onRequest({ ...request, name: event.target.value })}
+        value={asked.name}
+        onChange={event => onAsked({ ...asked, name: event.target.value })}
       />
     </Field>
   );
 }
 
-function QueueField({ request, queues, problem, onRequest }: IFormProps): React.JSX.Element {
-  const current = queues.find(queue => queue.name === request.queue);
+function QueueField({ asked, queues, problem, onAsked }: IFormProps): React.JSX.Element {
+  const current = queues.find(queue => queue.name === asked.queue);
   return (
     <Field id="queue" label="Queue" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-queue"
-        value={request.queue}
+        value={asked.queue}
         aria-describedby="jp-gq-send-queue-totals"
-        onChange={event => onRequest({ ...request, queue: event.target.value })}
+        onChange={event => onAsked({ ...asked, queue: event.target.value })}
       >
         {queues.map(queue => (
           <option key={queue.name} value={queue.name}>
@@ -110,13 +95,13 @@ function QueueField({ request, queues, problem, onRequest }: IFormProps): React.
   );
 }
 
-function GpusField({ request, largest, problem, onRequest }: IFormProps): React.JSX.Element {
+function GpusField({ asked, largest, problem, onAsked }: IFormProps): React.JSX.Element {
   return (
     <Field id="gpus" label="GPUs" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpus"
-        value={request.gpus}
-        onChange={event => onRequest({ ...request, gpus: event.target.value })}
+        value={asked.gpus}
+        onChange={event => onAsked({ ...asked, gpus: event.target.value })}
       >
         {choices(largest).map(gpus => (
           <option key={gpus} value={gpus}>

@@ -1,0 +1,139 @@
+import { restTotals } from '../jobs';
+import type { IAsked } from '../send/asked';
+import {
+  askedFor,
+  choosesModel,
+  hint,
+  inShort,
+  poolOf,
+  recalled,
+  remembered,
+  requestOf,
+  withUnit
+} from '../send/asked';
+import { parsedSpan } from '../times';
+import { aQueue } from './builders';
+
+const NOTHING: IAsked = {
+  name: 'digits',
+  queue: 'vision',
+  gpus: '1',
+  cpus: '',
+  memory: '',
+  model: '',
+  expected: ''
+};
+const ALL: IAsked = { ...NOTHING, cpus: ' 4 ', memory: '16', model: 'H100', expected: '2 h' };
+const MODELS = ['A100', 'H100'];
+
+describe('what is asked for', () => {
+  it('says null for what is left empty', () => {
+    expect(requestOf(NOTHING, MODELS)).toEqual({
+      name: 'digits',
+      queue: 'vision',
+      gpus: '1',
+      cpus: null,
+      memory: null,
+      gpu_model: null,
+      expected_seconds: null
+    });
+  });
+
+  it('sends what is written, and seconds', () => {
+    expect(requestOf(ALL, MODELS)).toMatchObject({
+      cpus: '4',
+      memory: '16',
+      gpu_model: 'H100',
+      expected_seconds: 7200
+    });
+  });
+
+  it('names no model where none can be chosen', () => {
+    expect(requestOf(ALL, ['H100'])).toMatchObject({ gpu_model: null });
+    expect(requestOf(ALL, ['A100', 'V100'])).toMatchObject({ gpu_model: null });
+    expect(requestOf({ ...ALL, gpus: '0' }, MODELS)).toMatchObject({ gpu_model: null });
+    expect([choosesModel(ALL, MODELS), choosesModel(ALL, ['H100'])]).toEqual([true, false]);
+  });
+
+  it('is wrong at its field where a length of time cannot be read', () => {
+    expect(requestOf({ ...ALL, expected: 'soon' }, MODELS)).toEqual({
+      code: 'invalid_duration',
+      field: 'expected_seconds',
+      message: '“soon” is no length of time. Write one with its unit, such as 45 min, 2 h 30 min or 3 d.'
+    });
+  });
+
+  it('is said in short beside the closed section', () => {
+    expect(inShort(NOTHING, MODELS)).toBe('');
+    expect(inShort(ALL, MODELS)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
+    expect(inShort({ ...NOTHING, cpus: '1', expected: 'soon' }, MODELS)).toBe('1 CPU core · soon');
+    expect(['512 MiB', '1.5'].map(withUnit)).toEqual(['512 MiB', '1.5 GiB']);
+  });
+
+  it('is remembered without the name, and read back whatever was kept', () => {
+    expect(recalled(remembered(ALL))).toEqual({
+      queue: 'vision',
+      gpus: '1',
+      cpus: ' 4 ',
+      memory: '16',
+      model: 'H100',
+      expected: '2 h'
+    });
+    expect([recalled(undefined), recalled(null), recalled('x'), recalled({ cpus: 4, gpus: '1' })]).toEqual([
+      {},
+      {},
+      {},
+      { gpus: '1' }
+    ]);
+  });
+
+  it('has hints with what the queue gives and the most there is', () => {
+    const bounds = { quota: null, limit: null, used: '0', default: '2' };
+    expect(hint('cores', bounds, '8')).toBe('cores, 2 unless you say so, at most 8');
+    expect(hint('GiB', { ...bounds, default: null }, null)).toBe('GiB');
+    const pools = ['build', 'train'].map(name => ({
+      name,
+      models: [],
+      largest_cpus: null,
+      largest_memory: null
+    }));
+    expect([poolOf(aQueue(), pools)?.name, poolOf(undefined, pools)]).toEqual(['train', undefined]);
+  });
+
+  it('stands with the job', () => {
+    const job = { gpus: '0.5', cpus: null, memory: null, gpu_model: null, expected_seconds: null };
+    expect(askedFor(job)).toBe('0.5 GPU');
+    expect(
+      askedFor({ gpus: '2', cpus: '1', memory: '16 GiB', gpu_model: 'H100', expected_seconds: 90 })
+    ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s');
+  });
+});
+
+describe('a queue', () => {
+  it('says what of CPU and memory is in use where it has bounds of them', () => {
+    const cpus = { quota: '32', limit: '48', used: '12', default: null };
+    const memory = { quota: null, limit: '512 GiB', used: '64 GiB', default: null };
+    expect(restTotals(aQueue())).toBe('');
+    expect(restTotals(aQueue({ cpus, memory }))).toBe(
+      '12 of 32 CPU cores, 64 GiB of at most 512 GiB of memory'
+    );
+  });
+});
+
+describe('a length of time', () => {
+  it.each([
+    ['45 min', 2700],
+    ['2h 30m', 9000],
+    ['1.5 days', 129600],
+    ['90s', 90],
+    ['1 hour, 5 minutes', null],
+    ['1 hour 5 minutes', 3900],
+    ['90', null],
+    ['0 min', null],
+    ['2 months', null],
+    ['-3 h', null],
+    ['', null]
+  ])('%p is %p seconds', (text, seconds) => {
+    expect(parsedSpan(text)).toBe(seconds);
+  });
+});

@@ -1,0 +1,110 @@
+/** What the user asks for in the dialog, as he writes it: how it is sent, said in short, and remembered. Pure. */
+
+import { coreWords, gpuWords, milli } from '../amounts';
+import { parsedSpan, span } from '../times';
+import type { IBounds, IJobRequest, IPool, IProblem, IQueue } from '../wire';
+
+/** Text of each field; "" is "not said". */
+export interface IAsked {
+  readonly name: string;
+  readonly queue: string;
+  readonly gpus: string;
+  readonly cpus: string;
+  readonly memory: string;
+  readonly model: string;
+  readonly expected: string;
+}
+
+/** What is the same from one job to the next. */
+export type IRemembered = Partial<Omit<IAsked, 'name'>>;
+
+const REMEMBERED = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
+
+/** The request, or what is wrong with it before anybody is asked. */
+export function requestOf(asked: IAsked, models: readonly string[]): IJobRequest | IProblem {
+  const expected = asked.expected.trim();
+  const seconds = expected === '' ? null : parsedSpan(expected);
+  if (expected !== '' && seconds === null) {
+    return {
+      code: 'invalid_duration',
+      field: 'expected_seconds',
+      message: `“${expected}” is no length of time. Write one with its unit, such as 45 min, 2 h 30 min or 3 d.`
+    };
+  }
+  return {
+    name: asked.name,
+    queue: asked.queue,
+    gpus: asked.gpus,
+    cpus: asked.cpus.trim() || null,
+    memory: asked.memory.trim() || null,
+    gpu_model: choosesModel(asked, models) && models.includes(asked.model) ? asked.model : null,
+    expected_seconds: seconds
+  };
+}
+
+/** There is something to choose. */
+export function choosesModel(asked: Pick<IAsked, 'gpus'>, models: readonly string[]): boolean {
+  return models.length > 1 && milli(asked.gpus) !== 0;
+}
+
+/** "4 CPU cores · 16 GiB · about 2 h": what stands beside the closed section. */
+export function inShort(asked: IAsked, models: readonly string[]): string {
+  const request = requestOf(asked, models);
+  const parts = [
+    asked.cpus.trim() === '' ? null : coreWords(asked.cpus.trim()),
+    asked.memory.trim() === '' ? null : withUnit(asked.memory),
+    'gpu_model' in request ? request.gpu_model : null,
+    'expected_seconds' in request && request.expected_seconds !== null
+      ? `about ${span(request.expected_seconds)}`
+      : asked.expected.trim() || null
+  ];
+  return parts.filter(part => part !== null).join(' · ');
+}
+
+/** A number without a unit is GiB. */
+export function withUnit(memory: string): string {
+  const text = memory.trim();
+  return /^[\d.]+$/.test(text) ? `${text} GiB` : text;
+}
+
+/** What stands beside a field: its unit, what it is if it stays empty, and the most there is. */
+export function hint(unit: string, bounds: IBounds | undefined, most: string | null | undefined): string {
+  const parts = [unit];
+  if (bounds?.default) {
+    parts.push(`${bounds.default} unless you say so`);
+  }
+  if (most) {
+    parts.push(`at most ${most}`);
+  }
+  return parts.join(', ');
+}
+
+/** The pool that a queue takes its GPUs from. */
+export function poolOf(queue: IQueue | undefined, pools: readonly IPool[]): IPool | undefined {
+  return pools.find(pool => pool.name === queue?.pool);
+}
+
+/** What is kept for the next time. */
+export function remembered(asked: IAsked): IRemembered {
+  return Object.fromEntries(REMEMBERED.map(key => [key, asked[key]]));
+}
+
+/** What was kept, as far as it can be read: it may come from another version. */
+export function recalled(kept: unknown): IRemembered {
+  const known = (typeof kept === 'object' && kept !== null ? kept : {}) as Record<string, unknown>;
+  return Object.fromEntries(
+    REMEMBERED.filter(key => typeof known[key] === 'string').map(key => [key, known[key]])
+  );
+}
+
+/** "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h": what a job asked for. */
+export function askedFor(job: Omit<IJobRequest, 'name' | 'queue'>): string {
+  const gpus = gpuWords(job.gpus) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`);
+  const parts = [
+    gpus,
+    job.cpus === null ? null : coreWords(job.cpus),
+    job.memory === null ? null : `${job.memory} of memory`,
+    job.expected_seconds === null ? null : `expected to run ${span(job.expected_seconds)}`
+  ];
+  return parts.filter(part => part !== null).join(', ');
+}
