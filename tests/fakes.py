@@ -221,6 +221,15 @@ class ForgetsEverything(FakeBackend):
     keeps_unknown = True
 
 
+class PodsAreLeftBehind(ForgetsEverything):
+    """Somebody else made pods for notebooks, and they stand without a ticket."""
+
+    left = ()
+
+    def strays(self):
+        return self.left
+
+
 class SharesOnSomeNodes(FakeBackend):
     """Only nodes with a label can share their devices."""
 

@@ -126,6 +126,29 @@ class PreparesPods(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stray:
+    """A pod with our labels that belongs to no run which the backend was told of."""
+
+    #: Of which workload it says that it is.
+    workload: str
+    #: Namespace and name.
+    pod: str
+    #: "" = not bound yet.
+    node: str
+    #: How many it keeps from others.
+    devices: int
+
+
+@runtime_checkable
+class SeesStrays(Protocol):
+    """A backend whose pods are also made by others, who may leave one behind."""
+
+    def strays(self) -> Sequence[Stray]:
+        """Those that have stood for so long that somebody should hear of it."""
+        ...
+
+
 @runtime_checkable
 class KnowsPods(Protocol):
     """A backend whose tasks are pods."""

@@ -1,10 +1,10 @@
 """Look at every backend, write down what has ended or begun, and end what should not be there."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.backends.protocol import Backend, Observation, Phase
+from jupyter_gq.backends.protocol import Backend, Observation, Phase, SeesStrays, Stray
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
@@ -41,7 +41,7 @@ class Observer:
         self._context = context
         #: Backends whose failure has been logged, so that it is said once.
         self._failing: set[int] = set()
-        #: Workloads without a record that have been reported.
+        #: Workloads without a record, and pods without a ticket, that have been reported.
         self._unknown: set[str] = set()
 
     async def look(self) -> Seen:
@@ -75,6 +75,9 @@ class Observer:
         self._remember_processes(seen)
         for (workload, run), (backend, observation) in seen.runs.items():
             await self._tidy(backend, workload, run, observation)
+        for backend in self._context.backends:
+            if isinstance(backend, SeesStrays) and not backend.kinds & seen.unseen:
+                self._report_strays(backend.strays())
 
     def _judged(self, record: Record, seen: Seen, now: Instant) -> list[Change]:
         workload = record.workload
@@ -112,3 +115,18 @@ class Observer:
         if workload not in self._unknown:
             self._unknown.add(workload)
             log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)
+
+    def _report_strays(self, strays: Sequence[Stray]) -> None:
+        """A server is ended by the Hub, never here; but who keeps devices from others is named, once."""
+        for stray in strays:
+            if stray.pod not in self._unknown:
+                self._unknown.add(stray.pod)
+                known = self._context.records.get(stray.workload) is not None
+                log.warning(
+                    "the notebook's pod %s on %s %s and keeps %d devices from others; it is left alone. "
+                    "Stop its server in the Hub, or delete the pod, if nobody needs it",
+                    stray.pod,
+                    stray.node or "no node",
+                    "has no ticket any more" if known else "is in no record",
+                    stray.devices,
+                )

@@ -8,6 +8,9 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.client.pods import PodAdditions
+from tests.builders import a_notebook
 from tests.cells import MEETS, TRAINS
 from tests.kubernetes.job_world import ANN, a_service
 from tests.kubernetes.waiting import eventually
@@ -85,3 +88,27 @@ async def test_a_job_that_is_cancelled_ends_in_its_time(installed, tmp_path):
     await installed.phase(job, "cancelled")
     await eventually(lambda: not installed.world.pods(), "its pod is gone")
     assert installed.text(job) == "begun\n"
+
+
+async def test_a_notebooks_pod_that_nobody_knows_is_named_once_with_what_to_do(installed, tmp_path, caplog):
+    world = installed.world
+    additions = PodAdditions(
+        node=NODE,
+        labels={
+            names.INSTALLATION: world.namespaces.release,
+            names.WORKLOAD: "ticket-of-a-backup",
+            names.ATTEMPT: "1",
+        },
+        annotations={names.SLOTS: f"{NODE}/0"},
+    )
+    stray = await asyncio.to_thread(world.start_server, a_notebook("zoe"), additions)
+    notebooks, told = installed.backend.notebooks, f"{stray.metadata.namespace}/jupyter-zoe on {NODE} is in no record"
+    await eventually(lambda: f"{NODE}/0" in notebooks.blocked(), "its device is nobody else's")
+    await installed.phase(installed.send("1 + 1", tmp_path / "home"), "done")
+    assert told not in caplog.text, "a server that has just ended takes some time to go"
+    world.clock.ahead += 61
+    await eventually(lambda: told in caplog.text, lambda: caplog.text)
+    await installed.phase(installed.send("1 + 1", tmp_path / "home"), "done")
+    assert caplog.text.count(told) == 1
+    assert "keeps 1 devices from others; it is left alone. Stop its server in the Hub" in caplog.text
+    await eventually(lambda: [pod.metadata.name for pod in world.pods()] == ["jupyter-zoe"], "it is left alone")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.protocol import Launch, Observation
+from jupyter_gq.backends.protocol import Launch, Observation, Stray
 from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
@@ -39,6 +39,7 @@ from .providers import PROVIDERS
 from .reservations import Reservations
 from .resources import NODES, PODS
 from .runs import RunKey
+from .strays import Strays
 from .training import TrainingRuns
 from .views import NodeView, PodView, node_view, pod_view
 
@@ -91,6 +92,7 @@ class KubernetesRuns:
         )
         places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
         self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, now=now)
+        self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
         self.training = TrainingRuns(
             options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, now=now
         )
@@ -161,6 +163,10 @@ class KubernetesRuns:
     def preparing(self, workload: str, run: int) -> str:
         """What is being waited for, in one sentence; "" when nothing is."""
         return self.notebooks.preparing((workload, run))
+
+    def strays(self) -> list[Stray]:
+        """Pods of notebooks that have stood for a while without a ticket."""
+        return self._strays.look()
 
     async def release(self, workload: str, run: int) -> None:
         """Its spawner gave it back and ends the pod itself."""

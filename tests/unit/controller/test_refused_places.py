@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
+from jupyter_gq.backends.protocol import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
-from tests.fakes import ForgetsEverything, PlaceIsTaken, SharesOnSomeNodes
+from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
 
 from .world import ANN, BOB, play
 
@@ -82,6 +85,17 @@ def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
         assert caplog.text.count("job-of-another-backup runs and is in no record") == 1
 
     play(tmp_path, ForgetsEverything, story)
+
+
+@pytest.mark.parametrize(("ticket", "why"), [("of-a-backup", "is in no record"), ("", "has no ticket any more")])
+def test_a_notebooks_pod_that_was_left_behind_is_named_once(tmp_path, caplog, ticket, why):
+    async def story(world):
+        known = world.send(ANN, "vision")
+        world.backend.left = [Stray(workload=ticket or known, pod="hub/jupyter-zoe", node="n1", devices=2)]
+        await world.step(3)
+        assert caplog.text.count(f"hub/jupyter-zoe on n1 {why} and keeps 2 devices from others") == 1
+
+    play(tmp_path, PodsAreLeftBehind, story)
 
 
 def test_a_fraction_needs_a_node_that_can_share(tmp_path):

@@ -1,0 +1,57 @@
+"""A notebook's pod without a ticket is spoken of when it has stood for a while, and no other pod ever is."""
+
+from dataclasses import replace
+
+import pytest
+
+from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.runs import PodIndex
+from jupyter_gq.backends.kubernetes.strays import Strays
+from jupyter_gq.backends.kubernetes.views import PodView
+from jupyter_gq.backends.protocol import Stray
+
+POD = PodView(
+    namespace="hub",
+    name="jupyter-zoe",
+    uid="u",
+    node="n1",
+    phase="Running",
+    labels={names.WORKLOAD: "t-1", names.ATTEMPT: "1"},
+    annotations={names.SLOTS: "n1/0,n1/1"},
+)
+FOUND = [Stray(workload="t-1", pod="hub/jupyter-zoe", node="n1", devices=2)]
+
+
+class Seen:
+    """What was seen of pods until now."""
+
+    def __init__(self):
+        self.pods, self.known, self.time = PodIndex(), set(), 0.0
+        self.strays = Strays(self.pods, self.known, lambda: self.time)
+
+    def at(self, time):
+        self.time = time
+        return self.strays.look()
+
+
+def test_it_is_named_after_a_minute():
+    seen = Seen()
+    seen.pods.saw(None, POD)
+    assert [seen.at(0), seen.at(59), seen.at(60)] == [[], [], FOUND]
+
+
+def test_a_pod_whose_ticket_is_told_meanwhile_is_none_and_one_that_is_left_later_is_given_its_minute():
+    seen = Seen()
+    seen.pods.saw(None, POD)
+    seen.at(0)
+    seen.known.add(("t-1", 1))
+    assert seen.at(61) == []
+    seen.known.clear()
+    assert [seen.at(62), seen.at(121), seen.at(122)] == [[], [], FOUND]
+
+
+@pytest.mark.parametrize("how", [{"phase": "Succeeded"}, {"terminating": True}])
+def test_a_pod_that_ends_is_none(how):
+    seen = Seen()
+    seen.pods.saw(None, replace(POD, **how))
+    assert [seen.at(0), seen.at(61)] == [[], []]
