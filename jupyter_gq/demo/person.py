@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import uuid
 from pathlib import Path
@@ -178,11 +177,6 @@ class Person:
 
     async def _lab(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
         return await self._http.request(method, f"/user/{self.name}/{path}", json=body, headers=self._authorisation())
-
-
-def source_hash(source: str) -> str:
-    """The hash by which a job knows its cell again."""
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 def _execute_request(session: str, code: str) -> Json:

@@ -14,7 +14,6 @@ class EvictReason(StrEnum):
     CONSOLIDATED = "CONSOLIDATED"
     QUOTA_LOWERED = "QUOTA_LOWERED"
     STALE_GANG = "STALE_GANG"  # it lost tasks and stayed below its smallest gang for too long
-    NODE_LOST = "NODE_LOST"
     NODE_EMPTIED = "NODE_EMPTIED"  # its node is being emptied, and whatever stays there will be ended
     STOPPED_BY_USER = "STOPPED_BY_USER"
 

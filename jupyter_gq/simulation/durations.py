@@ -9,7 +9,7 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
 
-from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.workload import Workload
 
 #: A history says something from so many runs on, and forgets all but the newest.
@@ -67,11 +67,6 @@ class Durations:
             if len(longer) >= ENOUGH:
                 return Seconds(longer[min(len(longer) - 1, int(part * len(longer)))])
         return Seconds(max(2 * elapsed, elapsed + 60))
-
-
-def elapsed_of(workload: Workload, now: Instant) -> Seconds:
-    """How long its present run has lasted."""
-    return Seconds(max(0.0, now - workload.started_at)) if workload.started_at is not None else Seconds(0)
 
 
 def _keys(workload: Workload) -> Iterator[Key]:

@@ -225,10 +225,6 @@ class ControlPlane:
         """What the administrator may do: everything."""
         return k8s.CoreV1Api(self.client())
 
-    def node_client(self, node: str) -> k8s.ApiClient:
-        """What a kubelet may do."""
-        return self.client(f"system:node:{node}", ("system:nodes",))
-
     def token(self, namespace: str, name: str, audience: str | None = None, pod=None, seconds: int = 3600) -> str:
         """A token of this service account by TokenRequest; `pod` (an object) binds it to that pod."""
         bound = None

@@ -156,7 +156,7 @@ class _Board:
     """The nodes of one scope by their states."""
 
     def __init__(self, sheet: _Sheet, scope: Scope) -> None:
-        self._sheet, self._filter = sheet, scope.filter
+        self._sheet = sheet
         self._group_of = {sheet.layout.group_node[group]: group for group in scope.groups}
         self._suitable = tuple(
             number

@@ -241,12 +241,6 @@ class DeviceLedger:
         """The most that is free on one device of the pool."""
         return self.scope(Filter(pool)).index(view).largest()
 
-    def largest_node(self, pool: str) -> int:
-        """The most healthy devices that one node has in the pool."""
-        layout = self.layout
-        groups = [g for g, name in enumerate(layout.group_pool) if name == pool]
-        return max((sum(layout.devices[r].healthy for r in layout.group_devices[g]) for g in groups), default=0)
-
     def scope(self, selected: Filter) -> Scope:
         """The scope of that filter, with what is free there; kept up to date from its first use on."""
         scope = self._scopes.get(selected)

@@ -108,10 +108,6 @@ def test_unlike_tasks_that_do_not_go_together_are_refused():
         check_fits(snapshot(cluster()), replace(job(), groups=(large, replace(more, tasks=2, min_members=2), *whole)))
 
 
-def _three(group):
-    return [replace(group, name=f"{group.name}{i}", request=Request(devices=1, cpu_milli=8000)) for i in range(2)]
-
-
 def test_it_says_that_it_is_cpu_that_is_short():
     made = cluster()
     for node in ("a1", "a2", "b1", "b2"):

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.simulation.calibration import ENOUGH, Calibration
-from jupyter_gq.simulation.durations import KEPT, Durations, elapsed_of
-from tests.builders import NOW, a_job, running
+from jupyter_gq.simulation.durations import KEPT, Durations
+from tests.builders import a_job
 
 
 def learnt(*durations: float, **fields) -> Durations:
@@ -48,12 +48,6 @@ def test_old_runs_are_forgotten():
     history = learnt(*[10.0] * KEPT, *[700.0] * KEPT)
     assert history.expected(a_job("digits", "vision"), Seconds(0)) == 700
     assert history.expected(a_job("digits", "vision"), Seconds(0), part=0.0) == 700
-
-
-def test_elapsed():
-    assert elapsed_of(a_job("a", "vision"), NOW) == 0
-    assert elapsed_of(running(a_job("a", "vision"), "box-0", since=400), NOW) == 600
-    assert elapsed_of(running(a_job("a", "vision"), "box-0", since=400), Instant(0)) == 0
 
 
 def test_without_outcomes_the_range_is_a_guess():
