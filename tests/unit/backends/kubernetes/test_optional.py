@@ -26,4 +26,5 @@ def test_on_a_cluster_a_missing_client_is_told_with_what_to_install(tmp_path):
     code = "from jupyter_gq.service import SchedulerService; SchedulerService.launch_instance(['--config', {!r}])"
     done = run(code.format(str(config)))
     assert done.returncode == 1
-    assert "Install jupyter-gq[kubernetes] where the service runs." in done.stderr
+    told = "The Python package kubernetes is missing. Install jupyter-gq[kubernetes] where the service runs."
+    assert told in done.stderr
