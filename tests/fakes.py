@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.controller.settings import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
@@ -246,6 +246,8 @@ class RunsPods(FakeBackend):
         #: Task of each pod, by workload, run and uid.
         self.pods: dict[tuple[str, int, str], int] = {}
         self.images: dict[str, str] = {}
+        #: What is known of the devices of tasks, by workload, run and task.
+        self.seen: dict[tuple[str, int, int], DevicesSeen] = {}
         self.heard: list[tuple[str, AgentReport]] = []
         self.told: dict[str, AgentOrders] = {}
 
@@ -254,6 +256,10 @@ class RunsPods(FakeBackend):
 
     def image_of(self, ticket: str) -> str:
         return self.images.get(ticket, "")
+
+    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+        right = DevicesSeen(sight=Sight.RIGHT, required=True, sentence="It sees its own devices.")
+        return self.seen.get((workload, run, task), right)
 
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         self.heard.append((node, report))

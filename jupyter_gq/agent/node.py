@@ -20,7 +20,7 @@ from .processes import Processes
 from .visible import uuids_by_minor, visible_devices
 
 #: Keys of `AgentReport.missing`.
-SUSPEND, KUBELET, SHARES, PROCESSES = "suspend", "kubelet", "shares", "processes"
+SUSPEND, KUBELET, SHARES, PROCESSES, VISIBLE = "suspend", "kubelet", "shares", "processes", "visible"
 NO_SUSPEND = "This version of the agent cannot suspend the GPU state of a process."
 
 
@@ -77,6 +77,11 @@ class Node:
                 "No process of any watched pod can be seen: the agent's pod needs hostPID, and the node's /proc."
             )
         uuids = uuids_by_minor(devices)
+        if devices and uuids is None:
+            missing[VISIBLE] = (
+                "The driver of this node does not tell the numbers of its devices, so nobody knows which of them a "
+                "container sees."
+            )
         shares = {
             pod.pod_uid: share
             for pod in watch

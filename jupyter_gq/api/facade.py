@@ -97,6 +97,9 @@ class Facade(Protocol):
     def bundle(self, job_id: str, task: int) -> dict[str, Any]:
         """What a pod needs to run the job."""
 
+    async def devices_seen(self, job_id: str, task: int, wait: float) -> models.TaskDevices:
+        """Whether a task sees just its own devices; waits so many seconds until that is known."""
+
     def put_log(self, job_id: str, task: int, text: str) -> None:
         """The end of a task's log so far."""
 

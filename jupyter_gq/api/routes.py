@@ -17,6 +17,7 @@ LAST_EVENT = Parameter(name="Last-Event-ID", help="The same, as browsers send it
 WAIT = Parameter(
     name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for other orders than last time."
 )
+SEEN = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait until it is known.")
 KEY = Parameter(name="Idempotency-Key", help="Sending the same key again returns the same job and makes no second.")
 CREATED = {201: "Made.", 200: "There was one already; this is it."}
 DONE = {204: "Done."}
@@ -206,6 +207,15 @@ ROUTES: tuple[Route, ...] = (
         summary="What a pod needs to run the job: its bundle and, after a pause, the executed notebook so far.",
         run=runs.bundle,
         response=Media.JSON,
+    ),
+    Route(
+        method="GET",
+        path="jobs/{job}/devices",
+        access=Access.JOB_TOKEN,
+        summary="Whether a task in a pod sees its own devices and no others; it can wait until that is known.",
+        run=runs.devices_seen,
+        response=models.TaskDevices,
+        query=(SEEN,),
     ),
     Route(
         method="PUT",

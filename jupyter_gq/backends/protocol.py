@@ -42,6 +42,34 @@ class Outcome(StrEnum):
     REFUSED = "REFUSED"  # its place was not to be had: it is planned again, after a pause
 
 
+class Sight(StrEnum):
+    """Whether the container of a task was seen to have its own devices and no others."""
+
+    RIGHT = "RIGHT"
+    WRONG = "WRONG"  # it sees others, or lacks some of its own: it is stopped
+    UNCLEAR = "UNCLEAR"  # it was looked at, and that cannot be told there
+    UNSEEN = "UNSEEN"  # nobody has looked at it yet
+    UNWATCHED = "UNWATCHED"  # nobody looks at present
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DevicesSeen:
+    """What is known of the devices of one task."""
+
+    sight: Sight
+    #: We named its devices, so that nobody but us has seen to it that it gets no others: it must not begin unseen.
+    required: bool
+    #: For its owner.
+    sentence: str
+
+    @property
+    def settled(self) -> bool:
+        """Waiting would not change it, or not soon."""
+        if self.sight is Sight.UNWATCHED:
+            return not self.required
+        return self.sight is not Sight.UNSEEN
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
     """One run as the backend sees it now."""
@@ -158,6 +186,10 @@ class KnowsPods(Protocol):
 
         Raises `BackendError` when that cannot be known now.
         """
+        ...
+
+    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+        """Whether that task was seen to have just its own devices."""
         ...
 
     def image_of(self, ticket: str) -> str:

@@ -413,6 +413,16 @@ class JobToken(BaseModel):
     last_seq: int = Field(description="Highest stored piece of output: number on from there.")
 
 
+class TaskDevices(BaseModel):
+    """Whether a task that runs in a pod was seen to have its own devices and no others."""
+
+    sight: Literal["RIGHT", "WRONG", "UNCLEAR", "UNSEEN", "UNWATCHED"] = Field(
+        description="UNCLEAR: its node cannot tell. UNSEEN: nobody has looked yet. UNWATCHED: nobody looks at present."
+    )
+    required: bool = Field(description="It must not begin before it was looked at.")
+    sentence: str
+
+
 EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 
 

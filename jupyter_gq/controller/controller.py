@@ -35,6 +35,7 @@ from jupyter_gq.client.models import (
     Preview,
     ProcessReport,
     QueueList,
+    TaskDevices,
     TicketRequest,
     TicketView,
 )
@@ -157,7 +158,7 @@ class Controller:
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
-        self._pods = JobPods(self._context)
+        self._pods = JobPods(self._context, self._moved)
         self._agents = Agents(context=self._context, moved=self._moved)
         self._jobs = Jobs(self._context, self._presenter, self._pods)
         self._tickets = Tickets(self._context, self._presenter, self._activity)
@@ -322,6 +323,10 @@ class Controller:
     def bundle(self, job_id: str, task: int) -> Json:
         """What a pod needs to run the job."""
         return self._pods.bundle(job_id, task)
+
+    async def devices_seen(self, job_id: str, task: int, wait: float) -> TaskDevices:
+        """Whether a task of the job's present run sees just its own devices."""
+        return await self._pods.devices_seen(job_id, task, wait)
 
     def put_log(self, job_id: str, task: int, text: str) -> None:
         """Keep the end of a task's log."""

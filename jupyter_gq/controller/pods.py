@@ -15,7 +15,7 @@ from secrets import compare_digest
 from jupyter_gq.backends.bundles import ServesPods
 from jupyter_gq.backends.protocol import Backend, HearsAgents, KnowsPods
 from jupyter_gq.client.agents import AgentOrders, AgentReport
-from jupyter_gq.client.models import JobToken
+from jupyter_gq.client.models import JobToken, TaskDevices
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
@@ -27,13 +27,16 @@ from .records import Change
 
 #: Key of a bundle's document under which a later run finds what the earlier ones have shown.
 EXECUTED = "executed"
+#: Seconds after which it is asked again whether a task was seen; that it cannot be told is known by time alone.
+LOOK_AGAIN = 1.0
 
 
 class JobPods:
     """The requests of the pods of jobs."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, moved: "Signal") -> None:
+        """`moved` is fired when something may have changed for who waits."""
+        self._context, self._moved = context, moved
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
         """A new token for the task that this pod is. Raises `NotThisRun` when it is none of the present run."""
@@ -79,6 +82,17 @@ class JobPods:
         if record.workload.run > 1 and task == 0:
             executed = self._context.bundles.executed_notebook(job, record.workload.owner)
         return {**document, EXECUTED: executed}
+
+    async def devices_seen(self, job: str, task: int, wait: float) -> TaskDevices:
+        """What is known of the devices of a task; waits until that is settled, but not longer than `wait` seconds."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        while True:
+            seen = self._backend().devices_seen(job, self._present(job).workload.run, task)
+            left = until - loop.time()
+            if seen.settled or left <= 0:
+                return TaskDevices(sight=seen.sight.value, required=seen.required, sentence=seen.sentence)
+            await self._moved.wait(min(left, LOOK_AGAIN))
 
     def put_log(self, job: str, task: int, text: str) -> None:
         """Keep the end of a task's log."""

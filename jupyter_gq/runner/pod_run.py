@@ -15,6 +15,7 @@ from jupyter_gq.runner.clock import steady
 from jupyter_gq.runner.folder import RunFolder
 from jupyter_gq.runner.halt import Halt
 from jupyter_gq.runner.last_word import leave_word
+from jupyter_gq.runner.pod_devices import NobodyLooked, Verdict, await_verdict
 from jupyter_gq.runner.pod_folder import lay_out, variables_of
 from jupyter_gq.runner.pod_processes import adopt_orphans, bury, end_all, hide
 from jupyter_gq.runner.pod_service import NeverReached, PodService, Refused, ServiceAway, persist
@@ -53,7 +54,7 @@ def run_task(halt: Halt) -> Result:
         return _prepared(settings, halt, tail).run()
     except Refused as error:
         raise RunError(f"The scheduler service refuses this pod: {error}") from error
-    except NeverReached as error:
+    except (NeverReached, NobodyLooked) as error:
         return {"outcome": "LOST", "sentence": str(error)}
     finally:
         tail.close(END)
@@ -74,6 +75,7 @@ def _prepared(settings: PodSettings, halt: Halt, tail: Tail) -> "TaskRun":
     checkpoints = Checkpoints(settings, folder.checkpoint.resolve()) if settings.checkpoint_url else None
     if checkpoints is not None:
         checkpoints.fetch()
+    _await_devices(settings, service, granted.token)
     return TaskRun(
         settings=settings,
         folder=folder,
@@ -82,6 +84,15 @@ def _prepared(settings: PodSettings, halt: Halt, tail: Tail) -> "TaskRun":
         checkpoints=checkpoints,
         halt=halt,
     )
+
+
+def _await_devices(settings: PodSettings, service: PodService, token: str) -> None:
+    """Until somebody has looked at what this container can open, or that is not needed."""
+
+    def ask(wait: float) -> Verdict | None:
+        return _persist(settings, "a word on the job's devices", lambda: service.devices(token, wait))
+
+    await_verdict(ask, wait=settings.devices_wait, longest=settings.devices_longest)
 
 
 def _persist(settings: PodSettings, what: str, ask: Callable[[], Answer]) -> Answer:

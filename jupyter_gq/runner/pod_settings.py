@@ -15,6 +15,9 @@ PATIENCE = 600.0
 #: Seconds in which a refusal may turn out to be none (the service may hear of this pod later than we start), unless
 #: GQ_SETTLE says otherwise.
 SETTLE = 30.0
+#: Seconds in which somebody should have looked at the devices of this container, unless GQ_DEVICES_WAIT says otherwise;
+#: and, where nothing may begin before that, unless GQ_DEVICES_LONGEST says otherwise.
+DEVICES_WAIT, DEVICES_LONGEST = 20.0, 120.0
 #: Seconds between two looks for a new checkpoint, unless GQ_CHECKPOINT_EVERY says otherwise.
 CHECKPOINT_EVERY = 60.0
 #: For process 1 alone: of no use to the user's code, or secret.
@@ -28,6 +31,7 @@ _OURS = (
     "GQ_BUNDLE_LIMIT",
     "GQ_PATIENCE",
     "GQ_SETTLE",
+    "GQ_DEVICES_*",
 )
 
 
@@ -56,6 +60,8 @@ class PodSettings:
     bundle_limit: int
     patience: float
     settle: float
+    devices_wait: float
+    devices_longest: float
 
     @property
     def name(self) -> str:
@@ -83,6 +89,8 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
         bundle_limit=int(_number(environ, "GQ_BUNDLE_LIMIT", BUNDLE_LIMIT)),
         patience=_number(environ, "GQ_PATIENCE", PATIENCE),
         settle=_number(environ, "GQ_SETTLE", SETTLE),
+        devices_wait=_number(environ, "GQ_DEVICES_WAIT", DEVICES_WAIT),
+        devices_longest=_number(environ, "GQ_DEVICES_LONGEST", DEVICES_LONGEST),
     )
 
 

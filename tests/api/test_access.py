@@ -20,6 +20,7 @@ JOB_TOKEN_ONLY = {
     ("POST", "jobs/{job}/outputs"),
     ("POST", "jobs/{job}/heartbeat"),
     ("GET", "jobs/{job}/bundle"),
+    ("GET", "jobs/{job}/devices"),
     ("PUT", "jobs/{job}/log"),
 }
 PODS = {("POST", "jobs/{job}/token"): Access.POD, ("POST", "agents/{node}/report"): Access.AGENT}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Sight
 from jupyter_gq.client.agents import AgentCommand, AgentOrders
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
@@ -247,6 +247,33 @@ async def test_with_its_bundle_a_task_has_had_its_token(cluster, bundle):
     given = await cluster.exchange(job)
     response = await cluster.served.ask("GET", f"api/v1/jobs/{job}/bundle", given["token"])
     assert json.loads(response.body)["executed"] == {"cells": ["as far as it came"]}
+
+
+async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluster, bundle):
+    job = cluster.send(bundle)
+    await cluster.steps()
+    cluster.is_task(job, 1, runner=0)
+    token = (await cluster.exchange(job))["token"]
+
+    async def seen(wait):
+        response = await cluster.served.ask("GET", f"api/v1/jobs/{job}/devices?wait={wait}", token)
+        assert response.code == 200, response.body
+        return json.loads(response.body)
+
+    cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.UNSEEN, required=True, sentence="Nobody has looked.")
+    assert await seen(0) == {"sight": "UNSEEN", "required": True, "sentence": "Nobody has looked."}
+    async with asyncio.timeout(20):
+        waiting = asyncio.create_task(seen(25))
+        await cluster.steps()
+        assert not waiting.done()
+        cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.RIGHT, required=True, sentence="Its own.")
+        cluster.controller.wake()
+        assert (await waiting)["sight"] == "RIGHT"
+    cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.UNWATCHED, required=False, sentence="Nobody looks.")
+    assert (await seen(25))["sight"] == "UNWATCHED", "nobody has to, so nobody is waited for"
+    cluster.machine.end(job, Outcome.SUCCEEDED)
+    await cluster.steps()
+    assert (await cluster.served.ask("GET", f"api/v1/jobs/{job}/devices", token)).code in (401, 403)
 
 
 async def test_numbers_go_on_where_the_run_before_ended(cluster, bundle):

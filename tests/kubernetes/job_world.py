@@ -29,19 +29,19 @@ CONFIG = Config(
 
 
 class Installed:
-    """A service on a cluster of one node with two devices. It can end and begin anew; its store and address stay."""
+    """A service on a cluster with two devices. It can end and begin anew; its store and address stay."""
 
-    def __init__(self, world, folder):
-        self.world, self._folder = world, folder
+    def __init__(self, world, folder, devices=2):
+        self.world, self._folder, self._devices = world, folder, devices
         self.store = SqlStore(f"sqlite:///{folder / 'service.sqlite'}")
         (held,) = bind_sockets(0, "127.0.0.1")
         self._port = held.getsockname()[1]
         held.close()
+        self.url = f"http://127.0.0.1:{self._port}/services/jupyter-gq/"
 
     async def start(self):
-        url = f"http://127.0.0.1:{self._port}/services/jupyter-gq/"
         copies = (self._folder / "copies").as_uri()
-        self.backend = self.world.new_backend(service_url=url, checkpoint_url=copies)
+        self.backend = self.world.new_backend(service_url=self.url, checkpoint_url=copies)
         self.controller = Controller(
             store=self.store,
             backends=(self.backend,),
@@ -55,7 +55,7 @@ class Installed:
         self._server = make_server(make_application(self.controller, None, "/services/jupyter-gq/", pods=pods))
         self._server.add_sockets(bind_sockets(self._port, "127.0.0.1"))
         self._loop = asyncio.create_task(self.controller.run())
-        await eventually(lambda: len(self.controller.devices(ANN).devices) == 2, "the devices of the node")
+        await eventually(lambda: len(self.controller.devices(ANN).devices) == self._devices, "all devices")
 
     async def stop(self):
         self._loop.cancel()

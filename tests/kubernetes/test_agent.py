@@ -6,9 +6,11 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.devices.meter import ShareUse
 from tests.kubernetes.agent_world import NODE, TRAINS, HearsWhatTheTestWants, Service, a_pod, an_agent, run
-from tests.kubernetes.backend_world import World, give_rights
+from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
+from tests.kubernetes.job_world import ANN, CONFIG, Installed
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -17,6 +19,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture(scope="module")
 def namespaces(control_plane, namespace_set):
     give_rights(control_plane, namespace_set)
+    make_runtime_class(control_plane)
     return namespace_set
 
 
@@ -60,7 +63,7 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
     assert backend.heard[0][0] == NODE
     assert (report.probe, report.allocations, report.shares) == ("OK", [], [])
     assert [device.uuid for device in report.devices] == [f"GPU-sim-{NODE}-{index}" for index in range(3)]
-    assert set(report.missing) == {"suspend"}
+    assert set(report.missing) == {"suspend", "visible"}, "simulated devices have no device nodes"
 
     process = psutil.Process(node.container(nodes, "agent-1").process.pid)
     assert not [each for each in process.net_connections() if each.status == psutil.CONN_LISTEN], "it only dials"
@@ -158,3 +161,20 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
     await run(plane, nodes, an_agent("agent-4", service.url))
     await eventually(used, "its use, told by the second agent")
     assert takes_shares()
+
+
+async def test_a_job_on_a_share_begins_when_the_agent_has_looked_at_its_devices(plane, world, node, tmp_path):
+    world.pools[:] = build_settings(CONFIG, ()).pod_pools
+    installed = Installed(world, tmp_path, devices=3)
+    await installed.start()
+    try:
+        job = installed.send("import os\nprint(os.environ['NVIDIA_VISIBLE_DEVICES'])", tmp_path / "home", gpus="0.5")
+        await eventually(lambda: "no node of it has a working agent" in installed.job(job).sentence, "that it waits")
+        await run(plane, world.namespaces.nodes, an_agent("agent-5", installed.url))
+        await installed.phase(job, "done")
+        assert installed.text(job).startswith(f"GPU-sim-{NODE}-")
+        told = "It begins without a look at its devices. The driver of this node does not tell the numbers"
+        assert told in installed.controller.log(ANN, job), "it was looked at; simulated devices are nowhere to be seen"
+    finally:
+        await installed.stop()
+        installed.store.close()

@@ -8,7 +8,7 @@ from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1A
 
 from jupyter_gq.backends.kubernetes import PodPool
 from jupyter_gq.backends.kubernetes.pools import Hold
-from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Phase, Sight
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
@@ -358,13 +358,22 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     await world.running(job)
     uid = world.pod(job).metadata.uid
     world.agents.shares[uid] = {"visible": [f"GPU-{node}-0"]}
+    assert world.backend.devices_seen(job.id, 1, 0) == DevicesSeen(
+        sight=Sight.UNSEEN,
+        required=True,
+        sentence=f"The agent of the node {node} has not looked at its container yet.",
+    )
+    changes = world.changes
     for _ in range(3):
         world.agents.report(node)
+    assert world.changes > changes, "who waits for that is told"
+    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.RIGHT
     assert (await world.observed(job)).phase is Phase.RUNNING
     world.agents.shares[uid] = {"visible": world.agents.devices(node)}
     world.agents.report(node)
     assert (await world.observed(job)).phase is Phase.RUNNING, "once may be a container that is being set up"
     world.agents.report(node)
+    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.WRONG
     end = await world.end(job)
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
 

@@ -1,8 +1,9 @@
 """The real service over a machine whose tasks are pods, as a process: `cluster_process.py PORT FOLDER`.
 
 The test plays the kubelet in FOLDER: a run that was launched is the file `launched/<job>.<run>`, and it is over when
-`ended/<job>.<run>` says how. A pod's token is `pod:<job>:<run>:<task>`, and the cluster vouches for it. Killed and
-started again the service goes on with its database, and the machine with its files.
+`ended/<job>.<run>` says how. `sight`, if it is there, says what is known of the devices of all tasks. A pod's token is
+`pod:<job>:<run>:<task>`, and the cluster vouches for it. Killed and started again the service goes on with its
+database, and the machine with its files.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from jupyter_gq.api.access import ADMIN_SCOPE, Identity
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
@@ -42,12 +43,20 @@ class PodsInAFolder(RunsPods):
     def __init__(self, folder: Path) -> None:
         super().__init__(FixedClock(), (a_node(65),))
         self._launched, self._ended = folder / "launched", folder / "ended"
+        self._sight = folder / "sight"
         for place in (self._launched, self._ended):
             place.mkdir(exist_ok=True)
 
     def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         job, number, task = identity.uid.split(":")
         return int(task) if (job, number) == (workload, str(run)) else None
+
+    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+        try:
+            said = json.loads(self._sight.read_text())
+        except FileNotFoundError:
+            return super().devices_seen(workload, run, task)
+        return DevicesSeen(sight=Sight(said["sight"]), required=said["required"], sentence=said["sentence"])
 
     async def launch(self, launch: Launch) -> None:
         (self._launched / f"{launch.workload.id}.{launch.workload.run}").touch()

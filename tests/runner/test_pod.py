@@ -313,3 +313,66 @@ def test_a_long_sentence_is_cut_and_the_form_stays():
         assert (told["outcome"], told["sentence"][:2], told["sentence"][-1]) == ("FAILED", character * 2, "…")
     assert message_of({"outcome": "LOST", "sentence": "gone"}) == b"gone"
     assert json.loads(message_of({"outcome": "PAUSED", "sentence": ""})) == {"outcome": "PAUSED", "sentence": ""}
+
+
+# --- before anything runs, somebody looks at the devices
+
+
+@pytest.fixture
+def look(cluster):
+    yield cluster.look
+    (cluster.folder / "sight").unlink()
+
+
+def test_nothing_runs_before_its_devices_were_seen_to_be_right(cluster, look):
+    look("UNSEEN", "Nobody has looked at it.", required=True)
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1").start()
+    eventually(lambda: "Waiting until its devices were looked at. Nobody has looked at it." in pod.log())
+    assert cluster.text(job) == ""
+    look("RIGHT")
+    assert pod.finish()["outcome"] == "SUCCEEDED"
+    assert cluster.text(job) == "x\n"
+    assert "without a look" not in pod.log()
+
+
+def test_nothing_runs_on_devices_of_others(cluster, look):
+    look("WRONG", "DEVICE_MISMATCH: it sees others.")
+    job = cluster.send(("target", "target", "print('x')"))
+    assert cluster.pod(job).run() == {"outcome": "FAILED", "sentence": "DEVICE_MISMATCH: it sees others."}
+    assert cluster.text(job) == ""
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_where_nobody_can_tell_it_runs_and_the_log_says_so(cluster, look, required):
+    look("UNCLEAR", "The driver does not tell.", required=required)
+    job = cluster.send(("target", "target", "print('x')"))
+    assert cluster.pod(job).run()["outcome"] == "SUCCEEDED"
+    assert "It begins without a look at its devices. The driver does not tell." in cluster.log(job)
+
+
+@pytest.mark.parametrize("sight", ["UNSEEN", "UNWATCHED"])
+def test_where_nobody_has_to_look_it_runs_after_a_while(cluster, look, sight):
+    look(sight, "The agent is silent.")
+    job = cluster.send(("target", "target", "print('x')"))
+    assert cluster.pod(job, GQ_DEVICES_WAIT="1").run()["outcome"] == "SUCCEEDED"
+    assert "It begins without a look at its devices. The agent is silent." in cluster.log(job)
+
+
+def test_where_somebody_has_to_look_and_does_not_nothing_runs_and_it_goes_back_to_its_queue(cluster, look):
+    look("UNWATCHED", "The agent is silent.", required=True)
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1", GQ_DEVICES_LONGEST="1").start()
+    assert pod.process.wait(60) == 1
+    told = "Its devices must be looked at before it begins, and in 1 s nobody did: The agent is silent."
+    assert pod.message() == told, "a sentence is no verdict on the job"
+    assert cluster.text(job) == ""
+
+
+def test_who_is_told_to_end_while_it_waits_has_not_begun(cluster, look):
+    look("UNSEEN", required=True)
+    job = cluster.send(("target", "target", "print('x')"))
+    pod = cluster.pod(job).start()
+    eventually(lambda: "Waiting until its devices" in pod.log())
+    pod.stop()
+    assert pod.finish() == {"outcome": "PAUSED", "sentence": "It was told to end before it had begun."}

@@ -28,6 +28,12 @@ def bundle(call: Call) -> Reply:
     return Reply(body=call.controller.bundle(call.path["job"], call.task))
 
 
+async def devices_seen(call: Call) -> Reply:
+    """What is known of the devices of its task."""
+    wait = float(call.query["wait"])
+    return Reply(body=await call.controller.devices_seen(call.path["job"], call.task, wait))
+
+
 def put_log(call: Call) -> Reply:
     """Keep the end of a task's log."""
     call.controller.put_log(call.path["job"], call.task, call.body)

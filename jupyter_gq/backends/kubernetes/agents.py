@@ -8,8 +8,9 @@ Rules
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from jupyter_gq.backends.protocol import Sight
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB
@@ -17,6 +18,23 @@ from jupyter_gq.domain.cluster import Device
 
 #: Device ids of a plugin that shares devices contain it: GPU-…::2.
 _SHARING = "::"
+#: Key of `AgentReport.missing`: which devices a container can open.
+_VISIBLE = "visible"
+#: A container that is just being set up may show half of its devices: so many reports in a row count.
+_SETTLED = 2
+#: A container whose processes cannot be looked into for so many seconds will not show its devices later either.
+_BLIND_AFTER = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    """Whether a pod sees just its own devices, as one report after the other said."""
+
+    #: None = that could not be told.
+    right: bool | None
+    #: Since when all reports say so, and how many.
+    since: float
+    times: int = 1
 
 
 @dataclass(kw_only=True, slots=True)
@@ -27,8 +45,8 @@ class _Heard:
     allocations: list[AgentAllocation] | None = None
     #: When those were heard.
     allocations_at: float = 0.0
-    #: Pods that saw the wrong devices in the last report, by uid.
-    mismatched: frozenset[str] = field(default_factory=frozenset)
+    #: What was told of the devices that pods see, by uid.
+    looks: dict[str, _Look] = field(default_factory=dict)
 
 
 class Agents:
@@ -48,24 +66,41 @@ class Agents:
             heard.allocations, heard.allocations_at = report.allocations, now
         elif before is not None:
             heard.allocations, heard.allocations_at = before.allocations, before.allocations_at
-        heard.mismatched = frozenset(
-            share.pod_uid
-            for share in report.shares
-            if share.visible is not None
-            and (own := given(share.pod_uid)) is not None
-            and frozenset(share.visible) != own
-        )
+        known = before.looks if before is not None else {}
+        for share in report.shares:
+            heard.looks[share.pod_uid] = _looked(share.visible, given(share.pod_uid), known.get(share.pod_uid), now)
         self._heard[node] = heard
         self._uses = {uid: use for uid, use in self._uses.items() if use[0] != node}
         for share in report.shares:
             self._uses[share.pod_uid] = (node, _use(share))
-        # A container that is just being set up may show half of it: twice in a row counts.
-        return heard.mismatched & (before.mismatched if before is not None else frozenset())
+        return frozenset(uid for uid, look in heard.looks.items() if look.right is False and look.times >= _SETTLED)
+
+    def sight(self, node: str, uid: str) -> Sight:
+        """Whether that pod was seen to have just its own devices."""
+        if not self.speaks(node):
+            return Sight.UNWATCHED
+        heard = self._heard[node]
+        look = heard.looks.get(uid)
+        if look is not None and look.right is not None:
+            if look.right:
+                return Sight.RIGHT
+            return Sight.WRONG if look.times >= _SETTLED else Sight.UNSEEN
+        blind = look is not None and self._now() - look.since >= _BLIND_AFTER
+        return Sight.UNCLEAR if blind or _VISIBLE in heard.report.missing else Sight.UNSEEN
+
+    def blindness(self, node: str) -> str:
+        """Why it cannot be told there which devices a pod sees."""
+        heard = self._heard.get(node)
+        why = heard.report.missing.get(_VISIBLE, "") if heard is not None else ""
+        return why or f"The agent of the node {node} cannot tell which devices its container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
         """That report may change what is decided: it says more than what shares do at the moment."""
         heard = self._heard.get(node)
         if heard is None or self._now() - heard.at > self._silent_after:
+            return True
+        seen = {share.pod_uid: share.visible for share in heard.report.shares}
+        if any(share.visible != seen.get(share.pod_uid) for share in report.shares):
             return True
         return report != heard.report.model_copy(update={"shares": report.shares})
 
@@ -161,6 +196,13 @@ class Agents:
         """Those nodes are gone."""
         for node in nodes:
             self._heard.pop(node, None)
+
+
+def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:
+    right = None if visible is None or own is None else frozenset(visible) == own
+    if before is None or before.right is not right:
+        return _Look(right=right, since=now)
+    return replace(before, times=before.times + 1)
 
 
 def _use(share: AgentShare) -> ShareUse:

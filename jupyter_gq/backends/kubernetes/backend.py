@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.protocol import Launch, Observation, Stray
+from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Stray
 from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
@@ -39,6 +39,7 @@ from .providers import PROVIDERS
 from .reservations import Reservations
 from .resources import NODES, PODS
 from .runs import RunKey
+from .sight import MISMATCH, seen_by
 from .strays import Strays
 from .training import TrainingRuns
 from .views import NodeView, PodView, node_view, pod_view
@@ -50,9 +51,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
 _OFFER_EVERY = 2.0
-_MISMATCH = (
-    "DEVICE_MISMATCH: it did not see just the devices that it was given, so it was stopped. Tell your administrator."
-)
 
 
 class KubernetesRuns:
@@ -186,6 +184,11 @@ class KubernetesRuns:
         found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.uid == identity.uid]
         return found[0].task if ours and found else None
 
+    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+        """Whether that task was seen to have just its own devices."""
+        found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.task == task and not pod.finished]
+        return seen_by(self.agents, found[0] if found else None)
+
     def image_of(self, ticket: str) -> str:
         """The image of the notebook that holds this ticket."""
         return self.notebooks.image_of(ticket)
@@ -249,7 +252,7 @@ class KubernetesRuns:
         log.error(
             "DEVICE_MISMATCH: the pod %s on %s does not see just its own devices; it is stopped", pod.name, pod.node
         )
-        self.training.fail(key, _MISMATCH)
+        self.training.fail(key, MISMATCH)
         self.notebooks.stop(key, Seconds(0))
 
     # --- watching

@@ -89,6 +89,15 @@ def test_a_pod_without_a_process_to_be_seen_is_unknown_and_not_idle(machine):
     assert "processes" not in machine.node.look([]).missing
 
 
+def test_a_driver_that_does_not_tell_the_numbers_of_its_devices_leaves_unknown_what_pods_see(machine):
+    machine.proc.process(7, pod=UID, nodes=["nvidia0"])
+    assert "visible" not in machine.node.look([watched(UID, "GPU-0")]).missing
+    machine.nvml.fails = {"nvmlDeviceGetMinorNumber": "NOT_SUPPORTED"}
+    report = machine.node.look([watched(UID, "GPU-0")])
+    assert report.shares[0].visible is None
+    assert "does not tell the numbers" in report.missing["visible"]
+
+
 @pytest.mark.parametrize("device", ["GPU-9", "GPU-0"])
 def test_what_the_driver_does_not_say_of_a_share_is_unknown(machine, device):
     machine.proc.process(7, pod=UID)

@@ -3,6 +3,7 @@
 import pytest
 
 from jupyter_gq.backends.kubernetes.agents import Agents
+from jupyter_gq.backends.protocol import Sight
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse
 from tests.fakes import FixedClock
@@ -80,6 +81,38 @@ def test_a_pod_that_sees_other_devices_than_its_own_is_named_when_it_does_so_twi
     assert wrong("GPU-1") == frozenset()
     assert wrong() == frozenset()
     assert wrong() == {"u"}, "none of its own"
+
+
+def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
+    def tell(*visible, uid="u", **fields):
+        share = AgentShare(pod_uid=uid, visible=list(visible) if visible != (None,) else None)
+        hear(agents, shares=[share], **fields)
+        return agents.sight("n", uid)
+
+    assert agents.sight("n", "u") is Sight.UNWATCHED
+    hear(agents)
+    assert agents.sight("n", "u") is Sight.UNSEEN
+    assert tell("GPU-1") is Sight.RIGHT
+    assert tell("GPU-1", "GPU-2") is Sight.UNSEEN, "it may still be set up"
+    assert tell("GPU-1", "GPU-2") is Sight.WRONG
+    assert tell("GPU-1") is Sight.RIGHT
+    assert tell(None) is Sight.UNSEEN, "its processes may only have begun"
+    clock.forward(5)
+    assert agents.sight("n", "u") is Sight.UNCLEAR
+    assert "cannot tell" in agents.blindness("n")
+    assert tell(None, missing={"visible": "The driver does not say."}) is Sight.UNCLEAR
+    assert agents.blindness("n") == "The driver does not say."
+    assert tell("GPU-1", uid="unknown") is Sight.UNSEEN, "whose devices are not known"
+    clock.forward(61)
+    assert agents.sight("n", "u") is Sight.UNWATCHED
+
+
+def test_what_a_pod_sees_is_news_once(agents):
+    """A pod waits for that before it begins."""
+    hear(agents)
+    assert hear(agents, shares=[AgentShare(pod_uid="u", visible=["GPU-1"])])
+    assert not hear(agents, shares=[AgentShare(pod_uid="u", visible=["GPU-1"])])
+    assert hear(agents, shares=[AgentShare(pod_uid="u", visible=[])])
 
 
 def test_what_the_kubelet_said_stays_known_while_it_cannot_be_asked(agents, clock):
