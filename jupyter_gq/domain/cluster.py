@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .amount import MiB
+from .amount import NO_MEMORY, MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +34,9 @@ class Node:
     cpu_milli: int | None = None
     #: What tasks may use of its memory; None = not counted.
     memory: MiB | None = None
+    #: What work that is none of ours takes of both at present; it is not in them, and may come back.
+    cpu_by_others: int = 0
+    memory_by_others: MiB = NO_MEMORY
     #: The most tasks that it takes; None = not counted.
     max_tasks: int | None = None
     #: It takes no new tasks, with devices or without (lost, cordoned); what runs there stays on the books.

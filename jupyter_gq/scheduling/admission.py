@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
-from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.cluster import SHARE_LABEL, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, PendingReason
@@ -19,7 +19,7 @@ from .lacking import lack_of
 from .placement import MemoryParts, empty_ledger
 from .policy import Policy
 from .quota import Account, Accounts
-from .wording import gpus, is_build, rest_amount, rest_limit, who_with_amount
+from .wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
 
 #: A preview names at most so many other queues.
 NAMED_QUEUES = 2
@@ -125,15 +125,22 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
 def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
     """A bound that needs no ledger, which takes a while to make of a large cluster: True is certain."""
     request = workload.request
-    if (
-        workload.groups
-        or workload.topology
-        or request != Request(devices=request.devices, milli_per_device=request.milli_per_device)
-    ):
+    if workload.groups or workload.topology or request.device_memory is not None or request.node_labels:
         return False
-    each = max(1, request.devices)
-    places = sum(sum(device.pool == pool for device in node.devices) // each for node in snapshot.nodes)
+    places = sum(_places(node, pool, request) for node in snapshot.nodes)
     return request.devices > 0 and places >= workload.tasks
+
+
+def _places(node: Node, pool: str, request: Request) -> int:
+    """For so many tasks there is room on it for certain, if nobody else were there."""
+    models = request.models
+    fitting = sum(device.pool == pool and (not models or device.model in models) for device in node.devices)
+    places = fitting // max(1, request.devices)
+    if request.cpu_milli and node.cpu_milli is not None:
+        places = min(places, (node.cpu_milli + node.cpu_by_others) // request.cpu_milli)
+    if request.memory and node.memory is not None:
+        places = min(places, (node.memory + node.memory_by_others) // request.memory)
+    return places if node.max_tasks is None else min(places, node.max_tasks)
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
@@ -162,7 +169,8 @@ def _later(why: Explanation) -> str:
 
 
 def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) -> str:
-    if not over_quota:
+    over = _over_quota(snapshot, workload, over_quota)
+    if not over:
         return "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
     pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
     parents = {queue.parent for queue in snapshot.queues}
@@ -172,4 +180,19 @@ def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) ->
         if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
     )
     wanting = f"{' or '.join(others)} wants its" if 0 < len(others) <= NAMED_QUEUES else "another queue wants its"
-    return f"Starts now, {format_gpus(over_quota)} over your queue's quota; may be paused when {wanting} share."
+    return f"Starts now, {over} over your queue's quota; may be paused when {wanting} share."
+
+
+def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
+    """What of it is above its queue's quota: GPUs, and CPU cores and memory where the queue says something of them."""
+    queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
+    quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
+    held = [gang.held_rest(other) for other in snapshot.workloads if other.queue == workload.queue]
+    rest = []
+    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_rest(workload), strict=True)):
+        above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
+        if above > 0:
+            rest.append(rest_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+    if not rest:
+        return format_gpus(milli) if milli else ""
+    return enumerate_names([gpus(milli), *rest] if milli else rest)

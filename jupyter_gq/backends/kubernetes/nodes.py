@@ -205,6 +205,8 @@ class Nodes:
             devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
             cpu_milli=None if view.cpu_milli is None else max(0, view.cpu_milli - cpu),
             memory=None if view.memory_mib is None else MiB(max(0, view.memory_mib - memory)),
+            cpu_by_others=min(cpu, view.cpu_milli or 0),
+            memory_by_others=MiB(min(memory, view.memory_mib or 0)),
             closed=closed,
             emptying=view.cordoned and self._leave_cordoned,
             labels=_labels(view, shares),

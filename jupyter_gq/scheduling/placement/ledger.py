@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
@@ -379,10 +380,23 @@ class DeviceLedger:
 
 
 def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
-    """The nodes as if nobody held anything; `healthy`: only devices that work now, otherwise all."""
+    """The nodes as if nobody held anything.
+
+    `healthy`: only devices that work now, and without what others take of the nodes; otherwise all that there may be.
+    """
     if not healthy:
-        nodes = [replace(n, devices=tuple(replace(d, healthy=True) for d in n.devices), closed=False) for n in nodes]
+        nodes = map(_at_its_best, nodes)
     return DeviceLedger(nodes, (), topologies=topologies)
+
+
+def _at_its_best(node: Node) -> Node:
+    return replace(
+        node,
+        devices=tuple(replace(device, healthy=True) for device in node.devices),
+        cpu_milli=None if node.cpu_milli is None else node.cpu_milli + node.cpu_by_others,
+        memory=None if node.memory is None else MiB(node.memory + node.memory_by_others),
+        closed=False,
+    )
 
 
 def _groups(group_of: Sequence[int], changes: list[_Change]) -> Iterable[int]:

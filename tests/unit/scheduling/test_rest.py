@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.reasons import PendingReason
-from jupyter_gq.scheduling.admission import check_fits
+from jupyter_gq.scheduling.admission import check_fits, preview
 from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.facts import Facts
@@ -83,6 +83,47 @@ def test_what_can_never_fit_is_refused():
     found = cluster(cpu_limit=3000)
     with pytest.raises(NeverFits, match="the limit of vision is 3 CPU cores"):
         check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=4))
+
+
+def test_what_others_take_at_present_is_not_held_against_what_is_asked_for():
+    found = cluster(cores=8)
+    found.nodes[0] = replace(found.nodes[0], cpu_by_others=4000, memory_by_others=MiB(28))
+    check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=12, memory=128))
+    with pytest.raises(NeverFits, match="no such node of the pool train has more than 12 CPU cores"):
+        check_fits(found.snapshot(), needs(a_job("j", "vision", 0), cores=13))
+    found.add(needs(a_job("j", "vision", 0), cores=12))
+    assert "no such node of the pool train has more than 8 CPU cores" in why(decide(found), "j").why.sentence
+
+
+@pytest.mark.parametrize(
+    ("tasks", "changes", "fits"),
+    [
+        (2, {"cores": 4, "memory": 50}, True),
+        (2, {"cores": 5}, False),
+        (2, {"memory": 51}, False),
+        (3, {"cores": 1}, False),
+    ],
+)
+def test_all_tasks_have_to_fit_together(tasks, changes, fits):
+    job = needs(a_job("j", "vision", 1, tasks=tasks), **changes)
+    if fits:
+        check_fits(cluster(devices=2).snapshot(), job)
+    else:
+        with pytest.raises(NeverFits, match="room for"):
+            check_fits(cluster(devices=2).snapshot(), job)
+
+
+def test_a_preview_says_what_of_cpu_and_memory_may_be_taken_back():
+    found = cluster(devices=1, cpu_quota=3000, memory_quota=MiB(50))
+    found.add(running(needs(a_job("there", "vision", 0), cores=2, memory=40)))
+    start = "Starts now, {} over your queue's quota; may be paused when nlp wants its share."
+
+    def told(cores, memory):
+        return preview(found.snapshot(), Policy(), NOW, needs(a_job("j", "vision", 0), cores, memory)).sentence
+
+    assert told(1, 10) == "Starts now, within the quota."
+    assert told(2, 10) == start.format("1 CPU core")
+    assert told(4, 20) == start.format("3 CPU cores and 10 MiB of memory")
 
 
 def test_a_cycle_takes_back_what_it_counted():

@@ -176,3 +176,4 @@ def test_what_others_ask_for_is_not_there_for_us():
     paper.node(cpu_milli=8000, memory_mib=4096)
     paper.nodes.used_by_others = others.on
     assert (paper.offered().cpu_milli, paper.offered().memory) == (6000, 3072)
+    assert (paper.offered().cpu_by_others, paper.offered().memory_by_others) == (2000, 1024)
