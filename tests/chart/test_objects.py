@@ -170,13 +170,23 @@ def test_the_notes_name_what_is_to_be_added_to_the_hub(tmp_path):
     assert "config" not in hub
 
 
-def notes(tmp_path):
+def test_the_notes_of_two_replicas_do_not_say_to_wait_for_the_second(tmp_path):
+    two = ["service.replicas=2", "database.kind=postgresql", "database.postgresql.secretName=database"]
+    assert "rollout status deployment/gq-gq-service" in notes(tmp_path / "one")
+    told = notes(tmp_path / "two", *two)
+    assert "get lease/gq-gq-service" in told
+    assert "deployment/gq-gq-service" not in told
+
+
+def notes(tmp_path, *values):
     """`helm template` leaves the notes out and `helm install` asks a cluster: so they are put into an object."""
     chart = shutil.copytree(CHART, tmp_path / "jupyter-gq")
     text = (chart / "templates" / "NOTES.txt").read_text()
     (chart / "templates" / "_notes.tpl").write_text('{{- define "notes" }}' + text + "{{- end }}")
     (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}')
-    done = run_helm("template", "gq", str(chart), "--namespace", NAMESPACE, "--show-only", "templates/notes.yaml")
+    options = ["--namespace", NAMESPACE, "--show-only", "templates/notes.yaml"]
+    options += [word for value in values for word in ("--set", value)]
+    done = run_helm("template", "gq", str(chart), *options)
     assert done.returncode == 0, done.stderr
     return yaml.safe_load(done.stdout)["notes"]
 

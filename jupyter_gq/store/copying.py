@@ -1,0 +1,87 @@
+"""Copies everything from one database into another, such as from a SQLite file into PostgreSQL.
+
+Rules
+-----
+1. Only into a database that holds nothing, and all or nothing.
+2. While it copies nobody writes in either: it takes over both, so a service that still runs on one of them ends.
+3. The old one keeps all that it has.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from jupyter_gq.domain.errors import AdminError
+
+from .tables import events, files, outputs, settings, workloads
+from .transactions import Transactions
+
+#: In an order in which what is referred to comes first; and how many rows are in memory at a time.
+_TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (files, 4))
+
+
+def copy(source: str, target: str) -> Mapping[str, int]:
+    """Copy from one URL to the other; how many rows of each table. `AdminError` when that must not or cannot be."""
+    _expect_file(source)
+    old = Transactions(source)
+    try:
+        new = Transactions(target)
+        try:
+            _expect_nothing(new)
+            old.take_over()
+            new.take_over()
+            with old.write() as reading, new.write() as writing:
+                return _copy_all(reading, writing)
+        finally:
+            new.close()
+    finally:
+        old.close()
+
+
+def _expect_file(source: str) -> None:
+    """Opening a SQLite file that is not there would make it."""
+    if source.startswith("sqlite:"):
+        path = source.partition(":///")[2].partition("?")[0]
+        if not Path(path).is_file():
+            raise AdminError(
+                f"There is no database at {path or source!r}. A full path has four slashes: sqlite:////var/…"
+            )
+
+
+def _expect_nothing(new: Transactions) -> None:
+    with new.read() as connection:
+        found = {table.name: _count(connection, table) for table, _ in _TABLES}
+    if any(found.values()):
+        told = ", ".join(f"{number} {name}" for name, number in found.items() if number)
+        raise AdminError(
+            f"The new database holds something already ({told}), so nothing was copied. "
+            "Empty it, or make another one, and copy again."
+        )
+
+
+def _copy_all(old: sa.Connection, new: sa.Connection) -> dict[str, int]:
+    if new.dialect.name == "postgresql":
+        from .patience import as_long_as_it_takes  # it needs the driver
+
+        with as_long_as_it_takes(new):
+            copied = {table.name: _copy(old, new, table, size) for table, size in _TABLES}
+            # Rows that bring their own number do not move the counter.
+            last = sa.select(sa.func.setval(sa.func.pg_get_serial_sequence("events", "id"), sa.func.max(events.c.id)))
+            new.execute(last)
+            return copied
+    return {table.name: _copy(old, new, table, size) for table, size in _TABLES}
+
+
+def _copy(old: sa.Connection, new: sa.Connection, table: sa.Table, size: int) -> int:
+    found = old.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
+    for rows in found.mappings().partitions(size):
+        new.execute(sa.insert(table), [dict(row) for row in rows])
+    copied, wanted = _count(new, table), _count(old, table)
+    if copied != wanted:
+        raise AdminError(f"Only {copied} of {wanted} {table.name} arrived, so nothing was kept.")
+    return copied
+
+
+def _count(connection: sa.Connection, table: sa.Table) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
