@@ -9,7 +9,7 @@ from dataclasses import replace
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
-from . import explain
+from . import notices
 from .books import Books
 from .decision import Evict
 from .ordering import seniority
@@ -58,9 +58,9 @@ def _name_for_part(books: Books, given_up: GivenUp, taker: Workload | None) -> N
 def _sentence(books: Books, reason: EvictReason, victim: Workload, taker: Workload) -> str | None:
     """The same reason for the other one; None where it would not be true of him."""
     if reason is EvictReason.CONSOLIDATED:
-        return explain.moved(victim, taker, sorted({task.node for task in books.moving[victim.id]}))
+        return notices.moved(victim, taker, sorted({task.node for task in books.moving[victim.id]}))
     if reason is EvictReason.RECLAIMED and taker.queue != victim.queue:
-        return explain.reclaimed(victim, taker)
+        return notices.reclaimed(victim, taker)
     if reason is EvictReason.PREEMPTED and taker.queue == victim.queue and taker.priority > victim.priority:
-        return explain.preempted(victim, taker)
+        return notices.preempted(victim, taker)
     return None

@@ -253,11 +253,3 @@ class Books:
     def pools_of(self, unit: Workload) -> frozenset[str]:
         """The pools of the devices that it holds."""
         return self.facts.pools_of(unit)
-
-    def leaving_by_device(self) -> dict[str, list[Workload]]:
-        """Those told to stop, by the devices that they still hold."""
-        found: dict[str, list[Workload]] = {}
-        for workload in self.leaving.values():
-            for device in {device for task in workload.placement for device in task.devices}:
-                found.setdefault(device, []).append(workload)
-        return found

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
-from . import assemble, explain, gang
+from . import assemble, gang, notices
 from .books import Books
 from .disruption import disruption
 from .evicting import move, move_part
@@ -132,9 +132,9 @@ class _Search:
             if each.id in places:
                 nodes = sorted({task.node for task in places[each.id]})
                 if isinstance(each, Part):
-                    move_part(self._books, each, places[each.id], workload, explain.moved(each, workload, nodes))
+                    move_part(self._books, each, places[each.id], workload, notices.moved(each, workload, nodes))
                 else:
-                    move(self._books, each, places[each.id], workload, explain.moved(each, workload, nodes))
+                    move(self._books, each, places[each.id], workload, notices.moved(each, workload, nodes))
                 self._forget([*each.placement, *places[each.id]])
 
     def _choices(self, workload: Workload) -> Iterator[list[Workload]]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
-from . import explain
+from . import notices
 from .books import Books
 from .disruption import disruption
 from .evicting import evict
@@ -46,11 +46,11 @@ def _tell_to_go(books: Books, victim: Workload, account: Account) -> None:
                 part=victim,
                 reason=EvictReason.QUOTA_LOWERED,
                 by=None,
-                sentence=lambda part: explain.over_limit(part, account),
+                sentence=lambda part: notices.over_limit(part, account),
             )
         )
     else:
-        evict(books, victim, EvictReason.QUOTA_LOWERED, None, explain.over_limit(victim, account))
+        evict(books, victim, EvictReason.QUOTA_LOWERED, None, notices.over_limit(victim, account))
 
 
 def _over_quota_below(account: Account, chain: Sequence[Account]) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Kind, Workload
 
-from . import explain
+from . import notices
 from .books import Books
 from .evicting import evict_whole
 from .parts import Part, whole_of
@@ -38,7 +38,7 @@ def _can_leave(books: Books, unit: Workload) -> bool:
 def _tell_to_go(books: Books, unit: Workload, node: str) -> None:
     if isinstance(unit, Part):
         books.release(unit)
-        sentence = partial(explain.emptied, node=node)
+        sentence = partial(notices.emptied, node=node)
         books.give_up(GivenUp(part=unit, reason=EvictReason.NODE_EMPTIED, by=None, sentence=sentence))
     else:
-        evict_whole(books, unit, EvictReason.NODE_EMPTIED, explain.emptied(unit, node))
+        evict_whole(books, unit, EvictReason.NODE_EMPTIED, notices.emptied(unit, node))

@@ -15,7 +15,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
-from . import explain, gang
+from . import gang, notices
 from .books import Books
 from .clearing import make_room
 from .decision import Unwarn, Warn
@@ -98,9 +98,9 @@ def _take(books: Books, notebook: Workload, by: Workload | None) -> None:
     idle_for = books.now - (books.now if since is None else since)
     name = None if by is None else by.id
     if notebook.suspendable and (by is None or by.preemptible):
-        suspend(books, notebook, name, explain.suspended(notebook, by, idle_for))
+        suspend(books, notebook, name, notices.suspended(notebook, by, idle_for))
     else:
-        evict(books, notebook, EvictReason.IDLE, name, explain.evicted_idle(notebook, by, idle_for))
+        evict(books, notebook, EvictReason.IDLE, name, notices.evicted_idle(notebook, by, idle_for))
 
 
 def _tell(books: Books, wanted: dict[str, str | None]) -> None:
@@ -113,6 +113,6 @@ def _tell(books: Books, wanted: dict[str, str | None]) -> None:
         elif not warned and notebook.id in wanted:
             by = wanted[notebook.id]
             since = idle_since(notebook, rule, now)
-            sentence = explain.warned(None if by is None else books.workloads[by], now - (since or now))
+            sentence = notices.warned(None if by is None else books.workloads[by], now - (since or now))
             at = expiry(notebook, rule, now)
             books.instructions.append(Warn(workload=notebook.id, expire_at=at, by=by, sentence=sentence))

@@ -17,7 +17,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 
-from . import explain, gang
+from . import gang, notices
 from .books import Books
 from .clearing import make_room
 from .decision import Resume
@@ -79,7 +79,7 @@ def _suspend_for(books: Books, workload: Workload, idle: Sequence[Workload]) -> 
     for notebook in taken or ():
         since = idle_since(notebook, books.policy.idle, books.now)
         idle_for = books.now - (books.now if since is None else since)
-        suspend(books, notebook, workload.id, explain.suspended(notebook, workload, idle_for))
+        suspend(books, notebook, workload.id, notices.suspended(notebook, workload, idle_for))
     return taken is not None
 
 
@@ -102,7 +102,7 @@ def _give_back(books: Books, notebook: Workload) -> None:
             return
     for borrower in gone:
         if not books.unrelease(borrower):
-            evict(books, borrower, EvictReason.RECLAIMED, notebook.id, explain.reclaimed(borrower, notebook))
+            evict(books, borrower, EvictReason.RECLAIMED, notebook.id, notices.reclaimed(borrower, notebook))
 
 
 def _borrowers(books: Books, notebook: Workload) -> list[Workload]:

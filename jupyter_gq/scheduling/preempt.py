@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
-from . import explain
+from . import notices
 from .books import Books
 from .clearing import make_room
 from .disruption import disruption
@@ -35,7 +35,7 @@ def preempt(books: Books) -> bool:
             lowest[queue] = _lowest_priority(books, queue)
         return lowest[queue] < workload.priority
 
-    return serve_in_rounds(books, _preempt_for, promising, EvictReason.PREEMPTED, explain.preempted)
+    return serve_in_rounds(books, _preempt_for, promising, EvictReason.PREEMPTED, notices.preempted)
 
 
 def _lowest_priority(books: Books, queue: str) -> int:

@@ -29,7 +29,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
-from . import explain, gang
+from . import gang, notices
 from .books import Books
 from .clearing import Allowed, make_room
 from .rights import may_take, may_take_rest
@@ -46,7 +46,7 @@ def reclaim(books: Books) -> bool:
         account = books.account(workload)
         return account.lasting + gang.smallest(workload) <= account.fair_share
 
-    return serve_in_rounds(books, _reclaim_for, promising, EvictReason.RECLAIMED, explain.reclaimed)
+    return serve_in_rounds(books, _reclaim_for, promising, EvictReason.RECLAIMED, notices.reclaimed)
 
 
 def _reclaim_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:

@@ -11,7 +11,7 @@ Rules
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
-from . import explain
+from . import notices
 from .books import Books
 from .evicting import evict_whole
 from .parts import Part, is_short
@@ -21,7 +21,7 @@ def requeue_stale(books: Books) -> bool:
     """Evict every gang that has been stale for too long; True when there was one."""
     found = [books.workloads[name] for name in sorted(books.facts.stale) if _is_overdue(books, books.workloads[name])]
     for workload in found:
-        evict_whole(books, workload, EvictReason.STALE_GANG, explain.stale(workload, books.now))
+        evict_whole(books, workload, EvictReason.STALE_GANG, notices.stale(workload, books.now))
     return bool(found)
 
 
