@@ -123,5 +123,6 @@ def translated(text: str, translation: dict[str, str]) -> str:
     if not translation:
         return text
     paths = sorted(translation, key=len, reverse=True)
-    pattern = rf"(?<![\w/.-])({'|'.join(re.escape(path) for path in paths)})(?![\w.-])"
+    # In a URL of a file the path comes after `:///`.
+    pattern = rf"(?:(?<![\w/.-])|(?<=:///))({'|'.join(re.escape(path) for path in paths)})(?![\w.-])"
     return re.sub(pattern, lambda match: translation[match[1]], text)
