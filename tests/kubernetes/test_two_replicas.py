@@ -26,55 +26,69 @@ async def installed(control_plane, namespace_set, make_kubelet, tmp_path):
 
 
 async def test_of_two_replicas_one_leads_and_jobs_go_on_whatever_becomes_of_it(installed, control_plane, tmp_path):
-    mark = control_plane.mark()
+    mark, files = control_plane.mark(), [tmp_path / name for name in ("one", "two", "three")]
     first = await installed.settled()
     assert installed.epoch() == 1
-    files = [tmp_path / name for name in ("one", "two", "three")]
     one = await installed.send(files[0])
     await installed.has_begun(one)
-
-    # It is killed. The job writes and ends while nobody leads, and the other one hears of it.
-    killed = time.monotonic()  # noqa: TID251
-    installed.container(first).signal(signal.SIGKILL)
-    files[0].touch()
-    assert await installed.another_leads(first, killed) < LEASE + RETRY + 3.0
-    second = await installed.settled()
-    assert time.monotonic() - killed < LEASE + RETRY + 3.0 + SEEN  # noqa: TID251
+    # The job writes and ends while nobody leads, and the next one hears of it.
+    second = await after_a_kill(installed, first, files[0].touch)
     assert installed.epoch() == 2
     await installed.is_done(one)
 
-    # Its node is drained: no budget is in the way, and the lease is given back.
     two = await installed.send(files[1])
     await installed.has_begun(two)
     (pod,) = installed.job_pods()
-    old = installed.container(second)
-    about = {"metadata": {"name": second, "namespace": installed.made.hub}}
-    drained = time.monotonic()  # noqa: TID251
-    control_plane.core.create_namespaced_pod_eviction(second, installed.made.hub, about)
-    assert await installed.another_leads(second, drained) < LEASE / 2, "sooner than the lease would have ended"
-    third = await installed.settled()
-    assert (third, installed.epoch(), old.code) == (first, 3, 0)
-
-    # Both are replaced, as by a new release.
-    change = {"spec": {"template": {"metadata": {"annotations": {"example.org/release": "next"}}}}}
-    leader, rolled = installed.container(third), time.monotonic()  # noqa: TID251
-    AppsV1Api(control_plane.client()).patch_namespaced_deployment(installed.service, installed.made.hub, change)
-    assert await installed.another_leads(third, rolled) < LEASE, "sooner than the lease would have ended"
-    await eventually(lambda: leader.code == 0, "the old leader ends in order")
-    await installed.settled()
+    assert await after_a_drain(installed, second) == first
+    assert installed.epoch() == 3
+    last = await after_a_rollout(installed, first)
     assert [each.metadata.uid for each in installed.job_pods()] == [pod.metadata.uid], "the job has noticed nothing"
     files[1].touch()
-    three = await installed.send(files[2])
-    await installed.has_begun(three)
-    files[2].touch()
     await installed.is_done(two)
+
+    # What was promised is kept, also by the next one.
+    three = await installed.send(files[2])
+    await after_a_kill(installed, last, files[2].touch)
     await installed.is_done(three)
 
-    await nothing_is_left_and_nothing_was_made_twice(installed, control_plane, mark, (one, two, three))
-
-
-async def nothing_is_left_and_nothing_was_made_twice(installed, control_plane, mark, jobs):
     await eventually(lambda: not installed.job_pods(), "no pod is left")
-    created = control_plane.requests(mark, user=installed.made.service_user, verb="create", resource="pods", status=201)
-    assert sorted(request.name for request in created) == sorted(f"gq-{job}-1-0" for job in jobs)
-    assert not control_plane.requests(mark, user=installed.made.service_user, status=403), "a right is missing"
+    service = installed.made.service_user
+    created = control_plane.requests(mark, user=service, verb="create", resource="pods", status=201)
+    assert sorted(request.name for request in created) == sorted(f"gq-{job}-1-0" for job in (one, two, three))
+    assert not control_plane.requests(mark, user=service, status=403), "a right is missing"
+
+
+async def after_a_kill(installed, leader, then):
+    """It is gone without a word, and begins anew at the end of the line. The name of the next one."""
+    since = now()
+    installed.container(leader).signal(signal.SIGKILL)
+    then()
+    assert await installed.another_leads(leader, since) < LEASE + RETRY + 3.0
+    following = await installed.settled()
+    assert now() - since < LEASE + RETRY + 3.0 + SEEN
+    return following
+
+
+async def after_a_drain(installed, leader):
+    """As `kubectl drain` does: no budget is in the way, and the lease is given back."""
+    since, old = now(), installed.container(leader)
+    about = {"metadata": {"name": leader, "namespace": installed.made.hub}}
+    installed.plane.core.create_namespaced_pod_eviction(leader, installed.made.hub, about)
+    assert await installed.another_leads(leader, since) < LEASE / 2, "sooner than the lease would have ended"
+    following = await installed.settled()
+    assert old.code == 0
+    return following
+
+
+async def after_a_rollout(installed, leader):
+    """Both are replaced, as by a new release."""
+    since, old = now(), installed.container(leader)
+    change = {"spec": {"template": {"metadata": {"annotations": {"example.org/release": "next"}}}}}
+    AppsV1Api(installed.plane.client()).patch_namespaced_deployment(installed.service, installed.made.hub, change)
+    assert await installed.another_leads(leader, since) < LEASE, "sooner than the lease would have ended"
+    await eventually(lambda: old.code == 0, "the old leader ends in order")
+    return await installed.settled()
+
+
+def now():
+    return time.monotonic()  # noqa: TID251 - how long people wait

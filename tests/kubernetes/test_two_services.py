@@ -182,13 +182,19 @@ async def test_while_the_database_is_frozen_nobody_acts_and_afterwards_the_same_
     assert lost == [], "nobody tried to take its place"
 
 
-async def test_who_takes_over_while_the_database_is_frozen_waits_for_it(start, postgresql):
+@pytest.mark.parametrize("end", ["kill", "terminate"])
+async def test_who_takes_over_while_the_database_is_frozen_waits_for_it(start, postgresql, end):
     first = start("first")
     await eventually(first.is_ready, first.log, seconds=60)
     second = start("second")
     await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
     with postgresql.frozen():
-        first.kill()
+        await eventually(lambda: first.says("does not answer"), first.log, seconds=20)
+        if end == "kill":
+            first.kill()
+        else:
+            first.process.terminate()
+            assert await first.ended() == 0, "in order, and in time"
         await eventually(lambda: second.says("does not answer"), second.log, seconds=60)
         assert (await second.ask("health"))[0] == 200, "a restart would help nobody"
     await eventually(second.is_ready, second.log, seconds=20)
