@@ -36,12 +36,9 @@ def small_disk(tmp_path):
 
 @pytest.fixture(scope="session")
 def _postgresql():
-    server = PostgresServer(programs_or_skip())
-    try:
+    with PostgresServer(programs_or_skip()) as server:
         server.start()
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

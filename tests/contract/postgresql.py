@@ -60,7 +60,10 @@ def programs_or_skip():
 
 
 class PostgresServer:
-    """One server. `start` and `stop` may be called again and again; what it stored stays until `remove`."""
+    """One server. `start` and `stop` may be called again and again; what it stored stays until `remove`.
+
+    After a `with` it is removed.
+    """
 
     def __init__(self, programs):
         self._programs, self._process = programs, None
@@ -76,6 +79,12 @@ class PostgresServer:
             "initdb", "-D", self.folder / "data", "-N", "-U", "gq", "-A", "trust", "--auth-host=scram-sha-256",
             "-E", "UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US", "--pwfile", password,
         )  # fmt: skip
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
 
     def start(self):
         """Start it and wait until it answers."""

@@ -8,20 +8,16 @@ from tests.hub.scripted_service import ScriptedService
 
 @pytest.fixture(scope="session")
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory, service):
-    hub = RealHub(tmp_path_factory.mktemp("hub"), service)
-    try:
+    with RealHub(tmp_path_factory.mktemp("hub"), service) as hub:
         hub.start()
         yield hub
         assert hub.exit_code() is None, f"the hub ended during the tests: {hub.log.read_text()[-3000:]}"
-    finally:
-        hub.end()
 
 
 @pytest.fixture

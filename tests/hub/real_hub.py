@@ -67,7 +67,7 @@ async def eventually(wanted, seconds=PATIENCE, every=0.05):
 
 
 class RealHub:
-    """Start it, use it, end it."""
+    """Start it, use it, end it; after a `with` it has ended."""
 
     def __init__(self, folder: Path, service=None, *, more: str = "", config: str = "", arguments=()) -> None:
         self.folder, self.port, self.hub_port = folder, free_port(), free_port()
@@ -90,6 +90,12 @@ class RealHub:
             )
         self.config = folder / "jupyterhub_config.py"
         self.config.write_text(config)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
 
     @property
     def pid(self):

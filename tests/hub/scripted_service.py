@@ -9,7 +9,7 @@ import json
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from tornado.httpclient import AsyncHTTPClient
 from tornado.httpserver import HTTPServer
@@ -122,6 +122,12 @@ class ScriptedService:
     def stop(self) -> None:
         """Nobody answers any more."""
         asyncio.run_coroutine_threadsafe(self._deafen(), self._loop).result(10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         """Stop for good."""

@@ -15,9 +15,8 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture

@@ -13,14 +13,10 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def failing_hub(tmp_path):
     """Nothing that it admits can start: the command does not exist."""
-    service = ScriptedService()
-    hub = RealHub(tmp_path, service, more='c.Spawner.cmd = ["/nonexistent/notebook-server"]')
-    try:
+    cannot_start = 'c.Spawner.cmd = ["/nonexistent/notebook-server"]'
+    with ScriptedService() as service, RealHub(tmp_path, service, more=cannot_start) as hub:
         hub.start()
         yield hub, service
-    finally:
-        hub.end()
-        service.end()
 
 
 async def test_seven_refusals_leave_the_hub_up_and_five_failures_end_it(failing_hub):
@@ -57,14 +53,9 @@ c.JupyterHub.load_roles = [role for role in c.JupyterHub.load_roles if role["nam
 
 @pytest.fixture
 def hub_without_the_scopes(tmp_path):
-    service = ScriptedService()
-    hub = RealHub(tmp_path, service, more=NOT_GRANTED)
-    try:
+    with ScriptedService() as service, RealHub(tmp_path, service, more=NOT_GRANTED) as hub:
         hub.start()
         yield hub, service
-    finally:
-        hub.end()
-        service.end()
 
 
 async def test_users_without_the_scope_read_whom_to_ask_and_still_get_a_server(hub_without_the_scopes):

@@ -20,9 +20,8 @@ c.KubeSpawner.profile_list = lambda spawner: [{"slug": "gpu", "display_name": "G
 
 @pytest.fixture
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture
@@ -37,12 +36,9 @@ def hub(tmp_path, service, monkeypatch):
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    hub = RealHub(tmp_path, service, more=_CONFIG)
-    try:
+    with RealHub(tmp_path, service, more=_CONFIG) as hub:
         hub.start()
         yield hub
-    finally:
-        hub.end()
 
 
 async def test_every_start_is_refused_with_a_sentence_and_the_hub_stays(hub, service):

@@ -48,9 +48,8 @@ c.Spawner.apply_user_options = {"color": "notebook_dir"}
 
 @pytest.fixture
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture

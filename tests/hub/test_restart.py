@@ -13,19 +13,15 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(scope="module")
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
 def mortal_hub(tmp_path_factory, service):
-    hub = RealHub(tmp_path_factory.mktemp("hub"), service)
-    try:
+    with RealHub(tmp_path_factory.mktemp("hub"), service) as hub:
         hub.start()
         yield hub
-    finally:
-        hub.end()
 
 
 async def test_killed_while_one_waits_and_another_runs(mortal_hub, service):

@@ -45,9 +45,8 @@ def node(make_kubelet):
 
 @pytest.fixture(scope="module")
 def service():
-    service = ScriptedService()
-    yield service
-    service.end()
+    with ScriptedService() as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

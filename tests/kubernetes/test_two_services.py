@@ -102,12 +102,9 @@ class Service:
 
 @pytest.fixture
 def postgresql():
-    server = PostgresServer(programs_or_skip())
-    try:
+    with PostgresServer(programs_or_skip()) as server:
         server.start()
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
