@@ -9,6 +9,7 @@ import os
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.demo.person import Refused
 from tests.cells import MEETS
 from tests.kubernetes.story_world import Installation, cells, in_thread, printed
 from tests.kubernetes.waiting import eventually
@@ -92,6 +93,32 @@ async def test_a_cell_is_sent_and_its_output_comes_back(installed, ann):
     notebook = await ann.service("GET", f"jobs/{job}/notebook")
     assert notebook["cells"][0]["outputs"][0]["text"] in ("42\n", ["42\n"])
     await eventually(lambda: not installed.job_pods(job), "nothing of the job is left")
+
+
+async def test_a_pod_has_the_cpu_and_memory_that_its_job_asks_for_or_else_its_queue_says(installed, ann, bob, tmp_path):
+    file = tmp_path / "go"
+    until = UNTIL.format(file=str(file))
+    hers = await send(ann, until, queue="vision", cpus="0.5", memory="256 MiB")
+    his = await send(bob, until, queue="nlp")
+    for person, job in ((ann, hers), (bob, his)):
+        await installed.job_is(person, job, "running", "failed")
+    assert _resources(installed, hers) == ({"cpu": "500m", "memory": "256Mi"}, {"memory": "256Mi"})
+    assert _resources(installed, his) == ({"cpu": "1", "memory": "512Mi"}, {"memory": "512Mi"})
+    with pytest.raises(Refused, match="no such node of the pool train has more than 32 CPU cores"):
+        await send(ann, until, queue="vision", cpus=33)
+    file.touch()
+    for person, job in ((ann, hers), (bob, his)):
+        assert (await installed.job_is(person, job, "done", "failed"))["phase"] == "done"
+
+
+def _resources(installed, job):
+    """Requests and limits of the job's only pod, beside its GPUs."""
+    (pod,) = installed.job_pods(job)
+    resources = pod.spec.containers[0].resources
+    return tuple(
+        {name: amount for name, amount in side.items() if name in ("cpu", "memory")}
+        for side in (resources.requests, resources.limits)
+    )
 
 
 async def test_an_over_quota_gang_gives_way_and_goes_on(installed, ann, bob):
