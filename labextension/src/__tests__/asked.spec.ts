@@ -63,6 +63,11 @@ describe('what is asked for', () => {
     });
   });
 
+  it('is wrong where the service would not take it', () => {
+    expect(requestOf({ ...ALL, expected: '3660 d' }, MODELS)).toHaveProperty('expected_seconds', 316224000);
+    expect(requestOf({ ...ALL, expected: '3661 d' }, MODELS)).toHaveProperty('field', 'expected_seconds');
+  });
+
   it('is said in short beside the closed section', () => {
     expect(inShort(NOTHING, MODELS)).toBe('');
     expect(inShort(ALL, MODELS)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');

@@ -20,16 +20,24 @@ export type IRemembered = Partial<Omit<IAsked, 'name'>>;
 
 const REMEMBERED = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
 
+/** As the service has it. */
+const LONGEST = 10 * 366 * 24 * 3600;
+
+function wrong(message: string): IProblem {
+  return { code: 'invalid_duration', field: 'expected_seconds', message };
+}
+
 /** The request, or what is wrong with it before anybody is asked. */
 export function requestOf(asked: IAsked, models: readonly string[]): IJobRequest | IProblem {
   const expected = asked.expected.trim();
   const seconds = expected === '' ? null : parsedSpan(expected);
   if (expected !== '' && seconds === null) {
-    return {
-      code: 'invalid_duration',
-      field: 'expected_seconds',
-      message: `“${expected}” is no length of time. Write one with its unit, such as 45 min, 2 h 30 min or 3 d.`
-    };
+    return wrong(
+      `“${expected}” is no length of time. Write one with its unit, such as 45 min, 2 h 30 min or 3 d.`
+    );
+  }
+  if (seconds !== null && seconds > LONGEST) {
+    return wrong(`“${expected}” is more than ten years. Write less, or leave it empty.`);
   }
   return {
     name: asked.name,

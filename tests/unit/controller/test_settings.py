@@ -299,3 +299,16 @@ def test_quotas_of_cpu_are_not_held_against_nodes_that_come_and_go():
     pools = {"pools": {"train": {"nodes": {}}}}
     settings = build(COUNTED, Pools=pools, **queues(vision={"quota_cpus": 800}))
     assert settings.training[0].queue.cpu_quota == 800_000
+
+
+def test_what_just_fits_is_accepted():
+    settings = build(
+        COUNTED,
+        **queues(
+            top={"quota_cpus": 6, "limit_cpus": 6, "default_cpus": 6},
+            a={"parent": "top", "quota_cpus": 4},
+            b={"parent": "top", "quota_cpus": 2},
+            nlp={"quota_cpus": 2, "default_memory": 64},
+        ),
+    )
+    assert [entry.queue.cpu_quota for entry in settings.training] == [6000, 2000, 4000, 2000]

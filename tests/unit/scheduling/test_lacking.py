@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.amount import MiB, parse_memory
 from jupyter_gq.domain.cluster import Topology
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint
 from jupyter_gq.scheduling.admission import check_fits
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.wording import memory
 from tests.builders import NOW, Cluster, a_job, a_node, running, why
 from tests.explanations import explained
 
@@ -138,3 +139,9 @@ def test_a_rack_that_is_too_small_is_said_while_it_waits():
         "Waiting: it needs 5 tasks of 1 GPU in one rack, but no rack of the pool train has room for more than 4 of "
         "them at present."
     )
+
+
+def test_who_is_told_the_most_that_there_is_may_ask_for_it():
+    """15.626 GiB is 15.62 and not 15.63."""
+    assert memory(16_001) == "15.62 GiB"
+    assert parse_memory(memory(16_001)) <= 16_001
