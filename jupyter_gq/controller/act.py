@@ -128,7 +128,7 @@ class Actor:
         for name in [record.workload.id for record in self._context.records.live()]:
             # Requests are answered while a backend works: the record may have changed since the loop began.
             record = self._context.records.alive(name)
-            if record is None or record.workload.kind in seen.unseen:
+            if record is None or record.workload.state is State.PENDING or record.workload.kind in seen.unseen:
                 continue
             try:
                 await self._bring_into_step(record, seen)
@@ -265,9 +265,12 @@ class Actor:
         return token_hash(token)
 
     def _tidy(self) -> None:
-        alive = {(record.workload.id, record.workload.run) for record in self._context.records.live()}
-        self._told = {key: at for key, at in self._told.items() if key in alive}
-        self._tokens = {key: token for key, token in self._tokens.items() if key in alive}
+        self._told = {key: at for key, at in self._told.items() if self._is_present(*key)}
+        self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
+
+    def _is_present(self, workload: str, run: int) -> bool:
+        record = self._context.records.alive(workload)
+        return record is not None and record.workload.run == run
 
 
 def _for_whom(reason: EvictReason, by: Record | None) -> str | None:

@@ -23,6 +23,7 @@ from jupyter_gq.store.protocol import Record, Store
 from . import details
 from .caller import Caller
 from .clock import Clock
+from .core_view import CoreView
 from .events import Broker
 from .records import Records
 from .settings import Settings, SettingsSource
@@ -72,6 +73,13 @@ class Context:
     usage: dict[str, ShareUse] = field(default_factory=dict)
     #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
     past_use: Mapping[str, float] = field(default_factory=dict)
+    _by_kind: dict[Kind, Backend] = field(init=False)
+    _core_view: CoreView = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know which backend runs what."""
+        self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
+        self._core_view = CoreView(self.durations, self._by_kind)
 
     @property
     def settings(self) -> Settings:
@@ -80,7 +88,7 @@ class Context:
 
     def backend_of(self, kind: Kind) -> Backend:
         """The backend that runs workloads of this kind."""
-        return next(backend for backend in self.backends if kind in backend.kinds)
+        return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
@@ -111,7 +119,7 @@ class Context:
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The core's input of this moment."""
-        workloads = tuple(self._seen_by_core(record.workload) for record in self.records.live())
+        workloads = self._core_view.of(record.workload for record in self.records.live())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         return Snapshot(
@@ -152,17 +160,6 @@ class Context:
         if job not in self.seqs:
             self.seqs[job] = self.store.last_seq(job)
         return self.seqs[job]
-
-    def _seen_by_core(self, workload: Workload) -> Workload:
-        if workload.kind is Kind.TRAINING and workload.estimate is None:
-            known = self.durations.known(workload)
-            # The record's own object, where nothing is added: it is compared with the last cycle's, thousands of times.
-            workload = workload if known is None else replace(workload, estimate=known)
-        backend = self.backend_of(workload.kind)
-        elastic = backend.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
-        if not (backend.can_suspend or elastic):
-            return workload
-        return replace(workload, suspendable=backend.can_suspend, elastic=elastic)
 
 
 def _merged(one: Node, other: Node) -> Node:

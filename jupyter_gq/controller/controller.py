@@ -178,7 +178,10 @@ class Controller:
         """
         loop = asyncio.get_running_loop()
         refreshed = loop.time()
-        forgetting = asyncio.create_task(self._retention.run(), name="jupyter-gq retention")
+        beside = [
+            asyncio.create_task(self._retention.run(), name="jupyter-gq retention"),
+            asyncio.create_task(self._forecasts.run(), name="jupyter-gq forecasts"),
+        ]
         try:
             while True:
                 if loop.time() >= refreshed + REFRESH:
@@ -188,7 +191,8 @@ class Controller:
                 await self._guarded("a step", self.step())
                 await self._rest(min(MOST_PAUSE, PAUSE * (loop.time() - began)))
         finally:
-            forgetting.cancel()
+            for task in beside:
+                task.cancel()
             self._context.broker.close()
 
     async def step(self) -> None:
@@ -212,7 +216,7 @@ class Controller:
             self._check(seen, decision)
         self._duty.check()
         await self._actor.carry_out(seen)
-        await self._forecasts.look()
+        self._forecasts.look(calm=not decision.instructions)
         if self._context.records.revision != revision:
             self._context.broker.mention(None, "queues", "", {})
         self._moved.fire()
@@ -226,6 +230,10 @@ class Controller:
     async def forget_finished(self) -> int:
         """Forget what ended long ago, as `run` does every hour; return how much that was."""
         return await self._retention.sweep()
+
+    async def forecast(self) -> None:
+        """Say when waiting jobs will probably start, as `run` does beside its steps when something has changed."""
+        await self._forecasts.make()
 
     def wake(self) -> None:
         """Make the next step begin at once."""

@@ -2,13 +2,15 @@
 
 Rules
 -----
-1. A forecast is made in a thread on a frozen snapshot, so that nobody waits for it; it is bounded, and made anew only
-   when something changed and not more often than `EVERY`.
-2. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
-3. Only jobs that ran through in one run and succeeded say how long jobs run.
+1. A forecast is made beside the loop, in a thread on a frozen snapshot, so that no step waits for it. It is bounded,
+   and made anew not more often than `EVERY`, while anybody waits.
+2. While much happens it would be old before it is made: it waits for a step that decides nothing, but not for long.
+3. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
+4. Only jobs that ran through in one run and succeeded say how long jobs run.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 
 from jupyter_gq.client.models import ExpectedStart
@@ -21,7 +23,11 @@ from jupyter_gq.simulation.forecaster import Forecaster
 
 from .context import Context
 
+log = logging.getLogger(__name__)
+
 EVERY = Seconds(10)
+#: So long a step that decides nothing is waited for.
+PATIENCE = Seconds(60)
 #: The oldest waiting jobs get a forecast; looking further ahead would be guessing.
 FORESEEN = 50
 AHEAD = Horizon(ends=500)
@@ -39,22 +45,43 @@ class Forecasts:
         self._context, self._mention = context, mention
         #: As they were at the last look.
         self._jobs: dict[str, Workload] = {}
-        self._looked_at, self._revision = Instant(float("-inf")), -1
+        self._revision = -1
+        #: Something has changed since the last forecast, and when that was first seen.
+        self._due_since: Instant | None = None
+        self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
         self._forecaster = Forecaster((float(a), float(b)) for a, b in remembered.get("outcomes", []))
         for record in reversed(context.store.list(kind=Kind.TRAINING, limit=HISTORY)):
             self._learn_duration(record.workload)
 
-    async def look(self) -> None:
-        """Learn from what changed; make forecasts anew when it is time."""
+    async def run(self) -> None:
+        """Make them anew when it is time, until cancelled."""
+        while True:
+            await self._due.wait()
+            try:
+                await self.make()
+            except Exception:  # the last guard of a loop: the next one may go well
+                log.exception("no forecast could be made; it is tried again")
+            await asyncio.sleep(EVERY)
+
+    def look(self, *, calm: bool) -> None:
+        """Learn from what changed. `calm`: the step has decided nothing."""
+        changed, now = self._context.records.revision != self._revision, self._context.clock.now()
+        if changed:
+            self._learn()
+        if self._due_since is None and (changed or self._forecaster.told):
+            self._due_since = now
+        if self._due_since is not None and (calm or now >= self._due_since + PATIENCE):
+            self._due.set()
+
+    async def make(self) -> None:
+        """Make them anew."""
         context, now = self._context, self._context.clock.now()
-        if context.records.revision == self._revision and not self._forecaster.told:
-            return
-        self._learn()
+        self._due_since = None
+        self._due.clear()
         waiting = sorted((w for w in self._jobs.values() if _waits(w)), key=lambda w: (w.submitted_at, w.id))
-        if not waiting or now < self._looked_at + EVERY:
+        if not waiting:
             return
-        self._looked_at = now
         expected = await asyncio.to_thread(
             forecast,
             context.snapshot(),
@@ -64,7 +91,8 @@ class Forecasts:
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
-        self._show(self._forecaster.tell(expected, now), now)
+        still = {name: wait for name, wait in expected.items() if name in self._jobs and _waits(self._jobs[name])}
+        self._show(self._forecaster.tell(still, now), now)
 
     def _show(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
         before = self._context.expected_starts

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from jupyter_gq.backends.protocol import Backend, Observation, Phase, SeesStrays, Stray
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
@@ -68,13 +69,15 @@ class Observer:
         changes = [
             change
             for record in self._context.records.live()
-            if record.workload.kind not in seen.unseen
+            if record.workload.state is not State.PENDING and record.workload.kind not in seen.unseen
             for change in self._judged(record, seen, now)
         ]
         self._context.records.commit(changes)
         self._remember_processes(seen)
         for (workload, run), (backend, observation) in seen.runs.items():
-            await self._tidy(backend, workload, run, observation)
+            record = self._context.records.alive(workload)
+            if record is None or not record.workload.holds or record.workload.run != run:
+                await self._tidy(backend, workload, run, observation)
         for backend in self._context.backends:
             if isinstance(backend, SeesStrays) and not backend.kinds & seen.unseen:
                 self._report_strays(backend.strays())
@@ -94,11 +97,7 @@ class Observer:
 
     async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """An ended run whose end is written down is forgotten; a run that should not be alive is ended."""
-        record = self._context.records.get(workload)
-        wanted = record is not None and record.workload.holds and record.workload.run == run
-        if wanted:
-            return
-        if record is None and backend.keeps_unknown:
+        if backend.keeps_unknown and self._context.records.get(workload) is None:
             self._report_unknown(workload)
             return
         try:

@@ -64,8 +64,10 @@ class Presenter:
         """Take in why each workload waits, and tell those whose sentence or position changed."""
         before, after = self._context.pending, {entry.workload: entry for entry in pending}
         self._context.pending = after
+        if not self._context.broker.anybody_listens():
+            return
         for name, entry in after.items():
-            if _shown(before.get(name)) != _shown(entry):
+            if not _looks_the_same(before.get(name), entry):
                 self.mention(name)
 
     def weigh(self) -> None:
@@ -96,5 +98,7 @@ class Presenter:
         )
 
 
-def _shown(entry: Pending | None) -> tuple[int, str] | None:
-    return None if entry is None else (entry.position, entry.why.sentence)
+def _looks_the_same(before: Pending | None, after: Pending) -> bool:
+    if before is None or before.position != after.position:
+        return False
+    return before.why is after.why or before.why.sentence == after.why.sentence

@@ -51,14 +51,15 @@ def pending(books: Books) -> Waiting:
     queues, shares = [], user_shares(books)
     for queue in sorted(facts.queued):
         why: dict[ClassKey, Why] = {}
-        for key, ranked in facts.lines[queue].classes.items():
+        line = facts.lines[queue]
+        for key, ranked in line.classes.items():
             one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
             if one is not None:
                 why[key] = _explain(scene, one, key)
         members: Sequence[Workload] = facts.queued[queue].frozen()
         if shares is not None:
             members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
-        queues.append(WaitingQueue(members=members, admitted=books.admitted, why=why, own=own))
+        queues.append(WaitingQueue(members=members, admitted=books.admitted, class_of=line.class_of, why=why, own=own))
     return Waiting(queues, len(books.waiting))
 
 

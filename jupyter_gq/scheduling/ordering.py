@@ -116,25 +116,31 @@ def _once_for_each_class(test: Test) -> ClassTest:
 class Line:
     """Those who wait in one leaf queue, by class. It lasts from cycle to cycle."""
 
-    __slots__ = ("_known", "classes")
+    __slots__ = ("_keys", "_known", "classes")
 
     def __init__(self, known: dict[ClassKey, ClassKey] | None = None) -> None:
         """`known`: shared by lines, so that like requests of several queues have one key, which compares at once."""
         self._known = {} if known is None else known
         #: Never one without members.
         self.classes: dict[ClassKey, Ranked[Seniority]] = {}
+        #: Of each member.
+        self._keys: dict[str, ClassKey] = {}
+
+    def class_of(self, workload: Workload) -> ClassKey:
+        """The class of one who waits here, or did."""
+        return self._keys.get(workload.id) or request_class(workload)
 
     def add(self, workload: Workload) -> None:
         """It waits from now on."""
         key = request_class(workload)
-        key = self._known.setdefault(key, key)
+        key = self._keys[workload.id] = self._known.setdefault(key, key)
         if key not in self.classes:
             self.classes[key] = Ranked(seniority)
         self.classes[key].add(workload)
 
     def remove(self, workload: Workload) -> None:
         """It waits no more; it is the same as when it was added."""
-        key = request_class(workload)
+        key = self._keys.pop(workload.id)
         self.classes[key].remove(workload)
         if not self.classes[key]:
             del self.classes[key]

@@ -8,7 +8,7 @@ from jupyter_gq.domain.reasons import Explanation
 from jupyter_gq.domain.workload import Workload
 
 from .decision import Pending
-from .ordering import ClassKey, request_class
+from .ordering import ClassKey
 
 #: Writes an explanation from what the cycle found out; it depends on nothing that changes afterwards.
 Why = Callable[[], Explanation]
@@ -22,6 +22,7 @@ class WaitingQueue:
     members: Sequence[Workload]
     #: Ids of those that the cycle admitted.
     admitted: Collection[str]
+    class_of: Callable[[Workload], ClassKey]
     #: For each class of requests.
     why: Mapping[ClassKey, Why]
     #: For those who have an explanation of their own.
@@ -37,7 +38,7 @@ class WaitingQueue:
             position += 1
             own = self.own.get(workload.id)
             if own is None:
-                key = request_class(workload)
+                key = self.class_of(workload)
                 if key not in written:
                     written[key] = self.why[key]()
             yield Pending(workload=workload.id, position=position, why=written[key] if own is None else own())

@@ -43,9 +43,12 @@ class Durations:
 
     def __init__(self) -> None:
         self._runs: dict[Key, _Runs] = {}
+        #: Grows with each run that is added.
+        self.revision = 0
 
     def add(self, workload: Workload, duration: Seconds) -> None:
         """`workload` has succeeded after running so long in all."""
+        self.revision += 1
         for key in _keys(workload):
             self._runs.setdefault(key, _Runs()).add(duration)
 

@@ -32,7 +32,7 @@ class SqlStore:
         with self._database.write() as connection:
             if records:
                 _put_records(connection, records)
-            return tuple(_add_event(connection, event) for event in events)
+            return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
         """One record."""
@@ -199,19 +199,20 @@ def _changed_cell(payload: Json) -> str | None:
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 
-def _add_event(connection: sa.Connection, event: NewEvent) -> StoredEvent:
-    row = {
-        "at": event.at,
-        "owner": event.owner,
-        "kind": event.kind,
-        "object": event.object,
-        "payload": encode_json(event.payload),
-    }
-    return StoredEvent(
-        id=statements.add_event(connection, row),
-        at=event.at,
-        owner=event.owner,
-        kind=event.kind,
-        object=event.object,
-        payload=event.payload,
+def _add_events(connection: sa.Connection, events: Sequence[NewEvent]) -> tuple[StoredEvent, ...]:
+    rows = [
+        {
+            "at": event.at,
+            "owner": event.owner,
+            "kind": event.kind,
+            "object": event.object,
+            "payload": encode_json(event.payload),
+        }
+        for event in events
+    ]
+    return tuple(
+        StoredEvent(
+            id=number, at=event.at, owner=event.owner, kind=event.kind, object=event.object, payload=event.payload
+        )
+        for number, event in zip(statements.add_events(connection, rows), events, strict=True)
     )

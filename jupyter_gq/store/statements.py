@@ -101,11 +101,10 @@ def outputs_after(connection: sa.Connection, workload: str, after: int, limit: i
     return connection.execute(query.order_by(outputs.c.seq).limit(limit)).all()
 
 
-def add_event(connection: sa.Connection, row: Values) -> int:
-    """Record an event; its id."""
-    key = connection.execute(sa.insert(events).values(row)).inserted_primary_key
-    assert key is not None
-    return int(key[0])
+def add_events(connection: sa.Connection, rows: Sequence[Values]) -> Sequence[int]:
+    """Record events; their ids, growing in that order."""
+    insertion = sa.insert(events).returning(events.c.id, sort_by_parameter_order=True)
+    return connection.execute(insertion, rows).scalars().all()
 
 
 def events_after(connection: sa.Connection, event: int, limit: int) -> Sequence[Row]:

@@ -57,7 +57,7 @@ class Making:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Thing:
-    """Something in the cluster that shall go."""
+    """Something in the cluster that shall be there, or shall go."""
 
     resource: Resource
     namespace: str
@@ -107,16 +107,16 @@ class Deeds:
         self._deletions: dict[str, _Deletion] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def make(self, resource: Resource, body: Json, made: Callable[[Json], None]) -> Making:
-        """See that it is made; `made` gets it as the cluster has it."""
-        key = _key(resource, body)
+    def make(self, thing: Thing, body: Callable[[], Json], made: Callable[[Json], None]) -> Making:
+        """See that it is made; `made` gets it as the cluster has it. `body` is asked for only when it is sent."""
+        key = (thing.resource.plural, thing.namespace, thing.name)
         attempt = self._tries.get(key)
         if attempt is None:
             attempt = self._tries[key] = _Try(making=Making(state=State.UNDER_WAY))
         elif attempt.making.state is not State.WAITING or self._now() < attempt.again_at:
             return attempt.making
         attempt.making = Making(state=State.UNDER_WAY, sentence=attempt.making.sentence)
-        self._begin(self._make(resource, body, attempt, made))
+        self._begin(self._make(thing, body, attempt, made))
         return attempt.making
 
     def under_way(self, resource: Resource, namespace: str, name: str) -> bool:
@@ -162,10 +162,10 @@ class Deeds:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _make(self, resource: Resource, body: Json, attempt: _Try, made: Callable[[Json], None]) -> None:
+    async def _make(self, thing: Thing, body: Callable[[], Json], attempt: _Try, made: Callable[[Json], None]) -> None:
         try:
             async with self._creations:
-                found = await self._created_or_found(resource, body)
+                found = await self._created_or_found(thing.resource, body())
             made(found)
             attempt.making = Making(state=State.MADE)
         except Unreachable as error:
@@ -175,7 +175,7 @@ class Deeds:
             attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
         except Exception:  # what is under way must not be so for ever
             attempt.making = Making(state=State.REFUSED, sentence="A defect of jupyter-gq: see the service's log.")
-            log.exception("could not be made: %s", body["metadata"]["name"])
+            log.exception("could not be made: %s", thing.name)
         self._done()
 
     async def _created_or_found(self, resource: Resource, body: Json) -> Json:
@@ -224,11 +224,6 @@ def _is_due(known: _Deletion, thing: Thing, deadline: float | None, now: float) 
 def thing_of(pod: PodView) -> Thing:
     """A pod, to be deleted."""
     return Thing(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
-
-
-def _key(resource: Resource, body: Mapping[str, Any]) -> tuple[str, str, str]:
-    meta = body["metadata"]
-    return (resource.plural, meta["namespace"], meta["name"])
 
 
 def _identity(meta: Mapping[str, Any]) -> dict[str, str]:

@@ -196,10 +196,8 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 
 def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
     """What no override changes."""
-    meta, spec = pod["metadata"], pod["spec"]
-    meta.update(name=name, labels={**meta["labels"], **labels})
-    spec["restartPolicy"] = "Never"
-    return pinned(pod, node)
+    meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
+    return pinned({**pod, "metadata": meta, "spec": {**pod["spec"], "restartPolicy": "Never"}}, node)
 
 
 # --- parts of a training pod

@@ -1,7 +1,9 @@
-"""One pod laid on another: what a share needs, what an administrator wants, and the node. Pure."""
+"""One pod laid on another: what a share needs, what an administrator wants, and the node. Pure.
+
+Nothing is changed in place: what comes out shares with what went in all that is the same, so nobody may write into it.
+"""
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from jupyter_gq.client.pods import PodAdditions
@@ -10,54 +12,62 @@ Json = dict[str, Any]
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def with_additions(pod: Json, added: PodAdditions) -> Json:
     """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
-    pod = deepcopy(pod)
-    meta, spec = pod["metadata"], pod["spec"]
-    meta["labels"] = {**meta.get("labels", {}), **added.labels}
-    meta["annotations"] = {**meta.get("annotations", {}), **added.annotations}
+    meta, spec = pod["metadata"], dict(pod["spec"])
     if added.runtime_class:
         spec["runtimeClassName"] = added.runtime_class
     if added.scheduler_name:
         spec["schedulerName"] = added.scheduler_name
     spec["tolerations"] = [*spec.get("tolerations", []), *added.tolerations]
     spec["volumes"] = [*spec.get("volumes", []), *added.volumes]
-    container = spec["containers"][0]
-    container["env"] = _merged_list(container.get("env", []), variables(added.environment))
-    container["volumeMounts"] = [*container.get("volumeMounts", []), *added.volume_mounts]
-    resources = container.setdefault("resources", {})
+    first, *others = spec["containers"]
+    spec["containers"] = [_container_with(first, added), *others]
+    marks = {
+        "labels": {**meta.get("labels", {}), **added.labels},
+        "annotations": {**meta.get("annotations", {}), **added.annotations},
+    }
+    return {**pod, "metadata": {**meta, **marks}, "spec": spec}
+
+
+def _container_with(container: Json, added: PodAdditions) -> Json:
+    resources = dict(container.get("resources", {}))
     for side in ("requests", "limits"):
         both = {**resources.get(side, {}), **added.resources}
         if both:
             resources[side] = both
-    return pod
+    return {
+        **container,
+        "env": _merged_list(container.get("env", []), variables(added.environment)),
+        "volumeMounts": [*container.get("volumeMounts", []), *added.volume_mounts],
+        "resources": resources,
+    }
 
 
 def pinned(pod: Json, node: str | None) -> Json:
     """The pod, on that node and no other; None: wherever it may."""
     if not node:
         return pod
-    pod = deepcopy(pod)
-    affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    spec = pod["spec"]
+    affinity = spec.get("affinity") or {}
+    node_affinity = affinity.get("nodeAffinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    terms = required.get("nodeSelectorTerms") or [{}]
-    required["nodeSelectorTerms"] = [{**term, "matchFields": [*term.get("matchFields", []), field]} for term in terms]
-    return pod
+    terms = (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+    required = {"nodeSelectorTerms": [{**term, "matchFields": [*term.get("matchFields", []), field]} for term in terms]}
+    affinity = {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: required}}
+    return {**pod, "spec": {**spec, "affinity": affinity}}
 
 
 def merged(base: Any, over: Any) -> Any:
     """`over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
-        return {
-            **base,
-            **{key: merged(base[key], value) if key in base else deepcopy(value) for key, value in over.items()},
-        }
+        return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
     if isinstance(base, list) and isinstance(over, list | tuple):
         return _merged_list(base, over)
-    return deepcopy(over)
+    return over
 
 
 def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
@@ -65,7 +75,7 @@ def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
     for entry in over:
         at = next((i for i, known in enumerate(out) if _same(known, entry)), None)
         if at is None:
-            out.append(deepcopy(entry))
+            out.append(entry)
         else:
             out[at] = merged(out[at], entry)
     return out

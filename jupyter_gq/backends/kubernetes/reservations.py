@@ -24,7 +24,7 @@ from jupyter_gq.domain.cluster import Device
 
 from . import names
 from .agents import Agents
-from .deeds import Deeds, thing_of
+from .deeds import Deeds, Thing, thing_of
 from .deeds import State as MakingState
 from .manifests import reservation_pod
 from .nodes import Nodes
@@ -284,11 +284,12 @@ class Reservations:
             return ""
         if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
             return ""
-        body = reservation_pod(slot.name, slot.pool, self._options, len(pods))
-        making = self._deeds.make(PODS, body, self._made)
+        pool, number = slot.pool, len(pods)
+        name = names.reservation_name(slot.name, number)
+        pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
+        making = self._deeds.make(pod, lambda: reservation_pod(slot.name, pool, self._options, number), self._made)
         if making.state is MakingState.REFUSED:
-            meta = body["metadata"]
-            self._deeds.forget(PODS, meta["namespace"], meta["name"])
+            self._deeds.forget(PODS, pod.namespace, name)
             return making.sentence
         return ""
 

@@ -26,7 +26,7 @@ from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import End, end_of_pod, end_of_run
 from .places import Places
-from .resources import JOBS, PODS, SERVICES, Json
+from .resources import JOBS, PODS, SERVICES, Json, Resource
 from .runs import PodIndex, Run, RunKey, slots_in_use
 from .views import PodView, pod_view
 
@@ -233,14 +233,19 @@ class TrainingRuns:
     def _make_gang(self, workload: Workload) -> list[Making]:
         if workload.tasks == 1:
             return []
-        return [self._deeds.make(SERVICES, gang_service(workload, self._options), _ignore)]
+        service = self._thing(SERVICES, names.gang_name(workload.id, workload.run))
+        return [self._deeds.make(service, lambda: gang_service(workload, self._options), _ignore)]
 
     def _make_task(self, run: Run, workload: Workload, task: int, added: PodAdditions, image: str) -> Making:
-        passed = {key: run.environment[key] for key in _PASSED_ON if key in run.environment}
-        pod = training_pod(workload, task, added, passed, image, self._options)
+        name = names.training_name(workload.id, workload.run, task)
+
+        def pod() -> Json:
+            passed = {key: run.environment[key] for key in _PASSED_ON if key in run.environment}
+            return training_pod(workload, task, added, passed, image, self._options)
+
         if self._options.as_jobs:
-            return self._deeds.make(JOBS, as_job(pod), _ignore)
-        return self._deeds.make(PODS, pod, lambda made: self._take(pod_view(made)))
+            return self._deeds.make(self._thing(JOBS, name), lambda: as_job(pod()), _ignore)
+        return self._deeds.make(self._thing(PODS, name), pod, lambda made: self._take(pod_view(made)))
 
     def _take_answers(self, run: Run, makings: Sequence[Making]) -> None:
         refused = next((making for making in makings if making.state is MakingState.REFUSED), None)
@@ -338,16 +343,15 @@ class TrainingRuns:
 
     def _rest(self, run: Run) -> list[Thing]:
         """What was made for it beside its pods."""
-        namespace = self._options.training_namespace
-        rest = []
-        if run.tasks > 1:
-            rest.append(Thing(resource=SERVICES, namespace=namespace, name=names.gang_name(run.id, run.number)))
+        rest = [] if run.tasks == 1 else [self._thing(SERVICES, names.gang_name(run.id, run.number))]
         return rest + self._wrappings(run) if self._options.as_jobs else rest
 
     def _wrappings(self, run: Run) -> list[Thing]:
         """The Jobs that made its pods."""
-        tasks = [names.training_name(run.id, run.number, task) for task in range(run.tasks)]
-        return [Thing(resource=JOBS, namespace=self._options.training_namespace, name=name) for name in tasks]
+        return [self._thing(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
+
+    def _thing(self, resource: Resource, name: str) -> Thing:
+        return Thing(resource=resource, namespace=self._options.training_namespace, name=name)
 
 
 def _never_seen(stopped: bool, *, created: bool) -> End:

@@ -145,6 +145,7 @@ class World:
     async def step(self, times: int = 1, *, seconds: float = 1) -> None:
         for _ in range(times):
             await self.controller.step()
+            await self.controller.forecast()
             self.clock.forward(seconds)
 
     async def step_or_die(self) -> bool:

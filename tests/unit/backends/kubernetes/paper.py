@@ -30,12 +30,13 @@ class DeedsOnPaper:
     def __init__(self):
         self.made, self.deleted, self.refusal = [], [], ""
 
-    def make(self, resource, body, made):
+    def make(self, thing, body, made):
         if self.refusal:
             return Making(state=State.REFUSED, sentence=self.refusal)
-        name = body["metadata"]["name"]
-        if name not in self.made:
-            self.made.append(name)
+        meta = body()["metadata"]
+        assert (meta["namespace"], meta["name"]) == (thing.namespace, thing.name)
+        if thing.name not in self.made:
+            self.made.append(thing.name)
         return Making(state=State.UNDER_WAY)
 
     def delete(self, thing, grace=None):

@@ -44,14 +44,22 @@ def a_pod(name="p", workload="job-1", **meta):
 
 class Bench:
     def __init__(self, cluster, creations=4):
-        self.clock, self.cluster, self.seen = Clock(), cluster, []
+        self.clock, self.cluster, self.seen, self.bodies = Clock(), cluster, [], 0
         self.deeds = Deeds(cluster, creations=creations, now=self.clock.now, done=lambda: None)
 
     async def make(self, pod=None):
         """Ask, let it happen, and ask how it went."""
-        self.deeds.make(PODS, pod or a_pod(), self.seen.append)
+        self.ask(pod or a_pod())
         await self.settle()
-        return self.deeds.make(PODS, pod or a_pod(), self.seen.append)
+        return self.ask(pod or a_pod())
+
+    def ask(self, pod):
+        thing = Thing(resource=PODS, namespace="t", name=pod["metadata"]["name"])
+        return self.deeds.make(thing, lambda: self._body(pod), self.seen.append)
+
+    def _body(self, pod):
+        self.bodies += 1
+        return pod
 
     async def settle(self):
         while self.deeds._tasks:
@@ -112,9 +120,16 @@ async def test_a_server_that_fails_at_it_for_a_minute_refuses_it_and_one_that_is
 async def test_so_many_are_made_at_one_time_and_no_more():
     bench = Bench(ClusterThatAnswers(), creations=3)
     for number in range(10):
-        bench.deeds.make(PODS, a_pod(f"p{number}"), bench.seen.append)
+        bench.ask(a_pod(f"p{number}"))
     await bench.settle()
     assert (bench.cluster.asked, bench.cluster.most) == (10, 3)
+
+
+async def test_what_is_asked_for_again_is_not_put_together_again():
+    bench = Bench(ClusterThatAnswers())
+    for _ in range(5):
+        await bench.make()
+    assert bench.bodies == 1
 
 
 async def test_asking_again_shortens_the_grace_and_never_lengthens_it():
