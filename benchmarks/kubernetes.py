@@ -31,6 +31,7 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.service import collect_garbage_rarely
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
 from tests.kubernetes.control_plane import ControlPlane
@@ -60,6 +61,7 @@ def main() -> None:
     options.add_argument("--running", type=int, default=2000, help="jobs of 2 GPUs that run (default 2000)")
     options.add_argument("--queued", type=int, default=5000, help="jobs of 2 GPUs that wait (default 5000)")
     given = options.parse_args()
+    collect_garbage_rarely()  # as the service does
     with tempfile.TemporaryDirectory(prefix="gq-benchmark-") as folder:
         # Heartbeats of so many nodes are no part of what is measured.
         plane = ControlPlane(tools_folder(), Path(folder), node_silent_after=300)

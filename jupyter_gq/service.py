@@ -6,6 +6,7 @@ token come from the environment in the Hub's words, and everything else from the
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,17 @@ from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
 _TRY_AGAIN = 2.0
+#: New objects until the youngest are looked through, and how often until the older and the oldest are.
+_GARBAGE = (50_000, 20, 100)
+
+
+def collect_garbage_rarely() -> None:
+    """Look for reference cycles a hundredth as often as Python does by itself.
+
+    A step makes thousands of small objects that live as long as their workload: looking through them again and again
+    took a fifth of its time with 7,000 workloads, and freed next to nothing.
+    """
+    gc.set_threshold(*_GARBAGE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +106,7 @@ class SchedulerService(Application):
     def start(self) -> None:
         """Serve until a signal comes; end with a sentence and exit code 1 when it cannot start, or must not go on."""
         os.umask(0o077)
+        collect_garbage_rarely()
         try:
             asyncio.run(self._serve())
         except (LeaseLost, Superseded) as error:

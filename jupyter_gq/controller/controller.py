@@ -216,8 +216,9 @@ class Controller:
             self._check(seen, decision)
         self._duty.check()
         await self._actor.carry_out(seen)
-        self._forecasts.look(calm=not decision.instructions)
-        if self._context.records.revision != revision:
+        changed = self._context.records.revision != revision
+        self._forecasts.look(calm=not changed)
+        if changed:
             self._context.broker.mention(None, "queues", "", {})
         self._moved.fire()
 

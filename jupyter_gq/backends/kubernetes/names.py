@@ -9,6 +9,7 @@ Rules
 
 import hashlib
 import re
+from functools import lru_cache
 
 PREFIX = "jupyter-gq.org/"
 INSTALLATION = f"{PREFIX}installation"
@@ -39,6 +40,7 @@ RESERVATION_ACCOUNT = "gq-reservation"
 _MOST = 63
 
 
+@lru_cache(maxsize=2**14)
 def slug(text: str, most: int = _MOST) -> str:
     """A DNS label that stands for `text`: itself where it is one, else shortened and told apart by a hash."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

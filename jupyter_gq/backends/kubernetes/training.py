@@ -126,8 +126,11 @@ class TrainingRuns:
     def _look(self, run: Run, calm: bool) -> Observation:
         """At what may have changed only: of thousands of runs hardly any does between two looks."""
         revision = self.pods.revision(run.key)
-        if calm and run.steady is not None and run.steady_at == revision and not self._places.is_failing(run.key):
-            return run.steady
+        if calm and run.steady_at == revision and not self._places.is_failing(run.key):
+            if run.steady is not None:
+                return run.steady
+            if not run.leaving and self._in_the_making(run):
+                return run.present()
         seen = self._advance(run)
         calm_run = run.begun_at is not None and not run.leaving and run.ended is None and not run.sentence
         run.steady, run.steady_at = (seen if calm_run else None), revision
