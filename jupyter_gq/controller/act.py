@@ -125,10 +125,10 @@ class Actor:
     async def carry_out(self, seen: Seen) -> None:
         """Launch what is ADMITTED, stop what is STOPPING, tell a backend again of what it forgot."""
         failure: Exception | None = None
-        for name in [record.workload.id for record in self._context.records.live()]:
+        for name in [record.workload.id for record in self._context.records.begun()]:
             # Requests are answered while a backend works: the record may have changed since the loop began.
             record = self._context.records.alive(name)
-            if record is None or record.workload.state is State.PENDING or record.workload.kind in seen.unseen:
+            if record is None or record.workload.kind in seen.unseen:
                 continue
             try:
                 await self._bring_into_step(record, seen)

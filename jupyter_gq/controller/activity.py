@@ -17,7 +17,7 @@ from jupyter_gq.devices.meter import Share
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Kind, Workload
+from jupyter_gq.domain.workload import Activity, Workload
 from jupyter_gq.store.protocol import Record
 
 from . import details
@@ -64,7 +64,7 @@ class ActivityLog:
         if meter is None or (self._sampled_at is not None and now < self._sampled_at + SAMPLE_EVERY):
             return
         self._sampled_at = now
-        running = [record for record in self._context.records.live() if _has_share(record.workload)]
+        running = [record for record in self._context.records.notebooks() if _has_share(record.workload)]
         before = self._context.usage
         self._context.usage = dict(meter.measure({record.workload.id: self._share(record) for record in running}))
         for record in running:
@@ -152,4 +152,4 @@ def _renewed(before: Activity | None, busy: bool | None, active: Instant, sample
 
 
 def _has_share(workload: Workload) -> bool:
-    return workload.kind is Kind.NOTEBOOK and workload.state is State.RUNNING and workload.request.devices > 0
+    return workload.state is State.RUNNING and workload.request.devices > 0

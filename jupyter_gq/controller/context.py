@@ -109,11 +109,7 @@ class Context:
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
         """The queue tree with a leaf for everybody who has a notebook, and for these callers."""
-        users: dict[str, frozenset[str]] = {
-            record.workload.owner: self.groups_of(record)
-            for record in self.records.live()
-            if record.workload.kind is Kind.NOTEBOOK
-        }
+        users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)
 

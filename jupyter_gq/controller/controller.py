@@ -266,7 +266,7 @@ class Controller:
     def _decide(self) -> Decision:
         context = self._context
         now, policy = context.clock.now(), context.settings.policy
-        waiting = held_back(context.records.live(), now)
+        waiting = held_back(context.records.refused(), now)
         snapshot = without(context.snapshot(), waiting)
         # Put back only when all went well: after a step that failed, it begins anew.
         scheduler, self._scheduler = self._scheduler, None

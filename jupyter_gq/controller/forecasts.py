@@ -43,8 +43,10 @@ class Forecasts:
 
     def __init__(self, context: Context, mention: Callable[[str], None]) -> None:
         self._context, self._mention = context, mention
-        #: As they were at the last look.
-        self._jobs: dict[str, Workload] = {}
+        #: Jobs that did not wait at the last look.
+        self._begun: set[str] = set()
+        #: How often those that were told of had run by then.
+        self._runs: dict[str, int] = {}
         self._revision = -1
         #: Something has changed since the last forecast, and when that was first seen.
         self._due_since: Instant | None = None
@@ -79,7 +81,8 @@ class Forecasts:
         context, now = self._context, self._context.clock.now()
         self._due_since = None
         self._due.clear()
-        waiting = sorted((w for w in self._jobs.values() if _waits(w)), key=lambda w: (w.submitted_at, w.id))
+        jobs = (record.workload for record in context.records.live() if record.workload.kind is Kind.TRAINING)
+        waiting = sorted(filter(_waits, jobs), key=lambda w: (w.submitted_at, w.id))
         if not waiting:
             return
         expected = await asyncio.to_thread(
@@ -91,8 +94,13 @@ class Forecasts:
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
-        still = {name: wait for name, wait in expected.items() if name in self._jobs and _waits(self._jobs[name])}
-        self._show(self._forecaster.tell(still, now), now)
+        runs = {workload.id: workload.run for workload in waiting[:FORESEEN] if self._waits_as_then(workload)}
+        self._runs = runs | self._runs
+        self._show(self._forecaster.tell({name: expected[name] for name in runs}, now), now)
+
+    def _waits_as_then(self, workload: Workload) -> bool:
+        record = self._context.records.alive(workload.id)
+        return record is not None and _waits(record.workload) and record.workload.run == workload.run
 
     def _show(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
         before = self._context.expected_starts
@@ -110,15 +118,14 @@ class Forecasts:
     def _learn(self) -> None:
         context = self._context
         self._revision = context.records.revision
-        before = self._jobs
-        live = (record.workload for record in context.records.live())
-        self._jobs = {workload.id: workload for workload in live if workload.kind is Kind.TRAINING}
-        for name in before.keys() - self._jobs.keys():
+        before = self._begun
+        begun = (record.workload for record in context.records.begun())
+        self._begun = {workload.id for workload in begun if workload.kind is Kind.TRAINING}
+        for name in before - self._begun:
             record = context.records.get(name)
             if record is not None:
                 self._learn_duration(record.workload)
-        told = tuple(self._forecaster.told)
-        if any([self._learn_start(name, before.get(name), self._jobs.get(name)) for name in told]):
+        if any([self._learn_start(name) for name in tuple(self._forecaster.told)]):
             context.store.put_setting(_SETTING, {"outcomes": self._forecaster.outcomes})
 
     def _learn_duration(self, workload: Workload) -> None:
@@ -127,15 +134,18 @@ class Forecasts:
         if workload.started_at is not None and workload.finished_at is not None:
             self._context.durations.add(workload, Seconds(workload.finished_at - workload.started_at))
 
-    def _learn_start(self, name: str, before: Workload | None, after: Workload | None) -> bool:
+    def _learn_start(self, name: str) -> bool:
         """Hold what was told against what happened since; True when something was learnt."""
-        if after is not None and _waits(after):
+        record = self._context.records.alive(name)
+        workload = None if record is None else record.workload
+        if workload is not None and _waits(workload):
             return False
         self._context.expected_starts.pop(name, None)
-        if before is None or after is None or after.run == before.run or after.started_at is None:
+        run = self._runs.pop(name, None)
+        if workload is None or workload.run == run or workload.started_at is None:
             self._forecaster.withdrawn(name)
             return False
-        self._forecaster.started(name, after.started_at)
+        self._forecaster.started(name, workload.started_at)
         return True
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from jupyter_gq.backends.protocol import Backend, Observation, Phase, SeesStrays, Stray
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
@@ -68,8 +67,8 @@ class Observer:
         now = self._context.clock.now()
         changes = [
             change
-            for record in self._context.records.live()
-            if record.workload.state is not State.PENDING and record.workload.kind not in seen.unseen
+            for record in self._context.records.begun()
+            if record.workload.kind not in seen.unseen
             for change in self._judged(record, seen, now)
         ]
         self._context.records.commit(changes)
@@ -90,9 +89,8 @@ class Observer:
     def _remember_processes(self, seen: Seen) -> None:
         self._context.pids = {
             record.workload.id: observation.pids
-            for record in self._context.records.live()
-            if record.workload.kind is Kind.NOTEBOOK
-            and (observation := seen.of(record.workload.id, record.workload.run)) is not None
+            for record in self._context.records.notebooks()
+            if (observation := seen.of(record.workload.id, record.workload.run)) is not None
         }
 
     async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:

@@ -53,7 +53,7 @@ class PastUse:
 
     def _held(self) -> Mapping[str, int]:
         held: dict[str, int] = {}
-        for record in self._context.records.live():
+        for record in self._context.records.begun():
             workload = record.workload
             if workload.holds and workload.kind is Kind.TRAINING:
                 held[workload.queue] = held.get(workload.queue, 0) + gang.held(workload)

@@ -72,7 +72,7 @@ class Presenter:
 
     def weigh(self) -> None:
         """Take in which part of each job is above its queue's quota now, and tell those for whom that changed."""
-        workloads = [record.workload for record in self._context.records.live()]
+        workloads = [record.workload for record in self._context.records.begun()]
         before, self._over_quota = self._over_quota, over_quota(workloads, self._context.settings.training_tree())
         for name, milli in self._over_quota.items():
             if name in before and before[name] != milli:

@@ -22,6 +22,7 @@ from jupyter_gq.store.protocol import Json, NewEvent, Record, Store, StoredEvent
 
 from . import details
 from .clock import Clock
+from .live import Live
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Records:
         publish: Callable[[StoredEvent], None],
     ) -> None:
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
-        self._live = {record.workload.id: record for record in store.live()}
+        self._live = Live(store.live())
         self._in_doubt = False
         self._events_since_pruning = 0
         #: Grows with every change; what was computed for one revision holds until the next.
@@ -64,15 +65,27 @@ class Records:
 
     def live(self) -> tuple[Record, ...]:
         """Every record that is not final."""
-        return tuple(self._live.values())
+        return tuple(self._live.all.values())
+
+    def notebooks(self) -> tuple[Record, ...]:
+        """Of those the notebooks."""
+        return tuple(self._live.notebooks.values())
+
+    def begun(self) -> tuple[Record, ...]:
+        """Of those the ones that do not wait any more."""
+        return tuple(self._live.begun.values())
+
+    def refused(self) -> tuple[Record, ...]:
+        """Of those the ones that wait since their place was refused."""
+        return tuple(self._live.refused.values())
 
     def alive(self, workload: str) -> Record | None:
         """One record that is not final."""
-        return self._live.get(workload)
+        return self._live.all.get(workload)
 
     def get(self, workload: str) -> Record | None:
         """One record, from memory while it lives."""
-        return self._live.get(workload) or self._store.get(workload)
+        return self._live.all.get(workload) or self._store.get(workload)
 
     def add(self, record: Record) -> None:
         """A new record, with its event."""
@@ -84,7 +97,7 @@ class Records:
         changed: dict[str, Record] = {}
         moves: list[tuple[Record, Record, Event]] = []
         for change in changes:
-            before = changed.get(change.workload) or self._live.get(change.workload)
+            before = changed.get(change.workload) or self._live.all.get(change.workload)
             if before is None:
                 raise NotFound(f"There is no live workload {change.workload}.")
             after = _after(before, change)
@@ -100,15 +113,15 @@ class Records:
         """Change a record in memory only: samples that are worthless after a restart. Never a state."""
         if change.event is not None:
             raise ValueError("a change of state is always saved")
-        before = self._live.get(change.workload)
+        before = self._live.all.get(change.workload)
         if before is not None:
-            self._live[change.workload] = _after(before, change)
+            self._live.put(_after(before, change))
 
     def settle(self) -> bool:
         """Read everything that is alive anew, if it is not known whether the last change was kept."""
         if not self._in_doubt:
             return False
-        self._live = {record.workload.id: record for record in self._store.live()}
+        self._live = Live(self._store.live())
         self._in_doubt = False
         self.revision += 1
         return True
@@ -133,9 +146,9 @@ class Records:
         self.revision += 1
         for name, record in records.items():
             if record.workload.state in FINAL:
-                self._live.pop(name, None)
+                self._live.drop(name)
             else:
-                self._live[name] = record
+                self._live.put(record)
         for event in stored:
             self._publish(event)
         self._prune(len(stored))

@@ -109,11 +109,7 @@ class Tickets:
     def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
         whose = owner if owner is not None and caller.admin else caller.user
-        found = [
-            record
-            for record in self._context.records.live()
-            if record.workload.kind is Kind.NOTEBOOK and whose in {"*", record.workload.owner}
-        ]
+        found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
         return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
 
@@ -132,7 +128,7 @@ class Tickets:
         """Let the tickets lapse that nobody follows."""
         context = self._context
         now = context.clock.now()
-        waiting = [record for record in context.records.live() if _waits(record)]
+        waiting = [record for record in context.records.notebooks() if _waits(record)]
         for record in waiting:
             context.followed.setdefault(record.workload.id, now)
         ids = {record.workload.id for record in waiting}
@@ -202,8 +198,8 @@ class Tickets:
     def _tickets_of(self, user: str, server: str) -> list[Record]:
         return [
             record
-            for record in self._context.records.live()
-            if record.workload.kind is Kind.NOTEBOOK and (record.workload.owner, record.workload.name) == (user, server)
+            for record in self._context.records.notebooks()
+            if (record.workload.owner, record.workload.name) == (user, server)
         ]
 
     def _own(self, caller: Caller, ticket: str) -> Record:
@@ -219,4 +215,4 @@ def _age(record: Record) -> tuple[Instant, str]:
 
 def _waits(record: Record) -> bool:
     unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
-    return record.workload.kind is Kind.NOTEBOOK and unlaunched and details.pid(record) is None
+    return unlaunched and details.pid(record) is None

@@ -76,7 +76,8 @@ class Scheduler:
         for name in known.keys() - {workload.id for workload in snapshot.workloads}:
             self.remove(name)
         for workload in snapshot.workloads:
-            if known.get(workload.id) != workload:
+            before = known.get(workload.id)
+            if before is not workload and before != workload:
                 self.put(workload)
 
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
