@@ -13,7 +13,8 @@ from .allocation import Allocation, nothing
 from .nodes import Nodes
 from .pools import PodPool
 from .providers import PROVIDERS
-from .reservations import Reservations, RunKey
+from .reservations import Reservations
+from .runs import RunKey
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,8 +4,7 @@
 
 Rules
 -----
-1. Nothing is remembered that a restart would lose: a slot's pod has the slot's name, and its device is what the kubelet
-   says now. Only clocks start anew, so a restart may wait longer, never shorter.
+1. Nothing is remembered that a restart would lose but clocks (see `slots`).
 2. A slot is wanted as long as a run claims it, or its pool keeps all devices. Its pod is let go `linger` seconds after
    it was last wanted (at once where the node is cordoned), and is gone when the API server *and* the kubelet have
    forgotten it.
@@ -15,11 +14,8 @@ Rules
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Collection
 
-from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 
 from . import names
@@ -29,67 +25,13 @@ from .deeds import State as MakingState
 from .manifests import reservation_pod
 from .nodes import Nodes
 from .options import KubernetesOptions
-from .outcome import trouble_of
 from .pools import PodPool
 from .resources import PODS, Json
+from .runs import RunKey
+from .slots import Claim, Slot, Slots, State
 from .views import PodView
 
 log = logging.getLogger(__name__)
-
-RunKey = tuple[str, int]
-
-
-class State(StrEnum):
-    """How far a slot's device is held."""
-
-    FREE = "FREE"
-    WANTED = "WANTED"
-    BOUND = "BOUND"
-    HELD = "HELD"
-    RELEASING = "RELEASING"
-
-
-@dataclass(kw_only=True, slots=True)
-class Claim:
-    """A run wants the device of a slot."""
-
-    key: RunKey
-    #: The device that its pod was given; "" = it has no pod yet.
-    device: str = ""
-    #: Why it will not get it; "" = it may.
-    failure: str = ""
-
-
-@dataclass(kw_only=True, slots=True)
-class _Slot:
-    name: str
-    pool: PodPool | None = None
-    #: By uid.
-    pods: dict[str, PodView] = field(default_factory=dict)
-    claims: dict[RunKey, Claim] = field(default_factory=dict)
-    #: Its pool keeps all devices.
-    always: bool = False
-    #: Since when it is wanted and not held.
-    asked_at: float | None = None
-    #: Since when it is not wanted.
-    idle_since: float | None = None
-    #: It shall be let go at once.
-    urgent: bool = False
-    #: Since when no pod of it is there, after there was one; None = the kubelet has forgotten it as well.
-    gone_at: float | None = None
-    #: Not tried again before.
-    again_at: float = 0.0
-    #: What is being waited for.
-    sentence: str = ""
-
-    @property
-    def wanted(self) -> bool:
-        return self.always or bool(self.claims)
-
-    @property
-    def right(self) -> str:
-        """The device on which its shares run; "" = any will do."""
-        return next((claim.device for claim in self.claims.values() if claim.device), "")
 
 
 class Reservations:
@@ -99,7 +41,7 @@ class Reservations:
         self, options: KubernetesOptions, *, deeds: Deeds, agents: Agents, nodes: Nodes, now: Callable[[], float]
     ) -> None:
         self._options, self._deeds, self._agents, self._nodes, self._now = options, deeds, agents, nodes, now
-        self._slots: dict[str, _Slot] = {}
+        self._slots = Slots(options.nodes_namespace, agents=agents, nodes=nodes)
         #: Runs that will not get a device of theirs, or have lost one.
         self.failing: set[RunKey] = set()
 
@@ -107,7 +49,7 @@ class Reservations:
 
     def claim(self, name: str, pool: PodPool, key: RunKey, device: str = "") -> Claim:
         """That run wants the slot's device; `device`: the one that its pod has already."""
-        slot = self._slot(name)
+        slot = self._slots.of(name)
         slot.pool = pool
         claim = slot.claims.setdefault(key, Claim(key=key))
         if device:
@@ -130,27 +72,12 @@ class Reservations:
     def held(self, name: str) -> Device | None:
         """The device that is held for that slot; None while there is none, or not the right one."""
         slot = self._slots.get(name)
-        if slot is None:
-            return None
-        for pod in sorted(slot.pods.values(), key=lambda each: each.name):
-            uuid = self._uuid(slot, pod)
-            if uuid and slot.right in ("", uuid):
-                return self._agents.device(pod.node, uuid) or Device(
-                    id=uuid, index=0, model="GPU", memory=_unknown_memory(self._nodes.model(pod.node)), pool=""
-                )
-        return None
+        return None if slot is None else self._slots.held(slot)
 
     def state(self, name: str) -> State:
         """How far that slot is."""
         slot = self._slots.get(name)
-        if slot is None:
-            return State.FREE
-        standing = [pod for pod in slot.pods.values() if not pod.terminating]
-        if self.held(name) is not None and slot.wanted:
-            return State.HELD
-        if slot.wanted:
-            return State.BOUND if standing else State.WANTED
-        return State.RELEASING if slot.pods or self._kubelet_remembers(slot) else State.FREE
+        return State.FREE if slot is None else self._slots.state(slot)
 
     def waiting_for(self, name: str) -> str:
         """What is being waited for, as a sentence; "" = nothing."""
@@ -163,7 +90,7 @@ class Reservations:
         if slot is None:
             return True
         slot.urgent = True
-        if slot.pods or self._kubelet_remembers(slot):
+        if self._slots.occupied(slot):
             slot.sentence = f"Waits until the reservation of {name} is gone."
             return False
         return True
@@ -172,7 +99,7 @@ class Reservations:
         """Some slot there goes on as soon as the agent has said what the kubelet holds."""
         return any(
             names.node_of(slot.name) == node and (slot.asked_at is not None or slot.gone_at is not None)
-            for slot in self._slots.values()
+            for slot in self._slots
         )
 
     def ours(self, namespace: str, pod: str) -> bool:
@@ -182,9 +109,9 @@ class Reservations:
     def keep(self, slots: Collection[str], pool_of: Callable[[str], PodPool | None]) -> None:
         """These slots are held all the time, and no others."""
         for name in slots:
-            slot = self._slot(name)
+            slot = self._slots.of(name)
             slot.always, slot.pool = True, pool_of(names.node_of(name)) or slot.pool
-        for slot in self._slots.values():
+        for slot in self._slots:
             if slot.always and slot.name not in slots:
                 slot.always = False
 
@@ -195,7 +122,7 @@ class Reservations:
         name = pod.annotations.get(names.SLOT, "")
         if not name:
             return
-        slot = self._slot(name)
+        slot = self._slots.of(name)
         if after is not None and (before is None or before.uid == after.uid):
             slot.pods[after.uid] = after
             slot.gone_at = None
@@ -211,7 +138,7 @@ class Reservations:
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
         now = self._now()
-        for slot in self._slots.values():
+        for slot in self._slots:
             slot.asked_at = None if slot.asked_at is None else now
             slot.idle_since = None if slot.idle_since is None else now
 
@@ -219,12 +146,12 @@ class Reservations:
 
     def step(self) -> None:
         """Do for each slot what is next."""
-        for slot in list(self._slots.values()):
+        for slot in self._slots:
             self._step(slot)
-            if not slot.wanted and not slot.pods and not self._kubelet_remembers(slot):
-                del self._slots[slot.name]
+            if not slot.wanted and not self._slots.occupied(slot):
+                self._slots.forget(slot)
 
-    def _step(self, slot: _Slot) -> None:
+    def _step(self, slot: Slot) -> None:
         for pod in slot.pods.values():
             if pod.finished and not pod.terminating:
                 # Evicted, or not admitted by its node: it holds nothing, and its name is in the way.
@@ -234,7 +161,7 @@ class Reservations:
             self._let_go(slot)
             return
         slot.idle_since, slot.urgent = None, False
-        if self.held(slot.name) is not None:
+        if self._slots.held(slot) is not None:
             slot.asked_at, slot.sentence = None, ""
             self._drop_extras(slot)
             return
@@ -243,20 +170,20 @@ class Reservations:
             return
         slot.asked_at = now if slot.asked_at is None else slot.asked_at
         refusal = self._make_next(slot)
-        slot.sentence = refusal or self._describe(slot)
+        slot.sentence = refusal or self._slots.describe(slot)
         if refusal or now - slot.asked_at >= self._options.reservation_timeout:
             self._fail(slot, slot.sentence, back_off=not refusal)
 
-    def _is_kept_unseen(self, slot: _Slot) -> bool:
+    def _is_kept_unseen(self, slot: Slot) -> bool:
         """A pod holds a device for it, which one is not said at present, and nobody waits for that."""
-        if not any(pod.phase == "Running" and not pod.terminating for pod in slot.pods.values()):
+        if not any(pod.phase == "Running" for pod in slot.standing()):
             return False
-        if any(self._uuid(slot, pod) for pod in slot.pods.values()):
+        if any(self._slots.uuid(slot, pod) for pod in slot.pods.values()):
             return False
-        slot.sentence = self._describe(slot)
+        slot.sentence = self._slots.describe(slot)
         return bool(slot.right) or not slot.claims
 
-    def _let_go(self, slot: _Slot) -> None:
+    def _let_go(self, slot: Slot) -> None:
         now = self._now()
         slot.idle_since = now if slot.idle_since is None else slot.idle_since
         # Who drains a node waits for its reservations.
@@ -265,21 +192,21 @@ class Reservations:
             for pod in slot.pods.values():
                 self._delete(pod)
 
-    def _drop_extras(self, slot: _Slot) -> None:
+    def _drop_extras(self, slot: Slot) -> None:
         """Keep the pod that holds the right device, and no other."""
-        holding = [pod for pod in self._standing(slot) if self._uuid(slot, pod) and self._is_right(slot, pod)]
+        holding = [pod for pod in slot.standing() if self._slots.serves(slot, pod)]
         keeper = min(holding, key=lambda pod: pod.name)
-        for pod in self._standing(slot):
+        for pod in slot.standing():
             if pod.uid != keeper.uid:
                 self._delete(pod)
 
-    def _make_next(self, slot: _Slot) -> str:
+    def _make_next(self, slot: Slot) -> str:
         """Make a pod if one is missing; return why that was refused."""
         assert slot.pool is not None
         pods = list(slot.pods.values())
-        if any(pod.terminating or pod.finished for pod in pods) or self._kubelet_remembers(slot):
+        if any(pod.terminating or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
-        wrong = [pod for pod in pods if self._uuid(slot, pod) and not self._is_right(slot, pod)]
+        wrong = [pod for pod in pods if self._slots.uuid(slot, pod) and not self._slots.serves(slot, pod)]
         if len(wrong) < len(pods):
             return ""
         if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
@@ -296,7 +223,7 @@ class Reservations:
     def _made(self, pod: Json) -> None:
         """The watch shows it soon."""
 
-    def _fail(self, slot: _Slot, sentence: str, *, back_off: bool) -> None:
+    def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
         node = names.node_of(slot.name)
         told = f"{slot.name} could not be held: {sentence}"
         log.warning("reservation failed: slot=%s %s", slot.name, sentence)
@@ -304,73 +231,15 @@ class Reservations:
             self._nodes.back_off.add(node, told)
         slot.again_at = max(self._nodes.back_off.until(node), self._now() + self._options.unschedulable_after)
         slot.asked_at = None
-        taken = any(pod.unschedulable or self._uuid(slot, pod) for pod in slot.pods.values())
+        taken = any(pod.unschedulable or self._slots.uuid(slot, pod) for pod in slot.pods.values())
         for claim in slot.claims.values():
             # Who runs already goes on, unless his device is in other hands.
             if not claim.device or taken:
                 claim.failure = told
                 self.failing.add(claim.key)
         for pod in slot.pods.values():
-            if not self._uuid(slot, pod) or not self._is_right(slot, pod):
+            if not self._slots.serves(slot, pod):
                 self._delete(pod)
 
     def _delete(self, pod: PodView) -> None:
         self._deeds.delete(thing_of(pod))
-
-    # --- what is known
-
-    def _describe(self, slot: _Slot) -> str:
-        node = names.node_of(slot.name)
-        for pod in slot.pods.values():
-            if pod.unschedulable:
-                return f"The cluster finds no free device on {node}: {pod.unschedulable}"
-            trouble, _ = trouble_of(pod)
-            if trouble:
-                return trouble
-            if pod.reason and pod.message:
-                return f"{pod.reason}: {pod.message}"
-            if pod.phase == "Running" and not self._uuid(slot, pod):
-                return self._agents.unfit(node) or f"The agent of {node} has not told yet which device it is."
-            if self._uuid(slot, pod):
-                return f"The device {slot.right} on which its shares run is held by somebody else."
-        if self._kubelet_remembers(slot):
-            return f"The kubelet of {node} has not let go of the reservation before."
-        return f"A device of {node} is being reserved."
-
-    def _uuid(self, slot: _Slot, pod: PodView) -> str:
-        """The device that this pod holds, if the kubelet names exactly one."""
-        if pod.phase != "Running" or pod.terminating or slot.pool is None:
-            return ""
-        given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
-        return given[0] if given is not None and len(given) == 1 else ""
-
-    def _is_right(self, slot: _Slot, pod: PodView) -> bool:
-        return slot.right in ("", self._uuid(slot, pod))
-
-    def _kubelet_remembers(self, slot: _Slot) -> bool:
-        """A pod of it has gone, and the kubelet has not said since that it forgot it too."""
-        if slot.gone_at is None or slot.pool is None:
-            return False
-        node = names.node_of(slot.name)
-        if not self._agents.speaks(node):
-            return False
-        if not self._agents.told_since(node, slot.gone_at):
-            return True
-        pod = names.reservation_name(slot.name)
-        if self._agents.given(node, self._options.nodes_namespace, pod, slot.pool.resource):
-            return True
-        slot.gone_at = None
-        return False
-
-    def _standing(self, slot: _Slot) -> Iterator[PodView]:
-        return (pod for pod in slot.pods.values() if not pod.terminating)
-
-    def _slot(self, name: str) -> _Slot:
-        slot = self._slots.get(name)
-        if slot is None:
-            slot = self._slots[name] = _Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
-        return slot
-
-
-def _unknown_memory(model: Device | None) -> MiB:
-    return model.memory if model is not None else MiB(0)

@@ -1,7 +1,7 @@
 """WANTED -> BOUND -> HELD -> RELEASING: derived from the pods and the agents alone."""
 
 from jupyter_gq.backends.kubernetes.names import reservation_name
-from jupyter_gq.backends.kubernetes.reservations import State
+from jupyter_gq.backends.kubernetes.slots import State
 
 from .paper import Paper
 
