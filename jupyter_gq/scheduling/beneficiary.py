@@ -12,8 +12,8 @@ from jupyter_gq.domain.workload import Workload
 from . import notices
 from .books import Books
 from .decision import Evict
-from .ordering import seniority
 from .parts import whole_of
+from .seniority import seniority
 from .units import GivenUp
 
 

@@ -20,9 +20,9 @@ from . import min_runtime
 from .decision import Evict, Instruction, Suspend
 from .facts import EVICTABLE, Facts
 from .min_runtime import Shield
-from .ordering import longest_wait
 from .parts import Part
 from .quota import Account, Obstacle
+from .seniority import longest_wait
 from .units import GivenUp, Units
 
 

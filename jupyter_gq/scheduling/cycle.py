@@ -27,12 +27,14 @@ from .emptying import leave_nodes
 from .facts import Facts
 from .idle import take_idle
 from .lending import resume, use_idle_shares
-from .ordering import Line, Turn, seniority
+from .lines import Line
+from .ordering import Turn
 from .outcome import decided
 from .policy import Policy
 from .preempt import preempt
 from .reclaim import reclaim
 from .reservations import hold_again, keep_reservations, reserve
+from .seniority import seniority
 from .shielded import note_shielded
 from .sparing import spare_needless
 from .stale import requeue_stale

@@ -17,12 +17,13 @@ from jupyter_gq.domain.workload import Workload
 
 from . import reasons_to_wait
 from .books import Books
+from .classes import ClassKey, request_class
 from .holding import passing
 from .idle_rule import expiry
 from .in_the_way import InTheWay
-from .ordering import ClassKey, in_fair_order, request_class
 from .quota import Obstacle, Rule
 from .reservations import free_of, holders_of, those_on
+from .seniority import in_fair_order
 from .supply import Supply
 from .turns import user_shares
 from .waiting import Waiting, WaitingQueue, Why

@@ -18,15 +18,17 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 from . import gang
 from .charges import Charges
+from .classes import ClassKey
 from .disruption import Disruption, disruption
 from .lacking import Lack, lack_of
+from .lines import Line
 from .min_runtime import MinRuntimes
-from .ordering import ClassKey, Line, Seniority, seniority
 from .parts import Part, held_parts, leaving_parts, wanted_parts
 from .placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
 from .policy import Placement, Policy
 from .quota import Accounts
 from .ranked import Ranked
+from .seniority import Seniority, seniority
 from .usage import past_of
 
 #: States whose work can be stopped by an eviction.

@@ -17,10 +17,10 @@ from itertools import islice
 from jupyter_gq.domain.workload import Workload
 
 from .books import Books
+from .classes import ClassKey
 from .clearing import make_room
 from .disruption import disruption
 from .holding import passing
-from .ordering import ClassKey
 from .reservations import holders_of
 from .victims import is_there, placed_in_this_cycle
 

@@ -25,8 +25,8 @@ from .disruption import disruption
 from .evicting import evict, suspend
 from .holding import lend, passing
 from .idle_rule import expiry, idle_since, may_be_warned
-from .ordering import seniority
 from .quota import entitled
+from .seniority import seniority
 from .turns import take_turns
 
 

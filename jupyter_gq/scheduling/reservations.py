@@ -22,9 +22,9 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from . import assemble
 from .books import Books
 from .holding import hold_for, let_go
-from .ordering import longest_wait
 from .placement import View
 from .policy import TEN_MINUTES
+from .seniority import longest_wait
 from .starting import try_start
 
 #: So many of those who have waited long are looked at in each pool.

@@ -10,9 +10,9 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 
 from .books import Books
+from .classes import Test
 from .evicting import Sentence, take_from
 from .holding import passing
-from .ordering import Test
 from .turns import rounds, take_turns
 from .victims import Stock
 

@@ -12,11 +12,12 @@ from jupyter_gq.domain.workload import Workload
 
 from . import preempt, reclaim
 from .books import Books
+from .classes import request_class
 from .clearing import Allowed
 from .disruption import disruption
 from .holding import passing
 from .min_runtime import Shield
-from .ordering import request_class, seniority
+from .seniority import seniority
 from .victims import placed_in_this_cycle, staying_units
 
 

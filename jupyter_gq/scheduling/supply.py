@@ -12,9 +12,9 @@ from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 from . import assemble, gang
 from .assemble import leading_request, required_domains
 from .books import Books
+from .classes import ClassKey
 from .holding import passing
 from .lacking import Lack, what
-from .ordering import ClassKey
 from .placement import Filter, View, filter_of
 from .quota import Account
 from .wording import gpus

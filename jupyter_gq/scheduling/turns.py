@@ -4,8 +4,9 @@ from contextlib import nullcontext
 
 from . import gang
 from .books import Books
+from .classes import Test, always
 from .holding import passing
-from .ordering import Test, Turn, always
+from .ordering import Turn
 
 
 def take_turns(books: Books, promising: Test = always, *, growth: bool = False, by_pool: bool = False) -> Turn:

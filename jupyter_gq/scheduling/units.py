@@ -18,7 +18,7 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from . import gang
 from .decision import Shrink
 from .facts import Facts
-from .ordering import Line
+from .lines import Line
 from .parts import Part, wanted_parts, without
 
 Parts = dict[str, Part]

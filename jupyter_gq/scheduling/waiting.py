@@ -7,8 +7,8 @@ from typing import overload
 from jupyter_gq.domain.reasons import Explanation
 from jupyter_gq.domain.workload import Workload
 
+from .classes import ClassKey
 from .decision import Pending
-from .ordering import ClassKey
 
 #: Writes an explanation from what the cycle found out; it depends on nothing that changes afterwards.
 Why = Callable[[], Explanation]

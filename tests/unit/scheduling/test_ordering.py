@@ -1,9 +1,11 @@
 """Whose turn it is."""
 
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.ordering import Line, Turn, in_fair_order, seniority
+from jupyter_gq.scheduling.lines import Line
+from jupyter_gq.scheduling.ordering import Turn
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota import Accounts, charge
+from jupyter_gq.scheduling.seniority import in_fair_order, seniority
 from tests.builders import NOW, Cluster, a_job, a_node, a_queue, admitted, running
 
 
