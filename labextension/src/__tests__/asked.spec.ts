@@ -2,6 +2,7 @@ import { restTotals } from '../jobs';
 import type { IAsked } from '../send/asked';
 import {
   askedFor,
+  byDefault,
   choosesModel,
   hint,
   inShort,
@@ -94,8 +95,8 @@ describe('what is asked for', () => {
 
   it('has hints with what the queue gives and the most there is', () => {
     const bounds = { quota: null, limit: null, used: '0', default: '2' };
-    expect(hint('cores', bounds, '8')).toBe('cores, 2 unless you say so, at most 8');
-    expect(hint('GiB', { ...bounds, default: null }, null)).toBe('GiB');
+    expect([hint('cores', '8'), hint('GiB', null)]).toEqual(['cores, at most 8', 'GiB']);
+    expect([byDefault(bounds), byDefault({ ...bounds, default: null })]).toEqual(['2 by default', '']);
     const pools = ['build', 'train'].map(name => ({
       name,
       models: [],

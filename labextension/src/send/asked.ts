@@ -75,16 +75,14 @@ export function withUnit(memory: string): string {
   return /^[\d.]+$/.test(text) ? `${text} GiB` : text;
 }
 
-/** What stands beside a field: its unit, what it is if it stays empty, and the most there is. */
-export function hint(unit: string, bounds: IBounds | undefined, most: string | null | undefined): string {
-  const parts = [unit];
-  if (bounds?.default) {
-    parts.push(`${bounds.default} unless you say so`);
-  }
-  if (most) {
-    parts.push(`at most ${most}`);
-  }
-  return parts.join(', ');
+/** What stands beside a field: its unit, and the most there is. */
+export function hint(unit: string, most: string | null | undefined): string {
+  return most ? `${unit}, at most ${most}` : unit;
+}
+
+/** What stands in a field while it is empty: what the queue gives to jobs that name nothing. */
+export function byDefault(bounds: IBounds | undefined): string {
+  return bounds?.default ? `${bounds.default} by default` : '';
 }
 
 /** The pool that a queue takes its GPUs from. */

@@ -29,12 +29,19 @@ export function Field({ id, label, problem, children }: IFieldProps): React.JSX.
 
 export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
   hint: string;
+  placeholder?: string;
   value: string;
   onChange: (value: string) => void;
 }
 
 /** A short text with a hint beside it. */
-export function TextField({ hint, value, onChange, ...field }: ITextFieldProps): React.JSX.Element {
+export function TextField({
+  hint,
+  placeholder,
+  value,
+  onChange,
+  ...field
+}: ITextFieldProps): React.JSX.Element {
   const id = `jp-gq-send-${field.id}`;
   const wrong = field.problem?.field === field.id;
   return (
@@ -45,6 +52,7 @@ export function TextField({ hint, value, onChange, ...field }: ITextFieldProps):
         type="text"
         maxLength={40}
         autoComplete="off"
+        placeholder={placeholder}
         value={value}
         aria-invalid={wrong}
         aria-describedby={wrong ? `${id}-hint ${id}-problem` : `${id}-hint`}

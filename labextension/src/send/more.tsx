@@ -6,7 +6,7 @@ import * as React from 'react';
 import { Caret } from '../panel/parts';
 import type { IPool, IProblem, IQueue } from '../wire';
 import type { IAsked } from './asked';
-import { choosesModel, hint, inShort } from './asked';
+import { byDefault, choosesModel, hint, inShort } from './asked';
 import { Field, TextField } from './field';
 
 export interface IMoreProps {
@@ -65,7 +65,8 @@ function Amounts({ asked, queue, pool, problem, onAsked }: IMoreProps): React.JS
       <TextField
         id="cpus"
         label="CPU"
-        hint={hint('cores', queue?.cpus, pool?.largest_cpus)}
+        hint={hint('cores', pool?.largest_cpus)}
+        placeholder={byDefault(queue?.cpus)}
         value={asked.cpus}
         problem={problem}
         onChange={cpus => onAsked({ ...asked, cpus })}
@@ -73,7 +74,8 @@ function Amounts({ asked, queue, pool, problem, onAsked }: IMoreProps): React.JS
       <TextField
         id="memory"
         label="Memory"
-        hint={hint('GiB', queue?.memory, pool?.largest_memory)}
+        hint={hint('GiB', pool?.largest_memory)}
+        placeholder={byDefault(queue?.memory)}
         value={asked.memory}
         problem={problem}
         onChange={memory => onAsked({ ...asked, memory })}
@@ -87,10 +89,13 @@ function ModelField({ asked, pool, problem, onAsked }: IMoreProps): React.JSX.El
   if (!choosesModel(asked, models)) {
     return null;
   }
+  const wrong = problem?.field === 'gpu_model';
   return (
     <Field id="gpu_model" label="GPU model" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpu_model"
+        aria-invalid={wrong}
+        aria-describedby={wrong ? 'jp-gq-send-gpu_model-problem' : undefined}
         value={models.includes(asked.model) ? asked.model : ''}
         onChange={event => onAsked({ ...asked, model: event.target.value })}
       >
