@@ -32,6 +32,10 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._arrived = asyncio.Event()
         self._closed = False
 
+    def may_see(self, owner: str | None) -> bool:
+        """Whether what is of this owner is for this listener."""
+        return self._caller.may_see(owner)
+
     def offer(self, owner: str | None, object_id: str, event: ServiceEvent) -> None:
         """Queue an event, unless it is not for this caller."""
         if self._closed or not self._caller.may_see(owner):
@@ -87,9 +91,9 @@ class Broker:
         for listener in tuple(self._listeners):
             listener.offer(owner, object_id, event)
 
-    def anybody_listens(self) -> bool:
-        """Whether making an event is worth the work."""
-        return bool(self._listeners)
+    def is_heard(self, owner: str | None) -> bool:
+        """Whether making an event about something of this owner is worth the work."""
+        return any(listener.may_see(owner) for listener in self._listeners)
 
     def close(self) -> None:
         """End every stream."""

@@ -13,6 +13,7 @@ from jupyter_gq.store.protocol import Json, Record
 
 from . import details, views
 from .context import Context
+from .news import News
 from .overview import over_quota
 from .records import event_kind
 from .views import Surroundings
@@ -24,6 +25,7 @@ class Presenter:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._devices: Mapping[str, Device] | None = None
+        self._news = News()
         #: Milli-GPU of each job above its queue's quota.
         self._over_quota: Mapping[str, int] = {}
 
@@ -56,19 +58,19 @@ class Presenter:
     def mention(self, workload: str) -> None:
         """Tell its listeners how it looks now, without remembering that."""
         record = self._context.records.alive(workload)
-        if record is not None and self._context.broker.anybody_listens():
+        if record is not None and self._is_heard(workload):
             kind: Literal["job", "notebook"] = event_kind(record)
             self._context.broker.mention(record.workload.owner, kind, workload, self.describe(record))
 
     def explain(self, pending: Iterable[Pending]) -> None:
         """Take in why each workload waits, and tell those whose sentence or position changed."""
-        before, after = self._context.pending, {entry.workload: entry for entry in pending}
-        self._context.pending = after
-        if not self._context.broker.anybody_listens():
-            return
-        for name, entry in after.items():
-            if not _looks_the_same(before.get(name), entry):
-                self.mention(name)
+        self._context.pending = {entry.workload: entry for entry in pending}
+        for name in self._news.of(self._context.pending, self._is_heard):
+            self.mention(name)
+
+    def _is_heard(self, workload: str) -> bool:
+        record = self._context.records.alive(workload)
+        return record is not None and self._context.broker.is_heard(record.workload.owner)
 
     def weigh(self) -> None:
         """Take in which part of each job is above its queue's quota now, and tell those for whom that changed."""
@@ -96,9 +98,3 @@ class Presenter:
             over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
             usage=context.usage.get(workload.id),
         )
-
-
-def _looks_the_same(before: Pending | None, after: Pending) -> bool:
-    if before is None or before.position != after.position:
-        return False
-    return before.why is after.why or before.why.sentence == after.why.sentence

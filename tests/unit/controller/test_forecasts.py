@@ -2,6 +2,8 @@
 
 import pytest
 
+from jupyter_gq.controller.forecasts import PATIENCE
+
 from .world import ANN, World
 
 pytestmark = pytest.mark.asyncio
@@ -74,3 +76,21 @@ async def test_durations_and_outcomes_outlive_a_restart(world: World):
     told = world.job(waits).expected_start
     assert told.outcomes >= 20
     assert told.p50 - world.clock.now() == pytest.approx(600, rel=0.1)
+
+
+async def test_a_forecast_waits_for_a_step_in_which_nothing_happens_but_not_for_ever(world: World):
+    forecasts = world.controller._forecasts
+    world.send(ANN, "vision", "1")
+    await world.controller.step()
+    assert not forecasts._due.is_set()
+    await world.controller.step()  # it runs now
+    assert not forecasts._due.is_set()
+    await world.controller.step()
+    assert forecasts._due.is_set()
+    await world.controller.forecast()
+    world.send(ANN, "vision", "1")
+    await world.controller.step()
+    world.clock.forward(PATIENCE)
+    assert not forecasts._due.is_set()
+    await world.controller.step()
+    assert forecasts._due.is_set()
