@@ -1,0 +1,51 @@
+"""Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
+
+from .machine import FakeBackend, FakeRun, FakeServers, a_node, environment_of
+from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
+from .surroundings import FakeBundles, FakeProbe, FixedSettings, SharedBundles
+from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
+from .trouble import (
+    CannotBeObserved,
+    DiesDuringStart,
+    FinishesAnyway,
+    ForgetsEverything,
+    NeverStops,
+    PlaceIsTaken,
+    PodsAreLeftBehind,
+    RefusesEveryLaunch,
+    RunsPods,
+    SharesOnSomeNodes,
+    StopsTooLate,
+)
+
+__all__ = [
+    "CannotBeObserved",
+    "DiesDuringStart",
+    "FakeBackend",
+    "FakeBundles",
+    "FakeProbe",
+    "FakeRun",
+    "FakeServers",
+    "FinishesAnyway",
+    "FixedClock",
+    "FixedSettings",
+    "ForgetsEverything",
+    "Fuse",
+    "NeverStops",
+    "PlaceIsTaken",
+    "PodsAreLeftBehind",
+    "RefusesEveryLaunch",
+    "RunsPods",
+    "ServiceKilled",
+    "SharedBundles",
+    "SharesOnSomeNodes",
+    "StopsTooLate",
+    "StoreGoesAway",
+    "StoreIsFull",
+    "StoreLosesAnAnswer",
+    "StoreLosesTheRace",
+    "StoreOfAServiceThatDies",
+    "a_node",
+    "counting",
+    "environment_of",
+]

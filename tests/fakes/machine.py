@@ -1,0 +1,192 @@
+"""The machine: it lives on when the service under test is killed and started again."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.domain.amount import Instant, MiB, Seconds
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.errors import Conflict
+from jupyter_gq.domain.workload import Kind
+
+from .time_and_death import FixedClock, Fuse
+
+RunKey = tuple[str, int]
+
+
+def a_node(devices: int = 2, *, name: str = "box", memory: int = 40_960, first: int = 0) -> Node:
+    """A machine with so many equal devices."""
+    return Node(
+        name=name,
+        devices=tuple(
+            Device(
+                id=f"GPU-sim-{name}-{index}",
+                index=index,
+                model="A100-40GB",
+                memory=MiB(memory),
+                pool="default",
+            )
+            for index in range(first, first + devices)
+        ),
+    )
+
+
+@dataclass
+class FakeRun:
+    """One run on the machine."""
+
+    workload: str
+    run: int
+    phase: Phase
+    since: Instant
+    outcome: Outcome | None = None
+    sentence: str = ""
+    pids: tuple[int, ...] = ()
+    token: str = ""
+    #: When it will be killed; None = nobody asked it to stop.
+    deadline: Instant | None = None
+
+
+class FakeBackend:
+    """Runs come up at the next look, save their state when told to stop, and else go on until the test ends them."""
+
+    kinds = frozenset({Kind.TRAINING})
+    can_suspend = False
+    can_resize = False
+    forgetful = False
+    keeps_unknown = False
+    share_label: tuple[str, str] | None = None
+
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()
+        self.runs: dict[RunKey, FakeRun] = {}
+        #: How many copies of each run were really started: never more than one.
+        self.copies: Counter[RunKey] = Counter()
+        self.launches: list[Launch] = []
+        self.stops: list[tuple[str, int, Seconds]] = []
+
+    def nodes(self) -> tuple[Node, ...]:
+        return self._nodes
+
+    async def launch(self, launch: Launch) -> None:
+        self._fuse.burn()
+        self.launches.append(launch)
+        key = (launch.workload.id, launch.workload.run)
+        if key not in self.runs:
+            self.copies[key] += 1
+            self.runs[key] = self._started(launch)
+        self._fuse.burn()
+
+    async def stop(self, workload: str, run: int, grace: Seconds) -> None:
+        self._fuse.burn()
+        self.stops.append((workload, run, grace))
+        found = self.runs.get((workload, run))
+        if found is not None and found.phase is not Phase.ENDED:
+            deadline = Instant(self._clock.now() + grace)
+            found.deadline = deadline if found.deadline is None else min(found.deadline, deadline)
+            self._told_to_stop(found)
+        self._fuse.burn()
+
+    async def observe(self) -> Sequence[Observation]:
+        self._fuse.burn()
+        for run in self.runs.values():
+            self._go_on(run)
+        return [
+            Observation(
+                workload=run.workload,
+                run=run.run,
+                phase=run.phase,
+                since=run.since,
+                outcome=run.outcome,
+                sentence=run.sentence,
+                pids=run.pids,
+            )
+            for run in self.runs.values()
+        ]
+
+    async def forget(self, workload: str, run: int) -> None:
+        self._fuse.burn()
+        self.runs.pop((workload, run), None)
+        self._fuse.burn()
+
+    # --- for the test
+
+    def alive(self) -> list[RunKey]:
+        """Runs whose processes live."""
+        return [key for key, run in self.runs.items() if run.phase is not Phase.ENDED]
+
+    def end(self, workload: str, outcome: Outcome = Outcome.SUCCEEDED, sentence: str = "") -> None:
+        """The live run of this workload ends."""
+        (key,) = [key for key in self.alive() if key[0] == workload]
+        self._end(self.runs[key], outcome, sentence)
+
+    # --- what a child double changes
+
+    def _started(self, launch: Launch) -> FakeRun:
+        return FakeRun(
+            workload=launch.workload.id,
+            run=launch.workload.run,
+            phase=Phase.STARTING,
+            since=self._clock.now(),
+            token=launch.token,
+        )
+
+    def _go_on(self, run: FakeRun) -> None:
+        if run.phase is Phase.STARTING:
+            run.phase = Phase.RUNNING
+
+    def _told_to_stop(self, run: FakeRun) -> None:
+        self._end(run, Outcome.PAUSED, "")
+
+    def _end(self, run: FakeRun, outcome: Outcome, sentence: str) -> None:
+        run.phase, run.outcome, run.sentence, run.since = Phase.ENDED, outcome, sentence, self._clock.now()
+
+
+class FakeServers(FakeBackend):
+    """Notebook servers, started by a hub that the test plays. It knows processes only by `attach` and by launches.
+
+    `processes` is the machine's process table: it outlives the double, as processes outlive a service.
+    """
+
+    kinds = frozenset({Kind.NOTEBOOK})
+    forgetful = True
+
+    def __init__(
+        self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
+    ) -> None:
+        super().__init__(clock, nodes, fuse)
+        self.processes: set[int] = set() if processes is None else processes
+
+    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
+        if pid not in self.processes:
+            raise Conflict(f"There is no process {pid}.")
+        if (workload, run) not in self.runs:
+            raise Conflict(f"{workload} holds no share now.")
+        held = self.runs[(workload, run)].pids
+        if held and held[0] != pid and held[0] in self.processes:
+            raise Conflict(f"Another process holds the share of {workload}.")
+        self.runs[(workload, run)].pids = (pid, pid + 1)
+
+    def _started(self, launch: Launch) -> FakeRun:
+        run = super()._started(launch)
+        if launch.detail.get("pid") is not None:
+            run.pids = (launch.detail["pid"], launch.detail["pid"] + 1)
+        return run
+
+    def _go_on(self, run: FakeRun) -> None:
+        if not run.pids or run.phase is Phase.ENDED:
+            return
+        run.phase = Phase.RUNNING
+        if run.pids[0] not in self.processes:
+            self._end(run, Outcome.LOST, "Its process is gone.")
+
+    def _told_to_stop(self, run: FakeRun) -> None:
+        if not run.pids:
+            self._end(run, Outcome.KILLED, "")
+        self.processes.difference_update(run.pids)
+
+
+def environment_of(launches: Sequence[Launch]) -> Mapping[str, str]:
+    """What the newest launch told its processes."""
+    return launches[-1].environment

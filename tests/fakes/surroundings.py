@@ -1,0 +1,81 @@
+"""What else the service has around it: files of jobs, the probe of devices, its settings."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jupyter_gq.controller.settings import Settings
+from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.errors import StorageFull
+
+
+class FakeBundles:
+    """Files of jobs, in memory."""
+
+    def __init__(self, *, full: bool = False) -> None:
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.executed: dict[str, dict[str, Any]] = {}
+        self.logs: dict[str, str] = {}
+        self._full = full
+
+    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+        if self._full:
+            raise StorageFull("The disk is full.")
+        self.kept[job] = bundle
+
+    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+        return self.executed.get(job)
+
+    def log(self, job: str, owner: str, tail: int) -> str | None:
+        text = self.logs.get(job)
+        return None if text is None else text[-tail:]
+
+    def delete(self, job: str, owner: str) -> None:
+        self.kept.pop(job, None)
+
+
+class SharedBundles(FakeBundles):
+    """Runners fetch and send files by way of the service."""
+
+    def bundle(self, job: str) -> dict[str, Any] | None:
+        return self.kept.get(job)
+
+    def put_log(self, job: str, run: int, task: int, text: str) -> None:
+        self.logs[job] = text
+
+
+class FakeProbe:
+    """Says what the test wrote into `used`; None there = the driver does not say."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, int | None] = {}
+        self.blind = False
+
+    def status(self) -> ProbeStatus:
+        return ProbeStatus(state=ProbeState.OK, detail="Simulated devices, for tests.")
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        return ()
+
+    def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
+        if self.blind:
+            return None
+        return tuple(Usage(pid=pid, memory=MiB(1024), utilisation=self.used[pid]) for pid in pids if pid in self.used)
+
+
+class FixedSettings:
+    """Settings that the test replaces itself."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.current = settings
+        self.error: str | None = None
+        self._changed = False
+
+    def change(self, **changes: Any) -> None:
+        self.current = replace(self.current, **changes)
+        self._changed = True
+
+    async def refresh(self) -> bool:
+        changed, self._changed = self._changed, False
+        return changed

@@ -1,0 +1,46 @@
+"""Time that stands still, names that are counted, and the death of the service at a chosen place."""
+
+from typing import Any
+
+from jupyter_gq.domain.amount import Instant
+
+
+class FixedClock:
+    """Stands still until it is moved."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self._now = now
+
+    def now(self) -> Instant:
+        return Instant(self._now)
+
+    def forward(self, seconds: float) -> None:
+        self._now += seconds
+
+
+class ServiceKilled(BaseException):
+    """`kill -9` of the service at this very instant; no `except Exception` sees it."""
+
+
+class Fuse:
+    """Burns down by one at each place where the service could be killed; at zero it is."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+
+    def light(self, places: int) -> None:
+        self.left = places
+
+    def burn(self) -> None:
+        if self.left is None:
+            return
+        self.left -= 1
+        if self.left < 0:
+            self.left = None
+            raise ServiceKilled
+
+
+def counting(prefix: str = "") -> Any:
+    """A factory of ids in order, in place of random ones."""
+    count = iter(range(1, 1_000_000))
+    return lambda: f"{prefix}{next(count)}"
