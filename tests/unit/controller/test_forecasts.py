@@ -79,18 +79,13 @@ async def test_durations_and_outcomes_outlive_a_restart(world: World):
 
 
 async def test_a_forecast_waits_for_a_step_in_which_nothing_happens_but_not_for_ever(world: World):
-    forecasts = world.controller._forecasts
-    world.send(ANN, "vision", "1")
-    await world.controller.step()
-    assert not forecasts._due.is_set()
-    await world.controller.step()  # it runs now
-    assert not forecasts._due.is_set()
-    await world.controller.step()
-    assert forecasts._due.is_set()
-    await world.controller.forecast()
-    world.send(ANN, "vision", "1")
-    await world.controller.step()
-    world.clock.forward(PATIENCE)
-    assert not forecasts._due.is_set()
-    await world.controller.step()
-    assert forecasts._due.is_set()
+    for passed, due in ((0, False), (PATIENCE, True)):
+        forecasts, job = world.controller._forecasts, world.send(ANN, "vision", "1")
+        await world.controller.step()  # it is launched
+        assert not forecasts._due.is_set()
+        world.clock.forward(passed)
+        await world.controller.step()  # it runs
+        assert forecasts._due.is_set() is due
+        await world.controller.step()
+        assert forecasts._due.is_set()
+        await finish(world, job)
