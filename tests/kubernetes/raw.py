@@ -74,6 +74,10 @@ class Raw:
     def get(self, kind_path: str) -> httpx.Response:
         return self._http.get(kind_path)
 
+    def ask(self, method: str, path: str, body=None) -> httpx.Response:
+        """Whatever comes of it."""
+        return self._http.request(method, path, json=body)
+
     def may(self, user: str, call, namespace: str, name: str = "") -> bool:
         """Whether this user may do that, as the API server's authorisers say."""
         resource, _, sub = call.resource.partition("/")

@@ -3,6 +3,7 @@
 import secrets
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from kubernetes import client
@@ -134,6 +135,51 @@ def test_agents_jobs_and_reservations_may_do_nothing(raw, namespace_set, rights)
     for user in (made.agent_user, made.runner_user, account(made.nodes, "gq-reservation")):
         for call in (*CALLS, *MORE["training.asJobs"], *FORBIDDEN):
             assert not raw.may(user, call, *asked(made, call)), (user, call)
+
+
+@pytest.mark.parametrize("who", ["gq-agent", "gq-reservation", "gq-runner"])
+def test_with_the_token_of_such_an_account_every_call_is_refused(control_plane, raw, namespace_set, rights, who):
+    made = namespace_set
+    namespace = made.train if who == "gq-runner" else made.nodes
+    there = training_pod(made.train)
+    raw.apply(there)
+    pod = f"/api/v1/namespaces/{made.train}/pods/{there['metadata']['name']}"
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "t"}}
+    calls = [
+        *(
+            ("GET", f"/api/v1/namespaces/{room}/{kind}")
+            for room in made.all
+            for kind in ("pods", "secrets", "configmaps")
+        ),
+        *(("POST", f"/api/v1/namespaces/{room}/pods", training_pod(room)) for room in made.all),
+        *(("GET", path) for path in ("/api/v1/pods", "/api/v1/nodes", "/api/v1/secrets", "/api/v1/namespaces")),
+        ("GET", pod),
+        ("DELETE", pod),
+        ("PATCH", pod),
+        ("GET", f"{pod}/log"),
+        ("POST", f"{pod}/exec"),
+        ("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{who}/token", {}),
+        ("GET", f"/apis/coordination.k8s.io/v1/namespaces/{made.hub}/leases"),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review),
+    ]
+    them = Raw(control_plane, account(namespace, who))
+    answers = {call[:2]: them.ask(*call).status_code for call in calls}
+    assert {call: status for call, status in answers.items() if status != 403} == {}
+    them.close()
+    raw.delete(there)
+
+
+def test_the_token_that_agents_and_jobs_get_opens_nothing_at_the_api_server(control_plane, namespace_set):
+    """It is made for our service, so that who steals it cannot even ask who he is."""
+    made = namespace_set
+    for namespace, who in ((made.nodes, "gq-agent"), (made.train, "gq-runner")):
+        token = control_plane.token(namespace, who, audience="jupyter-gq")
+        answer = httpx.get(
+            f"{control_plane.url}/api/v1/nodes",
+            headers={"Authorization": f"Bearer {token}"},
+            verify=str(control_plane.ca_file),
+        )
+        assert answer.status_code == 401, who
 
 
 def test_the_service_works_with_its_own_token_and_no_further(control_plane, namespace_set, rights):
