@@ -31,6 +31,7 @@ def gauges(controller: Facade) -> Iterator[Gauge]:
     health = controller.health()
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
+    yield _gauge("jupyter_gq_runs_found_unseen", "1 while what runs is out of sight.", health.runs != "ok")
     queues = controller.queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),

@@ -44,6 +44,7 @@ class Overview(BaseModel):
     notebooks: list[models.NotebookView]
     jobs: list[models.JobView]
     policy: str
+    runs: str
 
 
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
@@ -131,13 +132,15 @@ class PageData(_Browser):
             raise errors.no_token()
         controller = self._wiring.controller
         owner = "*" if caller.admin else None
+        health = controller.health()
         overview = Overview(
             me=controller.me(caller),
             devices=controller.devices(caller).devices,
             queues=controller.queues(caller).queues,
             notebooks=controller.notebooks(caller, owner).notebooks,
             jobs=controller.jobs(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
-            policy=controller.health().policy if caller.admin else "ok",
+            policy=health.policy if caller.admin else "ok",
+            runs=health.runs,
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(overview.model_dump_json())

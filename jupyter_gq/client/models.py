@@ -396,6 +396,7 @@ class Health(BaseModel):
     version: str
     devices: str
     policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
+    runs: str = Field(default="ok", description='"ok", or why nothing is started or ended at present.')
 
 
 class Readiness(BaseModel):

@@ -51,8 +51,8 @@ class Actor:
         self._context = context
         #: Tokens of runs that are about to be launched; nothing else ever holds one.
         self._tokens: dict[RunKey, str] = {}
-        #: When each run was last told to stop by this process.
-        self._told: dict[RunKey, Instant] = {}
+        #: When each run was told to stop by this process: for the first time, and last.
+        self._told: dict[RunKey, tuple[Instant, Instant]] = {}
         #: Launched, and not yet written down.
         self._launched: list[str] = []
 
@@ -204,15 +204,17 @@ class Actor:
             await self._release_unused(record)
             return
         now, key = self._context.clock.now(), (workload.id, workload.run)
-        told = self._told.get(key)
         grace = self._grace(stop)
-        overdue = now > stop.at + grace + TELL_AGAIN
-        if told is not None and told >= stop.at and not (overdue and now >= told + TELL_AGAIN):
+        # The grace of who could not be told at once begins when he is.
+        first, last = self._told.get(key, (now, None))
+        if last is not None and last < stop.at:
+            first, last = now, None
+        if last is not None and now < max(last, first + grace) + TELL_AGAIN:
             return
-        left = Seconds(max(0.0, stop.at + grace - now))
+        left = Seconds(max(0.0, first + grace - now))
         backend = self._context.backend_of(workload.kind)
         if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
-            self._told[key] = now
+            self._told[key] = (first, now)
 
     async def _release_unused(self, record: Record) -> None:
         """A ticket that was given back before any process held its share: nothing has to end."""
@@ -265,7 +267,7 @@ class Actor:
         return token_hash(token)
 
     def _tidy(self) -> None:
-        self._told = {key: at for key, at in self._told.items() if self._is_present(*key)}
+        self._told = {key: told for key, told in self._told.items() if self._is_present(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
 
     def _is_present(self, workload: str, run: int) -> bool:

@@ -63,6 +63,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Kinds of workload whose backend could not be observed at the last look.
+    unseen: frozenset[Kind] = frozenset()
     #: How long jobs ran.
     durations: Durations = field(default_factory=Durations)
     #: When each waiting job will probably start.

@@ -63,6 +63,7 @@ from .held_back import held_back, without
 from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
+from .out_of_sight import BLIND, only_seen
 from .overview import Overview
 from .past_use import PastUse
 from .pods import Agents, JobPods, Signal
@@ -207,7 +208,7 @@ class Controller:
         self._tickets.expire()
         self._activity.sample()
         self._past_use.look()
-        decision = self._decide()
+        decision = only_seen(self._decide(), self._context.records, seen.unseen)
         self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
@@ -406,12 +407,13 @@ class Controller:
         context = self._context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
-        well = error is None and not self._failures and probe is ProbeState.OK
+        well = error is None and not self._failures and not context.unseen and probe is ProbeState.OK
         return Health(
             status="ok" if well else "degraded",
             version=own_version(),
             devices=self._overview.devices_sentence(),
             policy=error or "ok",
+            runs=BLIND if context.unseen else "ok",
         )
 
     def unready(self) -> str:

@@ -60,6 +60,7 @@ class Observer:
             self._failing.discard(id(backend))
             runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
         self._context.known_runs = set(runs)
+        self._context.unseen = frozenset(unseen)
         return Seen(runs=runs, unseen=frozenset(unseen))
 
     async def record(self, seen: Seen) -> None:

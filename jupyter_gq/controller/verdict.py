@@ -106,7 +106,8 @@ def _interrupted(record: Record, ending: Ending) -> Change:
     """A job that nobody told to stop is gone before its end."""
     reason = (ending.sentence or VANISHED).rstrip(".")
     if ending.outcome is Outcome.PAUSED:
-        told = "Interrupted from outside. Continues by itself."
+        reason = ending.sentence.rstrip(".") or "Interrupted from outside"
+        told = f"{reason}. Continues by itself."
         return _back_in_line(record, Event.LOST, ending.at, {"sentence": told})
     times = details.lost(record) + 1
     if times > MOST_LOST:

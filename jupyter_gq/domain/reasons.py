@@ -33,6 +33,7 @@ class PendingReason(StrEnum):
     NON_PREEMPTIBLE_OVER_QUOTA = "NON_PREEMPTIBLE_OVER_QUOTA"
     NO_DEVICE = "NO_DEVICE"  # no node, or no domain, is big enough any more
     PLACE_REFUSED = "PLACE_REFUSED"  # it was given a place that was not to be had; it is planned again after a pause
+    OUT_OF_SIGHT = "OUT_OF_SIGHT"  # what runs cannot be seen at present, so nothing is started
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration
     STARTS_NOW = "STARTS_NOW"  # only in previews
 

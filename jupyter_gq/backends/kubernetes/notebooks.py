@@ -173,6 +173,8 @@ class NotebookRuns:
 
     def _update(self, run: Run) -> None:
         # A server that was started again has another pod of the same ticket: the one that lives counts.
+        for parted in self.pods.take_parted(run.key):
+            run.pods = {0: parted}
         found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.finished, pod.version))
         run.gone = set() if found else set(run.pods)
         if found:

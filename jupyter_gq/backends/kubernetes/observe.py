@@ -232,6 +232,8 @@ class Reflector(Generic[V]):
     def _apply(self, changes: list[tuple[bool, V]]) -> None:
         for gone, view in changes:
             if gone:
+                if self.copy.get(*view.key) is not None:
+                    self.copy.put(view)  # its last state, of which nothing may have been told before
                 self.copy.remove(view.key, view.version)
             else:
                 self.copy.put(view)

@@ -10,7 +10,7 @@ Rules
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Outcome
 
@@ -56,6 +56,8 @@ def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
         return _gone(stopped)
     claim = _claim(pod)
     if claim is not None and (claim.outcome is not Outcome.FAILED or not pod.disruption):
+        if claim.outcome is Outcome.PAUSED and pod.disruption and not stopped:
+            return replace(claim, sentence=_disrupted(pod))
         return claim
     if pod.disruption and not stopped:
         return End(outcome=Outcome.LOST, sentence=_disrupted(pod))

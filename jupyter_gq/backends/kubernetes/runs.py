@@ -14,6 +14,8 @@ from .views import PodView
 
 RunKey = tuple[str, int]
 K = TypeVar("K")
+#: Of so many runs pods that are gone are remembered.
+_PARTED = 10_000
 
 
 @dataclass(kw_only=True, slots=True)
@@ -108,7 +110,7 @@ class Run:
             phase=Phase.ENDED,
             since=Instant(now),
             outcome=end.outcome,
-            sentence=end.sentence if end.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED) else "",
+            sentence=end.sentence if end.outcome is not Outcome.SUCCEEDED else "",
         )
         return self.ended
 
@@ -120,6 +122,8 @@ class PodIndex:
         self._by_run: defaultdict[RunKey, dict[str, PodView]] = defaultdict(dict)
         self._by_node: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
         self._by_uid: dict[str, PodView] = {}
+        #: By run, pods that are gone, as they were at last: an end that nobody has looked at yet stands there only.
+        self._parted: dict[RunKey, list[PodView]] = {}
         #: By run: grows with each change of one of its pods.
         self._revisions: defaultdict[RunKey, int] = defaultdict(int)
 
@@ -131,6 +135,11 @@ class PodIndex:
         """That run is over, and nothing of it is left."""
         if key not in self._by_run:
             self._revisions.pop(key, None)
+            self._parted.pop(key, None)
+
+    def take_parted(self, key: RunKey) -> list[PodView]:
+        """Pods of that run that have gone since this was asked last, as they were at last."""
+        return self._parted.pop(key, [])
 
     def saw(self, before: PodView | None, after: PodView | None) -> None:
         """A pod changed."""
@@ -141,11 +150,18 @@ class PodIndex:
             self._by_uid.pop(before.uid, None)
             _discard(self._by_run, (before.workload, before.attempt), before.uid)
             _discard(self._by_node, before.node, before.uid)
+            if after is None or after.uid != before.uid:
+                self._part(before)
         if after is not None:
             self._by_uid[after.uid] = after
             self._by_run[(after.workload, after.attempt)][after.uid] = after
             if after.node:
                 self._by_node[after.node][after.uid] = after
+
+    def _part(self, pod: PodView) -> None:
+        self._parted.setdefault((pod.workload, pod.attempt), []).append(pod)
+        while len(self._parted) > _PARTED:  # of runs that nobody asks for
+            del self._parted[next(iter(self._parted))]
 
     def of_run(self, key: RunKey) -> tuple[PodView, ...]:
         """The pods of a run."""

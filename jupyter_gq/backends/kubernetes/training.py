@@ -174,6 +174,7 @@ class TrainingRuns:
 
     def _update(self, run: Run) -> None:
         """Take in what its pods show."""
+        run.pods.update({pod.task: pod for pod in self.pods.take_parted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
         run.gone = {task for task in run.pods if task not in present}

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.controller.out_of_sight import BLIND
 from tests.fakes import (
     CannotBeObserved,
     DiesDuringStart,
@@ -15,6 +16,12 @@ from tests.fakes import (
 )
 
 from .world import ANN, BOB, play
+
+UNSEEN = "Waiting: what runs cannot be seen at present, so nothing is started or ended; what runs goes on."
+
+
+class BlindAndNeverStops(CannotBeObserved, NeverStops):
+    """Both, one after the other."""
 
 
 def test_a_refused_launch_fails_the_job_with_the_reason_and_frees_the_device(tmp_path):
@@ -89,8 +96,8 @@ def test_nothing_is_concluded_from_a_backend_that_cannot_be_observed(tmp_path):
         world.backend.blind = True
         second = world.send(BOB, "nlp", "0.5")
         await world.step(5)
-        assert world.job(job).phase in {"running", "pausing"}
-        assert world.job(second).phase == "waiting"
+        assert world.job(job).phase == "running", "nobody is told to stop who cannot hear it"
+        assert (world.job(second).phase, world.job(second).sentence) == ("waiting", UNSEEN)
         world.backend.blind = False
         await world.step(4)
         assert (world.job(job).phase, world.job(second).phase) == ("paused", "running")
@@ -106,13 +113,35 @@ def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
         world.backend.blind = True
         job = world.send(ANN, "vision")
         await world.step(3)
-        assert world.job(job).phase == "starting"
+        assert (world.job(job).phase, world.job(job).sentence) == ("waiting", UNSEEN)
         assert not world.backend.launches
+        health = world.controller.health()
+        assert (health.status, health.runs) == ("degraded", BLIND)
+        assert world.controller.unready() == "", "it answers, and knows what it knew"
         world.backend.blind = False
         await world.step(2)
+        assert world.controller.health().runs == "ok"
         assert world.job(job).phase == "running"
 
     play(tmp_path, CannotBeObserved, story)
+
+
+def test_the_grace_begins_when_a_run_can_be_told(tmp_path):
+    async def story(world):
+        job = world.send(ANN, "vision")
+        await world.step(2)
+        world.backend.blind = True
+        world.controller.cancel(ANN, job)
+        await world.step(2, seconds=60)
+        assert world.backend.stops == []
+        world.backend.blind = False
+        await world.step(2, seconds=2)
+        ((_, _, grace),) = world.backend.stops
+        assert grace == 5, "all of it"
+        await world.step(10, seconds=2)
+        assert [grace for *_, grace in world.backend.stops] == [5, 0], "and then it is over"
+
+    play(tmp_path, BlindAndNeverStops, story)
 
 
 @pytest.mark.asyncio

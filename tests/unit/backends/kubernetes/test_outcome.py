@@ -64,6 +64,14 @@ def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
     assert end.sentence.endswith("because.")
 
 
+def test_who_saved_its_state_because_it_was_taken_away_is_paused_and_told_by_whom():
+    pod = a_pod(0, said("PAUSED"), disruption="EvictionByEvictionAPI", disruption_message="because")
+    assert end_of_pod(pod, stopped=False) == End(
+        outcome=Outcome.PAUSED, sentence="Somebody drained its node, or evicted it: because."
+    )
+    assert end_of_pod(pod, stopped=True).sentence == "", "we had told it to"
+
+
 def test_what_it_finished_before_it_was_taken_away_is_finished():
     pod = a_pod(0, said("SUCCEEDED"), disruption="EvictionByEvictionAPI")
     assert end_of_pod(pod, stopped=False).outcome is Outcome.SUCCEEDED

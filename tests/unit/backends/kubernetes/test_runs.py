@@ -1,0 +1,40 @@
+"""Pods by the run that they belong to."""
+
+from dataclasses import replace
+
+from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.runs import PodIndex
+from jupyter_gq.backends.kubernetes.views import Ended, PodView
+
+
+def a_pod(name="p", run="1", **fields):
+    labels = {names.WORKLOAD: "job", names.ATTEMPT: run, names.TASK: "0"}
+    return PodView(namespace="t", name=name, uid=f"uid-{name}", node="n1", labels=labels, **fields)
+
+
+def test_how_a_pod_ended_is_known_although_it_was_gone_before_anybody_looked():
+    index, running = PodIndex(), a_pod(phase="Running")
+    ended = replace(running, phase="Succeeded", ended=Ended(exit_code=0, reason="", message="its last word"))
+    index.saw(None, running)
+    index.saw(running, ended)
+    index.saw(ended, None)
+    assert index.of_run(("job", 1)) == ()
+    assert index.take_parted(("job", 1)) == [ended]
+    assert index.take_parted(("job", 1)) == [], "it was taken"
+
+
+def test_a_pod_of_another_run_in_its_place_does_not_hide_the_first():
+    index, first = PodIndex(), a_pod()
+    second = replace(a_pod(run="2"), uid="another")
+    index.saw(None, first)
+    index.saw(first, second)
+    assert index.take_parted(("job", 1)) == [first]
+    assert index.of_run(("job", 2)) == (second,)
+
+
+def test_what_is_forgotten_is_not_kept():
+    index = PodIndex()
+    index.saw(None, a_pod())
+    index.saw(a_pod(), None)
+    index.forget(("job", 1))
+    assert index.take_parted(("job", 1)) == []
