@@ -2,7 +2,8 @@
 
 A real control plane (etcd, API server, scheduler, controllers) on this machine, nodes that only say what they do
 (kwok), and the service's controller with its Kubernetes backend in this process. Before it, in the same run, the API
-server's own limit: the same client creates bare pods as fast as it can, and kube-scheduler binds them.
+server's own limit: the same client creates as many of the same pods as fast as it can, with nothing to decide, and
+kube-scheduler binds them.
 
     python -m benchmarks.kubernetes [--nodes 500] [--running 2000] [--queued 5000] [--json FILE]
 """
@@ -23,8 +24,12 @@ from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.cluster import Cluster
+from jupyter_gq.backends.kubernetes.manifests import training_pod
+from jupyter_gq.backends.kubernetes.names import INSTALLATION
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.resources import PODS
 from jupyter_gq.client.models import JobSubmission
+from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
@@ -33,6 +38,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.service import collect_garbage_rarely
 from jupyter_gq.store.sql import SqlStore
+from tests.builders import a_job
 from tests.fakes import FixedSettings
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.kwok import Kwok
@@ -46,9 +52,8 @@ GPUS, GPUS_PER_JOB, QUEUES = 8, 2, 10
 STEADY_SECONDS = 60
 #: So many jobs end, ten a second, and others take their places.
 ENDS = 200
-#: At most; they must fit.
-MOST_BARE = 600
 AGENT = "jupyter-gq"
+_BARE = f"{INSTALLATION}=bare"
 PERSON = Caller(user="ann", groups=frozenset(), admin=True)
 #: Seconds to wait for anything.
 PATIENCE = 600.0
@@ -70,8 +75,8 @@ def main() -> None:
             kwok = Kwok(plane)
             kwok.start()
             _say(f"{given.nodes} nodes")
-            kwok.add_nodes(given.nodes, GPUS)
-            rows = asyncio.run(_measure(plane, given.running, given.queued))
+            nodes = kwok.add_nodes(given.nodes, GPUS)
+            rows = asyncio.run(_measure(plane, nodes, given.running, given.queued))
         finally:
             plane.end()
     show(
@@ -81,9 +86,9 @@ def main() -> None:
     )
 
 
-async def _measure(plane: ControlPlane, running: int, queued: int) -> list[Row]:
+async def _measure(plane: ControlPlane, nodes: Sequence[str], running: int, queued: int) -> list[Row]:
     spaces = make_namespaces(plane)
-    bare = await _bare_limit(plane, spaces, min(MOST_BARE, running))
+    bare = await _bare_limit(plane, spaces, nodes, running)
     installed = Installed(plane, spaces, Path(plane.folder))
     try:
         rows = await installed.burst(running, queued, bare)
@@ -97,7 +102,9 @@ async def _measure(plane: ControlPlane, running: int, queued: int) -> list[Row]:
         await installed.end()
 
 
-async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, pods: int) -> tuple[float, float]:
+async def _bare_limit(
+    plane: ControlPlane, spaces: NamespaceSet, nodes: Sequence[str], pods: int
+) -> tuple[float, float]:
     """Pods per second that the same client creates, and that are created and bound, when nothing is decided."""
     _say(f"{pods} bare pods")
     cluster = Cluster.of(plane.config_for(), timeout=30, workers=24, agent="bare")
@@ -105,10 +112,10 @@ async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, pods: int) -> t
 
     async def create(number: int) -> None:
         async with limit:
-            await cluster.create(PODS, _bare_pod(spaces.nodes, number))
+            await cluster.create(PODS, _bare_pod(spaces, nodes, number))
 
     async def bound(wanted: int) -> bool:
-        found = await asyncio.to_thread(plane.core.list_namespaced_pod, spaces.nodes, label_selector="bare=yes")
+        found = await asyncio.to_thread(plane.core.list_namespaced_pod, spaces.train, label_selector=_BARE)
         return sum(pod.spec.node_name is not None for pod in found.items) == wanted
 
     began = time.monotonic()
@@ -116,7 +123,7 @@ async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, pods: int) -> t
     creates = pods / (time.monotonic() - began)
     await _until(lambda: bound(pods), "all bare pods bound")
     binds = pods / (time.monotonic() - began)
-    plane.core.delete_collection_namespaced_pod(spaces.nodes, label_selector="bare=yes", grace_period_seconds=0)
+    plane.core.delete_collection_namespaced_pod(spaces.train, label_selector=_BARE, grace_period_seconds=0)
     await _until(lambda: bound(0), "the bare pods gone")
     cluster.close()
     return creates, binds
@@ -275,11 +282,19 @@ def _submission(number: int) -> JobSubmission:
     return JobSubmission.model_validate({"queue": queue, "gpus": GPUS_PER_JOB, "bundle": document})
 
 
-def _bare_pod(namespace: str, number: int) -> dict[str, object]:
-    limits = {"nvidia.com/gpu": str(GPUS_PER_JOB)}
-    container = {"name": "main", "image": "pause", "resources": {"limits": limits, "requests": limits}}
-    metadata = {"name": f"bare-{number}", "namespace": namespace, "labels": {"bare": "yes"}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> dict[str, object]:
+    """The pod of a job of the burst, of nobody that we know."""
+    options = KubernetesOptions(
+        installation="bare",
+        hub_namespace=spaces.hub,
+        nodes_namespace=spaces.nodes,
+        training_namespace=spaces.train,
+        service_url="http://service.test/",
+    )
+    node = nodes[number * GPUS_PER_JOB // GPUS]
+    added = PodAdditions(node=node, resources={"nvidia.com/gpu": str(GPUS_PER_JOB)})
+    job = a_job(f"bare-{number}", "bare", GPUS_PER_JOB)
+    return training_pod(job, 0, added, {"GQ_STOP_GRACE": "30"}, "runner", options)
 
 
 async def _until(wanted: Callable[[], bool | Awaitable[bool]], what: str) -> None:

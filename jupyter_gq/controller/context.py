@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.protocol import Backend, PreparesPods
@@ -76,6 +77,9 @@ class Context:
     #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
     past_use: Mapping[str, float] = field(default_factory=dict)
     _by_kind: dict[Kind, Backend] = field(init=False)
+    #: As they were last put together, and of what: large clusters are asked for far more often than they change.
+    _nodes: tuple[Node, ...] = ()
+    _nodes_of: tuple[Any, ...] = ()
     _core_view: CoreView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,12 +98,10 @@ class Context:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
-        found: dict[str, Node] = {}
-        for backend in self.backends:
-            for node in backend.nodes():
-                known = found.get(node.name)
-                found[node.name] = node if known is None else _merged(known, node)
-        return self.settings.nodes([found[name] for name in sorted(found)])
+        seen = (self.settings, *(backend.nodes() for backend in self.backends))
+        if seen != self._nodes_of:
+            self._nodes, self._nodes_of = self.settings.nodes(_united(seen[1:])), seen
+        return self._nodes
 
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
@@ -158,6 +160,14 @@ class Context:
         if job not in self.seqs:
             self.seqs[job] = self.store.last_seq(job)
         return self.seqs[job]
+
+
+def _united(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
+    found: dict[str, Node] = {}
+    for node in (node for offer in offers for node in offer):
+        known = found.get(node.name)
+        found[node.name] = node if known is None else _merged(known, node)
+    return [found[name] for name in sorted(found)]
 
 
 def _merged(one: Node, other: Node) -> Node:

@@ -190,10 +190,8 @@ class Jobs:
         server = submission.bundle.manifest.server
         found = [
             record.workload
-            for record in self._context.records.live()
-            if record.workload.kind is Kind.NOTEBOOK
-            and record.workload.holds
-            and (record.workload.owner, record.workload.name) == (caller.user, server)
+            for record in self._context.records.notebooks()
+            if record.workload.holds and (record.workload.owner, record.workload.name) == (caller.user, server)
         ]
         newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
         image = "" if newest is None else self._pods.image_of(newest.id)
