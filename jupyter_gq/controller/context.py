@@ -4,7 +4,6 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.protocol import Backend, PreparesPods
@@ -79,7 +78,7 @@ class Context:
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: As they were last put together, and of what: large clusters are asked for far more often than they change.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Any, ...] = ()
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]]] | None = None
     _core_view: CoreView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,9 +97,9 @@ class Context:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
-        seen = (self.settings, *(backend.nodes() for backend in self.backends))
-        if seen != self._nodes_of:
-            self._nodes, self._nodes_of = self.settings.nodes(_united(seen[1:])), seen
+        settings, offers = self.settings, [backend.nodes() for backend in self.backends]
+        if (settings, offers) != self._nodes_of:
+            self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
         return self._nodes
 
     def meet(self, caller: Caller) -> None:
