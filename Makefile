@@ -83,7 +83,7 @@ test: test-unit test-lab test-server test-hub test-demo test-browser test-kubern
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
-	$(PYTEST) tests/contract tests/api tests/runner
+	$(PYTEST) -n 2 --dist loadfile tests/contract tests/api tests/runner
 
 test-lab: setup
 	cd labextension && npm test --silent
