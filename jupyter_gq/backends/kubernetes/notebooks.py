@@ -7,7 +7,6 @@ Rules
 3. A share is held until the pod is gone, whatever the Hub believes.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 
@@ -15,7 +14,6 @@ from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.states import State
 
 from . import names
@@ -24,11 +22,11 @@ from .options import KubernetesOptions
 from .outcome import End, end_of_pod, trouble_of
 from .places import Place, Places
 from .runs import PodIndex, Run, RunKey, slots_in_use
+from .server_stops import ServerStops
 
 log = logging.getLogger(__name__)
 
-#: Seconds until the Hub is asked again, if it did not hear or the pod stands.
-_ASK_AGAIN = 10.0
+#: Seconds after which a pod that should have ended is spoken of.
 _OVERDUE = 60.0
 
 
@@ -44,12 +42,10 @@ class NotebookRuns:
         nodes: Nodes,
         now: Callable[[], float],
     ) -> None:
-        self._options, self._stopper, self._places, self._nodes, self._now = options, stopper, places, nodes, now
+        self._options, self._places, self._nodes, self._now = options, places, nodes, now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
-        self._asking: dict[RunKey, asyncio.Task[None]] = {}
-        #: When the Hub was last asked to end it, and whether it heard.
-        self._asked: dict[RunKey, tuple[float, bool]] = {}
+        self._stops = ServerStops(stopper, now)
 
     # --- what the controller says
 
@@ -74,7 +70,7 @@ class NotebookRuns:
         deadline = self._now() + max(0.0, grace)
         run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
         run.steady = None
-        self._ask(run)
+        self._stops.ask(run)
 
     def release(self, key: RunKey) -> None:
         """Its spawner gave it back, and ends its pod itself."""
@@ -87,11 +83,8 @@ class NotebookRuns:
         run = self.runs.pop(key, None)
         if run is not None and run.workload is not None:
             self._places.release(run.workload)
-        self._asked.pop(key, None)
+        self._stops.forget(key)
         self.pods.forget(key)
-        asking = self._asking.pop(key, None)
-        if asking is not None:
-            asking.cancel()
 
     # --- what the spawner asks
 
@@ -167,9 +160,7 @@ class NotebookRuns:
 
     async def close(self) -> None:
         """Give up what is under way."""
-        for task in self._asking.values():
-            task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._stops.close()
 
     def _update(self, run: Run) -> None:
         # A server that was started again has another pod of the same ticket: the one that lives counts.
@@ -197,7 +188,7 @@ class NotebookRuns:
         if run.workload is not None and (devices := run.devices()):
             self._places.claim(run.workload, devices)
         if run.stop_at is not None:
-            self._ask(run)
+            self._stops.ask(run)
             run.sentence = self._overdue(run)
         elif pod.phase == "Pending":
             self._watch_start(run)
@@ -211,9 +202,9 @@ class NotebookRuns:
         if run.released:
             return self._end(run, End(outcome=Outcome.SUCCEEDED))
         if run.stop_at is not None:
-            self._ask(run)
-            heard = self._asked.get(run.key, (0.0, False))[1]
-            return self._end(run, End(outcome=Outcome.SUCCEEDED)) if heard or now >= run.stop_at else run.present()
+            self._stops.ask(run)
+            over = self._stops.heard(run.key) or now >= run.stop_at
+            return self._end(run, End(outcome=Outcome.SUCCEEDED)) if over else run.present()
         if not run.may_create:
             return self._end(run, End(outcome=Outcome.LOST, sentence="Its pod is gone."))
         place = self._place(run)
@@ -277,30 +268,6 @@ class NotebookRuns:
             f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; "
             "its devices are not free."
         )
-
-    # --- ending
-
-    def _ask(self, run: Run) -> None:
-        at, heard = self._asked.get(run.key, (float("-inf"), False))
-        pod = run.pods.get(0)
-        if run.key in self._asking or (pod is not None and pod.terminating):
-            return
-        if run.released or self._now() < at + _ASK_AGAIN or (heard and pod is None):
-            return
-        self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask_hub(run))
-
-    async def _ask_hub(self, run: Run) -> None:
-        assert run.workload is not None
-        heard = False
-        try:
-            await self._stopper.stop(run.workload.owner, run.workload.name)
-            heard = True
-        except BackendError as error:
-            log.warning("server could not be stopped yet: workload=%s: %s", run.id, error)
-        finally:
-            self._asking.pop(run.key, None)
-            if run.key in self.runs:
-                self._asked[run.key] = (self._now(), heard)
 
 
 def _by_digest(image: str, image_id: str) -> str:
