@@ -39,8 +39,9 @@ class Node:
     memory_by_others: MiB = NO_MEMORY
     #: The most tasks that it takes; None = not counted.
     max_tasks: int | None = None
-    #: It takes no new tasks, with devices or without (lost, cordoned); what runs there stays on the books.
-    closed: bool = False
+    #: Why it takes no new tasks, with devices or without, such as "gpu-1 is cordoned"; what runs there stays on the
+    #: books. "" = it takes some.
+    closed: str = ""
     #: Its administrator empties it, so it is closed as well: training that can be paused leaves it.
     emptying: bool = False
     #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.

@@ -122,18 +122,33 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             numbers=numbers,
             devices=step.devices,
         )
-    return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
-
-
-def _missing_device(pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]) -> Lack:
     if not step.devices:
         return Lack(
             asked=there,
-            have="no node takes new work",
+            have=f"no node takes new work{_closed(nodes)}",
             fix="Ask your administrator.",
             numbers=numbers,
             devices=0,
         )
+    if not largest:
+        of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
+        return Lack(
+            asked=gpus(step.milli),
+            have=f"the pool {pool} has no GPU{_closed(of_pool)}",
+            fix="Ask your administrator.",
+            numbers=numbers,
+            devices=step.devices,
+        )
+    return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
+
+
+def _closed(nodes: Iterable[Node]) -> str:
+    """Why these nodes take nothing new, in brackets; "" when nothing is said."""
+    reasons = [node.closed for node in nodes if node.closed]
+    return f" ({enumerate_names(reasons)})" if reasons else ""
+
+
+def _missing_device(pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]) -> Lack:
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
@@ -158,8 +173,8 @@ def _missing_device(pool: str, step: Request, devices: list[Device], there: str,
     largest = numbers["largest_node"]
     return Lack(
         asked=gpus(step.milli),
-        have=f"no node of the pool {pool} has more than {gpus(largest)}" if largest else f"the pool {pool} has no GPU",
-        fix=f"Ask for {largest // 1000} or less." if largest else "Ask your administrator.",
+        have=f"no node of the pool {pool} has more than {gpus(largest)}",
+        fix=f"Ask for {largest // 1000} or less.",
         numbers=numbers,
         devices=step.devices,
     )

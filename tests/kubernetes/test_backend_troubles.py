@@ -208,6 +208,40 @@ async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(
     await eventually(swept, "the node is back, and its old pod gone")
 
 
+async def test_a_node_that_is_off_for_good_lets_go_of_its_pods(world, kwok):
+    """Deleted, or tainted as out of service: Kubernetes itself ends the pods by force then, and not before."""
+    deleted, off = kwok.add_nodes(2, gpus=1)
+    jobs = [world.job("deleted", (deleted, 0)), world.job("off", (off, 0))]
+    for job in jobs:
+        await world.launch(job)
+    for job in jobs:
+        await world.running(job)
+    kwok.lose(off)
+    await eventually(lambda: _not_ready(world, off), "the node is not ready")
+    kwok.remove_nodes(deleted)
+
+    async def noticed():
+        await world.backend.observe()
+        return deleted not in {node.name for node in world.backend.nodes()} and not any(offered(world, off).values())
+
+    await eventually(noticed, "both are away")
+    world.clock.ahead += 61
+    ends = [await world.end(job) for job in jobs]
+    assert [end.outcome for end in ends] == [Outcome.LOST, Outcome.LOST]
+    for job in jobs:
+        await world.backend.forget(job.id, 1)
+    await world.backend.observe()
+    assert f"{off}/0" in world.backend.training.blocked()
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    world.plane.core.patch_node(off, {"spec": {"taints": [taint]}})
+
+    async def let_go():
+        await world.backend.observe()
+        return not world.backend.training.blocked() and not await asyncio.to_thread(world.pods)
+
+    await eventually(let_go, lambda: f"no pod is left: {world.backend.training.blocked()}")
+
+
 def _not_ready(world, node):
     conditions = world.plane.core.read_node(node).status.conditions
     return any(each.type == "Ready" and each.status != "True" for each in conditions)
@@ -222,10 +256,10 @@ async def test_a_cordoned_node_is_offered_nothing_new(world, kwok):
         return offered(world, node) == {f"{node}/0": wanted}
 
     await eventually(lambda: healthy(False), "cordoned")
-    assert closed_and_emptying(world, node) == (True, True)
+    assert closed_and_emptying(world, node) == (f"{node} is cordoned", True)
     world.backend = world.new_backend(leave_cordoned=False)
     await eventually(lambda: healthy(False), "cordoned, for another one")
-    assert closed_and_emptying(world, node) == (True, False), "where nobody leaves"
+    assert closed_and_emptying(world, node) == (f"{node} is cordoned", False), "where nobody leaves"
     world.plane.core.patch_node(node, {"spec": {"unschedulable": False}})
     await eventually(lambda: healthy(True), "uncordoned")
 

@@ -186,7 +186,9 @@ class Nodes:
         self._most[view.name] = most
         slots = [names.slot_of(view.name, index) for index in range(most)]
         bad = {slot for slot in slots if slot in blocked} | set(slots[count:])
-        closed = self._kept_out(view, pool) or self.back_off.until(view.name) > 0
+        closed = self._kept_out(view, pool)
+        if not closed and self.back_off.until(view.name):
+            closed = f"{view.name} pauses after a failure"
         if closed:
             bad = set(slots)
         elif PROVIDERS[pool.provider].counts_slots:
@@ -200,6 +202,8 @@ class Nodes:
         known = self._made.get(view.name)
         if known is not None and known[0] == stamp:
             return known[1]
+        if closed and (known is None or known[1].closed != closed):
+            log.info("nothing new goes to a node: %s", closed)
         node = Node(
             name=view.name,
             devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
@@ -223,10 +227,16 @@ class Nodes:
     def _takes_shares(self, node: str, pool: PodPool) -> bool:
         return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
 
-    def _kept_out(self, view: NodeView, pool: PodPool) -> bool:
-        taints = [taint for taint in view.taints if taint[2] in _KEEPS_OUT]
-        tolerated = all(any(_tolerates(each, taint) for each in pool.tolerations) for taint in taints)
-        return not view.ready or view.cordoned or not tolerated or bool(self._agents.refused(view.name))
+    def _kept_out(self, view: NodeView, pool: PodPool) -> str:
+        """Why nothing new goes there; "" = something may."""
+        if not view.ready:
+            return f"{view.name} is not ready"
+        if view.cordoned:
+            return f"{view.name} is cordoned"
+        for taint in view.taints:
+            if taint[2] in _KEEPS_OUT and not any(_tolerates(each, taint) for each in pool.tolerations):
+                return f"{view.name} has the taint {taint[0]}, which the pool {pool.name} does not tolerate"
+        return self._agents.refused(view.name).rstrip(".")
 
 
 def _tolerates(toleration: Mapping[str, object], taint: tuple[str, str, str]) -> bool:

@@ -395,7 +395,7 @@ def _at_its_best(node: Node) -> Node:
         devices=tuple(replace(device, healthy=True) for device in node.devices),
         cpu_milli=None if node.cpu_milli is None else node.cpu_milli + node.cpu_by_others,
         memory=None if node.memory is None else MiB(node.memory + node.memory_by_others),
-        closed=False,
+        closed="",
     )
 
 

@@ -51,7 +51,9 @@ def test_it_leaves_even_if_there_is_no_room_for_it_elsewhere_and_whatever_it_has
     assert evicted(decision) == ["j"]
     waiting = run_cycle(stopped(apply(cluster.snapshot(), decision)), Policy(), NOW)
     assert waiting.instructions == ()
-    assert why(waiting, "j").why.reason is PendingReason.NO_DEVICE
+    found = why(waiting, "j").why
+    assert found.reason is PendingReason.NO_DEVICE
+    assert found.sentence == "Waiting: it needs 1 GPU, but the pool train has no GPU (old is cordoned) at present."
 
 
 def test_notebooks_and_what_cannot_be_paused_stay():
@@ -90,11 +92,14 @@ def test_nothing_starts_there():
 def test_without_devices_nothing_starts_on_a_closed_node_either(closed):
     """Also a node that is only lost: what it takes is not only a matter of its devices."""
     cluster = Cluster().node("n", 1).queue("q", 1).add(replace(a_job("cpu", "q", 0), request=Request(devices=0)))
-    cluster.nodes = [replace(node, closed=closed) for node in cluster.nodes]
+    cluster.nodes = [replace(node, closed="n is not ready" if closed else "") for node in cluster.nodes]
     decision = decide(cluster)
     assert bool(decision.instructions) is not closed
     if closed:
-        assert why(decision, "cpu").why.sentence == "Waiting: it needs a node, but no node takes new work at present."
+        assert (
+            why(decision, "cpu").why.sentence
+            == "Waiting: it needs a node, but no node takes new work (n is not ready) at present."
+        )
 
 
 def test_what_is_there_may_still_end_or_be_counted():

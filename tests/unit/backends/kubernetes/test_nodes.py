@@ -59,8 +59,22 @@ def test_a_node_that_keeps_pods_out_takes_nothing_new(change, takes):
     paper = Paper(tolerations=({"key": "known", "value": "a", "effect": "NoSchedule"},))
     paper.node(**change)
     assert healthy(paper.offered()) == [takes, takes]
-    assert paper.offered().closed is not takes, "for tasks without devices, too"
+    assert bool(paper.offered().closed) is not takes, "for tasks without devices, too"
     assert paper.offered().emptying is (change == {"cordoned": True})
+
+
+def test_why_a_node_takes_nothing_new_is_said():
+    paper = Paper()
+    paper.node(cordoned=True)
+    assert paper.offered().closed == "n1 is cordoned"
+    paper.node(cordoned=False, taints=(("gpu", "yes", "NoSchedule"),))
+    assert paper.offered().closed == "n1 has the taint gpu, which the pool p does not tolerate"
+    paper.node(taints=())
+    paper.nodes.back_off.add("n1", "It failed.")
+    assert paper.offered().closed == "n1 pauses after a failure"
+    paper.nodes.back_off.clear("n1")
+    paper.report([("other", "GPU-0::2")])
+    assert paper.offered().closed.startswith("The device plugin of the node n1 shares devices (GPU-0::2)")
 
 
 def test_what_was_offered_stays_on_the_books():
