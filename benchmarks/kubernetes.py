@@ -305,7 +305,7 @@ async def _until(wanted: Callable[[], bool | Awaitable[bool]], what: str) -> Non
             return
         if time.monotonic() > deadline:
             raise SystemExit(f"Not seen within {PATIENCE:.0f} s: {what}.")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)  # each look goes through all jobs
 
 
 def _percentile(values: Sequence[float], part: float) -> float:

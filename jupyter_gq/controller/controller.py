@@ -46,6 +46,7 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.engine import Scheduler
@@ -80,6 +81,7 @@ TICK = Seconds(1)
 #: So many times as long as a step took, requests and what the backends do beside it have the loop for themselves: where
 #: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
 PAUSE, MOST_PAUSE = 4.0, 0.5
+_UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)
 
@@ -218,7 +220,7 @@ class Controller:
         self._duty.check()
         await self._actor.carry_out(seen)
         changed = self._context.records.revision != revision
-        self._forecasts.look(calm=not changed)
+        self._forecasts.look(calm=not changed and self._is_settled())
         if changed:
             self._context.broker.mention(None, "queues", "", {})
         self._moved.fire()
@@ -263,6 +265,10 @@ class Controller:
                 else:
                     log.exception("%s failed and is tried again", what)
             self._failures[what] = repr(error)
+
+    def _is_settled(self) -> bool:
+        """Nothing is about to begin or to end."""
+        return not any(record.workload.state in _UNDER_WAY for record in self._context.records.begun())
 
     def _decide(self) -> Decision:
         context = self._context

@@ -4,7 +4,7 @@ Rules
 -----
 1. A forecast is made beside the loop, in a thread on a frozen snapshot, so that no step waits for it. It is bounded,
    and made anew not more often than `EVERY`, while anybody waits.
-2. While much happens it would be old before it is made: it waits for a step in which nothing does, but not for long.
+2. While much happens it would be old before it is made: it waits until nothing begins or ends, but not for long.
 3. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
 4. Only jobs that ran through in one run and succeeded say how long jobs run.
 """
@@ -26,7 +26,7 @@ from .context import Context
 log = logging.getLogger(__name__)
 
 EVERY = Seconds(10)
-#: So long a step in which nothing happens is waited for.
+#: So long a step in which nothing begins or ends is waited for.
 PATIENCE = Seconds(30)
 #: The oldest waiting jobs get a forecast; looking further ahead would be guessing.
 FORESEEN = 50
@@ -67,7 +67,7 @@ class Forecasts:
             await asyncio.sleep(EVERY)
 
     def look(self, *, calm: bool) -> None:
-        """Learn from what changed. `calm`: nothing happened in this step."""
+        """Learn from what changed. `calm`: nothing happened in this step, and nothing is about to."""
         changed, now = self._context.records.revision != self._revision, self._context.clock.now()
         if changed:
             self._learn()
