@@ -2,8 +2,8 @@
 
 A real control plane (etcd, API server, scheduler, controllers) on this machine, nodes that only say what they do
 (kwok), and the service's controller with its Kubernetes backend in this process. Before it, in the same run, the API
-server's own limit: the same client creates as many of the same pods as fast as it can, with nothing to decide, and
-kube-scheduler binds them.
+server's own limit: the same client creates as many of the same pods as fast as it can, with nothing to decide,
+and watches them come to run.
 
     python -m benchmarks.kubernetes [--nodes 500] [--running 2000] [--queued 5000] [--json FILE]
 """
@@ -26,8 +26,10 @@ from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.cluster import Cluster
 from jupyter_gq.backends.kubernetes.manifests import training_pod
 from jupyter_gq.backends.kubernetes.names import INSTALLATION
+from jupyter_gq.backends.kubernetes.observe import Reflector
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.resources import PODS
+from jupyter_gq.backends.kubernetes.views import pod_view
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.caller import Caller
@@ -105,7 +107,7 @@ async def _measure(plane: ControlPlane, nodes: Sequence[str], running: int, queu
 async def _bare_limit(
     plane: ControlPlane, spaces: NamespaceSet, nodes: Sequence[str], pods: int
 ) -> tuple[float, float]:
-    """Pods per second that the same client creates, and that are created and bound, when nothing is decided."""
+    """Pods per second that the same client creates, and that are created and seen running, when nothing is decided."""
     _say(f"{pods} bare pods")
     cluster = Cluster.of(plane.config_for(), timeout=30, workers=24, agent="bare")
     limit = asyncio.Semaphore(16)
@@ -114,19 +116,21 @@ async def _bare_limit(
         async with limit:
             await cluster.create(PODS, _bare_pod(spaces, nodes, number))
 
-    async def bound(wanted: int) -> bool:
-        found = await asyncio.to_thread(plane.core.list_namespaced_pod, spaces.train, label_selector=_BARE)
-        return sum(pod.spec.node_name is not None for pod in found.items) == wanted
-
+    watch = Reflector(
+        cluster, PODS, namespace=spaces.train, query={"labelSelector": _BARE}, trim=pod_view, changed=lambda *_: None
+    )
+    watch.start()
+    await watch.synced.wait()
     began = time.monotonic()
     await asyncio.gather(*(create(number) for number in range(pods)))
     creates = pods / (time.monotonic() - began)
-    await _until(lambda: bound(pods), "all bare pods bound")
-    binds = pods / (time.monotonic() - began)
+    await _until(lambda: sum(pod.phase == "Running" for pod in watch.copy) == pods, "all bare pods running")
+    running = pods / (time.monotonic() - began)
     plane.core.delete_collection_namespaced_pod(spaces.train, label_selector=_BARE, grace_period_seconds=0)
-    await _until(lambda: bound(0), "the bare pods gone")
+    await _until(lambda: len(watch.copy) == 0, "the bare pods gone")
+    watch.end()
     cluster.close()
-    return creates, binds
+    return creates, running
 
 
 class Installed:

@@ -80,7 +80,7 @@ log = logging.getLogger(__name__)
 TICK = Seconds(1)
 #: So many times as long as a step took, requests and what the backends do beside it have the loop for themselves: where
 #: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
-PAUSE, MOST_PAUSE = 4.0, 0.5
+PAUSE, MOST_PAUSE = 8.0, 1.0
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)
