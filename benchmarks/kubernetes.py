@@ -38,7 +38,7 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.service import collect_garbage_rarely
+from jupyter_gq.service import set_the_interpreter
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
 from tests.fakes import FixedSettings
@@ -68,7 +68,7 @@ def main() -> None:
     options.add_argument("--running", type=int, default=2000, help="jobs of 2 GPUs that run (default 2000)")
     options.add_argument("--queued", type=int, default=5000, help="jobs of 2 GPUs that wait (default 5000)")
     given = options.parse_args()
-    collect_garbage_rarely()  # as the service does
+    set_the_interpreter()  # as the service does
     with tempfile.TemporaryDirectory(prefix="gq-benchmark-") as folder:
         # Heartbeats of so many nodes are no part of what is measured.
         plane = ControlPlane(tools_folder(), Path(folder), node_silent_after=300)
@@ -109,8 +109,9 @@ async def _bare_limit(
 ) -> tuple[float, float]:
     """Pods per second that the same client creates, and that are created and seen running, when nothing is decided."""
     _say(f"{pods} bare pods")
-    cluster = Cluster.of(plane.config_for(), timeout=30, workers=24, agent="bare")
-    limit = asyncio.Semaphore(16)
+    together = KubernetesBackend().creations
+    cluster = Cluster.of(plane.config_for(), timeout=30, workers=together + 8, agent="bare")
+    limit = asyncio.Semaphore(together)
 
     async def create(number: int) -> None:
         async with limit:

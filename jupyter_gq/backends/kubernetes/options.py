@@ -34,5 +34,5 @@ class KubernetesOptions:
     checkpoint_url: str = ""
     pod_overrides: Mapping[str, Any] = field(default_factory=dict)
     request_timeout: float = 10.0
-    creations: int = 16
+    creations: int = 40
     observe_all_pods: bool = False

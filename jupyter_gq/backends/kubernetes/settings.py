@@ -125,7 +125,7 @@ class KubernetesBackend(LoggingConfigurable):
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
     request_timeout = Float(10.0, help="Seconds that a call to the API server may take. Default: 10.").tag(config=True)
-    creations = Integer(16, help="The most pods that are being made at one time. Default: 16.").tag(config=True)
+    creations = Integer(40, help="The most pods that are being made at one time. Default: 40.").tag(config=True)
     observe_all_pods = Bool(
         False,
         help="Read all pods of the cluster, to know the processors and memory that others use. Needs that right. "
