@@ -14,6 +14,7 @@ COMMANDS = {
     "snapshot": ("jupyter_gq.planning.snapshot", "write the live state of the scheduler to a file"),
     "replay": ("jupyter_gq.planning.replay", "decide again on a written state and show the difference"),
     "whatif": ("jupyter_gq.planning.whatif", "change quotas, jobs or nodes of a written state and see what follows"),
+    "check-devices": ("jupyter_gq.planning.check_devices", "find out how shares see their device on a node"),
     "copy-database": ("jupyter_gq.store.command", "take the service's data along to another database"),
     "simulate": ("jupyter_gq.planning.simulate", "replay a trace on so many GPUs, beside static quotas"),
 }

@@ -50,9 +50,9 @@ def zombies_of(parent):
 
 first = about(os.getppid())[1]
 deadline = time.monotonic() + 30
-while zombies_of(first) and time.monotonic() < deadline:
+while (zombies := zombies_of(first)) and time.monotonic() < deadline:
     time.sleep(0.05)
-print(zombies_of(first))
+print(zombies)
 """
 
 

@@ -52,7 +52,7 @@ def training_pod(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE,
-        "securityContext": _pod_security(),
+        "securityContext": pod_security(),
         "containers": [_runner(workload, task, environment, image, options)],
         "volumes": _volumes(options),
     }
@@ -143,7 +143,7 @@ def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number
                 "name": "hold",
                 "image": options.reservation_image,
                 "resources": {"requests": dict(small), "limits": dict(small)},
-                "securityContext": _container_security(),
+                "securityContext": container_security(),
             }
         ],
     }
@@ -234,7 +234,7 @@ def _runner(
         "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
         "env": variables(told),
         "resources": {side: amounts for side, amounts in (("requests", requests), ("limits", limits)) if amounts},
-        "securityContext": _container_security(),
+        "securityContext": container_security(),
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
@@ -269,7 +269,8 @@ def _volumes(options: KubernetesOptions) -> list[Json]:
     ]
 
 
-def _pod_security() -> Json:
+def pod_security() -> Json:
+    """What the restricted pod security asks of a pod."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -279,5 +280,6 @@ def _pod_security() -> Json:
     }
 
 
-def _container_security() -> Json:
+def container_security() -> Json:
+    """What it asks of a container."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
