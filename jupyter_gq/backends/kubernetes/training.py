@@ -65,7 +65,7 @@ class TrainingRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """From now on it is wanted; what is RUNNING or STOPPING is only looked for. Its pods are begun at once."""
+        """From now on it is wanted; what is RUNNING or STOPPING is only looked for."""
         workload = launch.workload
         key = (workload.id, workload.run)
         run = self.runs.get(key)
@@ -80,8 +80,6 @@ class TrainingRuns:
         self._update(run)
         if not run.leaving:
             self._places.claim(workload, run.devices())
-            if run.may_create:
-                self._make(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """It shall end within `grace` seconds."""
