@@ -59,13 +59,15 @@ class TrainingRuns:
         self._judge = Judge(options, places=places, nodes=nodes, now=now)
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
+        #: The cluster was looked at: before that no node is known, and no place could be told from one that is gone.
+        self._looked = False
         #: Runs whose end is written down and whose pods are not gone.
         self._forgotten: dict[RunKey, Run] = {}
 
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """From now on it is wanted; what is RUNNING or STOPPING is only looked for."""
+        """From now on it is wanted; what is RUNNING or STOPPING is only looked for. Its pods are begun at once."""
         workload = launch.workload
         key = (workload.id, workload.run)
         run = self.runs.get(key)
@@ -80,6 +82,8 @@ class TrainingRuns:
         self._update(run)
         if not run.leaving:
             self._places.claim(workload, run.devices())
+            if run.may_create and self._looked:
+                self._make(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """It shall end within `grace` seconds."""
@@ -111,6 +115,7 @@ class TrainingRuns:
 
     def step(self) -> list[Observation]:
         """Do for each run what is next; return how they are."""
+        self._looked = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._forgotten:
                 self._adopt(key)
