@@ -122,9 +122,14 @@ class Actor:
 
     # --- the records, into deeds
 
-    async def carry_out(self, seen: Seen) -> None:
-        """Launch what is ADMITTED, stop what is STOPPING, tell a backend again of what it forgot."""
+    async def carry_out(self, seen: Seen) -> Exception | None:
+        """Launch what is ADMITTED, stop what is STOPPING, tell a backend again of what it forgot.
+
+        Return the first failure that is the defect of one workload: all else is done, and others may be told so.
+        """
         failure: Exception | None = None
+        # A store that went away ended the loop before these were written down: the next look tells what became of them.
+        self._launched = []
         for name in [record.workload.id for record in self._context.records.begun()]:
             # Requests are answered while a backend works: the record may have changed since the loop began.
             record = self._context.records.alive(name)
@@ -141,8 +146,7 @@ class Actor:
                 await asyncio.sleep(0)  # what a backend does beside us goes on, and so do requests
         self._write_launched()
         self._tidy()
-        if failure is not None:
-            raise failure
+        return failure
 
     async def _bring_into_step(self, record: Record, seen: Seen) -> None:
         if self._is_forgotten(record.workload, seen):
@@ -155,12 +159,12 @@ class Actor:
     async def _launch(self, record: Record) -> None:
         workload = record.workload
         key = (workload.id, workload.run)
-        token = self._tokens.pop(key, "")
-        if not token and workload.kind is Kind.TRAINING:
+        if key not in self._tokens and workload.kind is Kind.TRAINING:
             # After a restart the token of the admission is lost: the run gets another one.
             hashed = self._new_token(workload, workload.run)
             self._context.records.commit([Change(workload=workload.id, token_hash=hashed)])
-            token = self._tokens.pop(key)
+        # Kept until the launch went well: one that fails by a defect is tried again, and needs no other.
+        token = self._tokens.get(key, "")
         self._context.known_runs.add(key)
         try:
             await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
@@ -168,6 +172,7 @@ class Actor:
             self._context.known_runs.discard(key)
             self._refused(workload, error)
             return
+        self._tokens.pop(key, None)
         self._launched.append(workload.id)
 
     def _write_launched(self) -> None:

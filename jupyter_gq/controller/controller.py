@@ -218,12 +218,10 @@ class Controller:
         if self.check_invariants:
             self._check(seen, decision)
         self._duty.check()
-        await self._actor.carry_out(seen)
-        changed = self._context.records.revision != revision
-        self._forecasts.look(calm=not changed and self._is_settled())
-        if changed:
-            self._context.broker.mention(None, "queues", "", {})
-        self._moved.fire()
+        failure = await self._actor.carry_out(seen)
+        self._tell_of_changes_since(revision)
+        if failure is not None:
+            raise failure
 
     async def refresh(self) -> None:
         """Take up a changed config file."""
@@ -265,6 +263,13 @@ class Controller:
                 else:
                     log.exception("%s failed and is tried again", what)
             self._failures[what] = repr(error)
+
+    def _tell_of_changes_since(self, revision: int) -> None:
+        changed = self._context.records.revision != revision
+        self._forecasts.look(calm=not changed and self._is_settled())
+        if changed:
+            self._context.broker.mention(None, "queues", "", {})
+        self._moved.fire()
 
     def _is_settled(self) -> bool:
         """Nothing is about to begin or to end."""

@@ -22,6 +22,22 @@ class RefusesEveryLaunch(FakeBackend):
         raise BackendError("the disk of the job folder is read-only")
 
 
+class OneLaunchIsDefective(FakeBackend):
+    """A mistake in the backend shows with one job only, `hurt`."""
+
+    hurt = ""
+
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        super().__init__(clock, nodes, fuse)
+        self.tried: list[Launch] = []
+
+    async def launch(self, launch: Launch) -> None:
+        if launch.workload.id == self.hurt:
+            self.tried.append(launch)
+            raise RuntimeError("a defect")
+        await super().launch(launch)
+
+
 class DiesDuringStart(FakeBackend):
     """The process is there, and ends before it runs."""
 

@@ -11,6 +11,7 @@ from tests.fakes import (
     DiesDuringStart,
     FinishesAnyway,
     NeverStops,
+    OneLaunchIsDefective,
     RefusesEveryLaunch,
     StopsTooLate,
 )
@@ -216,19 +217,33 @@ async def test_a_failing_step_does_not_end_the_loop(world, caplog):
         await task
 
 
-@pytest.mark.asyncio
-async def test_one_workload_that_cannot_be_handled_does_not_keep_the_others_waiting(world):
-    """A defect of a backend with one job; the next job is launched in the same step."""
-    launch = world.backend.launch
+def test_one_workload_that_cannot_be_handled_keeps_nobody_waiting_and_nobody_from_hearing(tmp_path):
+    """A defect of a backend with one job; the next job is launched in the same step, learnt of and told of."""
 
-    async def breaks_with_the_first(request):
-        if request.workload.id == first:
-            raise RuntimeError("a defect")
-        await launch(request)
+    async def story(world):
+        hurt = world.send(ANN, "vision", "0.5")
+        world.backend.hurt = hurt
+        well = world.send(BOB, "nlp", "0.5")
+        revisions = []
+        for _ in range(3):
+            waiter = asyncio.create_task(world.controller._moved.wait(60))
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="a defect"):
+                await world.controller.step()
+            async with asyncio.timeout(5):
+                await waiter  # who waits for an order is told in each step
+            revisions.append(world.controller._context.records.revision)
+            world.clock.forward(1)
+        assert world.backend.copies == {(well, 1): 1}
+        assert (world.job(hurt).phase, world.job(well).phase) == ("starting", "running")
+        assert world.controller._forecasts._revision == revisions[-1], "what ran was learnt of"
+        before = world.sql.get(hurt)
+        with pytest.raises(RuntimeError):
+            await world.controller.step()
+        assert (world.controller._context.records.revision, world.sql.get(hurt)) == (revisions[-1], before)
+        (tried,) = {launch.token for launch in world.backend.tried}
+        world.backend.hurt = ""
+        await world.step(2)
+        assert (world.job(hurt).phase, world.controller.task_of_token(hurt, tried)) == ("running", 0)
 
-    world.backend.launch = breaks_with_the_first
-    first, second = world.send(ANN, "vision", "0.5"), world.send(BOB, "nlp", "0.5")
-    with pytest.raises(RuntimeError):
-        await world.controller.step()
-    assert world.backend.copies == {(second, 1): 1}
-    assert world.job(first).phase == "starting"
+    play(tmp_path, OneLaunchIsDefective, story)
