@@ -30,6 +30,15 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_row_is_cut_off_from_its_table(page):
+    """After an empty line a row is text with bars, unless a table begins there."""
+    lines = ["", *page.read_text().splitlines(), ""]
+    for number, (before, line, after) in enumerate(zip(lines, lines[1:], lines[2:], strict=False), 1):
+        if line.startswith("|") and not before.startswith("|"):
+            assert re.match(r"\|[ :]*-", after), f"{page.name}:{number} is a row of no table"
+
+
 def test_each_decision_says_what_would_prove_it_wrong():
     for page in (ROOT / "docs/decisions").glob("*.md"):
         assert "**Wrong if**" in page.read_text(), page.name
