@@ -8,12 +8,11 @@ from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 configure_kubernetes(c)
 
 # --- Devices: those of the nodes with these labels ----------------------------------------------------------------
+# Notebooks take those of the pool "build", jobs those of "train"; a pool that is the only one serves both.
 c.Pools.pools = {
     "build": {"nodes": {"jupyter-gq.org/pool": "build"}},
     "train": {"nodes": {"jupyter-gq.org/pool": "train"}},
 }
-c.Pools.build = "build"
-c.Pools.train = "train"
 # Notebooks may be promised one and a half times their devices: idle ones give way to those who wait.
 c.Pools.over_subscription = 1.5
 
