@@ -42,13 +42,13 @@ class Stream:
         try:
             for chunk in self._response.stream(amt=2**16, decode_content=True):
                 *lines, left = (left + chunk).split(b"\n")
-                events = [json.loads(line) for line in lines if line.strip()]
+                events = [dict(json.loads(line)) for line in lines if line.strip()]
                 if events:
                     yield events
         except (urllib3.exceptions.ReadTimeoutError, TimeoutError):
             # Silent for too long: a new connection goes on where this one was.
             return
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
             raise Unreachable(f"The watch broke off: {error}.") from error
         finally:
             self._response.close()
@@ -227,10 +227,7 @@ class Cluster:
         self.requests[verb] += 1
         settings = self._api.configuration
         url = settings.host.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
-        headers = {**self._api.default_headers, "Accept": "application/json"}
-        for auth in settings.auth_settings().values():
-            if auth["in"] == "header" and auth["value"]:
-                headers[auth["key"]] = auth["value"]
+        headers = {**self._api.default_headers, "Accept": "application/json", **self._credentials()}
         read = _SILENCE if verb == "WATCH" else self._timeout
         content = None
         if body is not None:
@@ -248,6 +245,14 @@ class Cluster:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unreachable(f"The API server cannot be reached: {_short(error)}.") from error
+
+    def _credentials(self) -> dict[str, str]:
+        """The headers that say who we are; the client reads the token's file anew now and then."""
+        try:
+            auths = self._api.configuration.auth_settings().values()
+        except (config.ConfigException, OSError) as error:
+            raise Unreachable(f"The service's credentials for the cluster cannot be read: {error}") from error
+        return {auth["key"]: auth["value"] for auth in auths if auth["in"] == "header" and auth["value"]}
 
 
 def _body(response: urllib3.BaseHTTPResponse) -> bytes:

@@ -7,6 +7,7 @@ Rules
 3. A failed list or a broken connection is "unknown", never "nothing": `failure` says so until contact is back.
 4. Each watch ends by the server's timeout and by silence, and goes on where it was; after failures it waits longer and
    longer, never in step with other clients.
+5. Nothing ends the thread but `end`: what nobody has foreseen is a failure like the others, and is tried again.
 """
 
 import asyncio
@@ -159,19 +160,27 @@ class Reflector(Generic[V]):
                 if not self._version:
                     self._list()
                 self._watch()
-                self._ended.wait(_BETWEEN_WATCHES)
+                self._pause(_BETWEEN_WATCHES)
             except Expired:
                 self._version = ""
             except ClusterError as error:
                 if not isinstance(error, Unreachable):
                     self._version = ""
                 self._failed(error.sentence)
+            except Exception as error:
+                # A copy that nobody keeps up to date any more must not pass for the truth.
+                log.exception("the %s cannot be watched", self._what)
+                self._version = ""
+                self._failed(f"The {self._what} cannot be watched, by a defect of jupyter-gq: {error!r}.")
 
     def _failed(self, sentence: str) -> None:
         self._failures += 1
         self._in_loop(lambda: self._fail(sentence))
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
-        self._ended.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
+        self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
+
+    def _pause(self, seconds: float) -> None:
+        self._ended.wait(seconds)
 
     def _list(self) -> None:
         views: dict[Key, V] = {}
