@@ -6,7 +6,7 @@ Rules
 2. The store comes first: when it refuses, memory is as it was, and the error goes to whoever asked.
 3. A change of state is logged here, once, with its fields; names of variables, bundles and tokens never are.
 4. One process writes; so memory and store agree at every moment. Only a store that did not answer may have kept what
-   it did not confirm: then `settle` reads everything anew.
+   it did not confirm: then nothing is changed until `settle` has read everything anew.
 """
 
 import logging
@@ -58,7 +58,8 @@ class Records:
     ) -> None:
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
         self._live = Live(store.live())
-        self._in_doubt = False
+        #: What hid the answer to the last change; None while memory is as the store.
+        self._in_doubt: StoreUnavailable | None = None
         self._events_since_pruning = 0
         #: Grows with every change; what was computed for one revision holds until the next.
         self.revision = 0
@@ -119,14 +120,17 @@ class Records:
 
     def settle(self) -> bool:
         """Read everything that is alive anew, if it is not known whether the last change was kept."""
-        if not self._in_doubt:
+        if self._in_doubt is None:
             return False
         self._live = Live(self._store.live())
-        self._in_doubt = False
+        self._in_doubt = None
         self.revision += 1
         return True
 
     def _save(self, records: Mapping[str, Record], announced: Iterable[str]) -> None:
+        if self._in_doubt is not None:
+            # The store may answer again, but what would be written is made of what may not be so any more.
+            raise StoreUnavailable(self._in_doubt.place, self._in_doubt.told)
         now = self._clock.now()
         events = [
             NewEvent(
@@ -140,8 +144,8 @@ class Records:
         ]
         try:
             stored = self._store.save(tuple(records.values()), events)
-        except StoreUnavailable:
-            self._in_doubt = True
+        except StoreUnavailable as error:
+            self._in_doubt = error
             raise
         self.revision += 1
         for name, record in records.items():

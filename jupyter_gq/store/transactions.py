@@ -71,14 +71,15 @@ class Transactions:
 
     def confirm(self) -> None:
         """Reach the database and find that nobody has taken over; else `StoreUnavailable`, `Superseded`."""
-        with self._failures_named():
-            if self._away is None:
-                with self._engine.connect() as connection:
-                    epoch = statements.epoch(connection)
-            else:
-                with self._writing.begin() as connection:
-                    epoch = statements.lock_epoch(connection)
-        self._away = None
+        if self._away is None:
+            with self._failures_named(), self._engine.connect() as connection:
+                epoch = statements.epoch(connection)
+        # Asked again: this is called beside other threads, and meanwhile a write of theirs may have failed.
+        if (away := self._away) is not None:
+            with self._failures_named(), self._writing.begin() as connection:
+                epoch = statements.lock_epoch(connection)
+            if self._away is away:
+                self._away = None
         self._compare(epoch)
 
     def close(self) -> None:

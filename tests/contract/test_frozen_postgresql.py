@@ -84,8 +84,9 @@ def test_who_waits_for_a_write_that_freezes_does_not_begin_to_wait_anew(store, p
     store.confirm()
 
 
-def test_nothing_is_believed_before_a_write_on_which_we_hung_up_has_come_to_its_end(store, postgresql):
-    """One process of the server freezes with our COMMIT in its buffer; all others answer. It commits later."""
+@pytest.fixture
+def hang_up(store, postgresql):
+    """A write on which we hang up: its process of the server freezes with our COMMIT in its buffer; others answer."""
     with contextlib.ExitStack() as until_it_goes_on:
 
         def commit():
@@ -94,10 +95,34 @@ def test_nothing_is_believed_before_a_write_on_which_we_hung_up_has_come_to_its_
                 backend = connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one()
                 until_it_goes_on.enter_context(postgresql.frozen(backend))
 
-        with pytest.raises(StoreUnavailable, match="not said a word"):
-            commit()
-        with pytest.raises(StoreUnavailable):
-            store.confirm()
+        def hang_up():
+            with pytest.raises(StoreUnavailable, match="not said a word"):
+                commit()
+            return until_it_goes_on
+
+        yield hang_up
+
+
+def test_nothing_is_believed_before_a_write_on_which_we_hung_up_has_come_to_its_end(store, hang_up):
+    with hang_up(), pytest.raises(StoreUnavailable):
+        store.confirm()
+    store.confirm()
+    assert ids(store) == {"kept after all"}
+
+
+def test_nor_by_who_had_asked_before_we_hung_up(store, hang_up):
+    """Whether the database is there is asked beside the loop, whose write can go wrong meanwhile."""
+    held = []
+
+    def once(connection, cursor, statement, *_):
+        if "epoch" in statement and not held:
+            held.append(None)
+            held[0] = hang_up()
+
+    sa.event.listen(store._database._engine, "after_cursor_execute", once)
+    with pytest.raises(StoreUnavailable):
+        store.confirm()
+    held[0].close()
     store.confirm()
     assert ids(store) == {"kept after all"}
 

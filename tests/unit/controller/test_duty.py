@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
+from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import StoreGoesAway, StoreLosesAnAnswer
 
@@ -180,3 +181,21 @@ async def test_a_lease_that_is_lost_while_it_decides_stops_the_deeds_of_that_ste
         await world.step()
     assert len(asked) == 2
     assert deeds(world) == (0, 0, 0)
+
+
+async def test_nobody_changes_what_may_be_otherwise_in_the_store_before_it_was_read_anew(forgetful):
+    """The database answers again, and a request comes before the step that reads."""
+    world = forgetful
+    job = world.send(ANN, "vision")
+    await world.step()
+    world.store.losing = True
+    with pytest.raises(StoreUnavailable):
+        world.controller.cancel(ANN, job)
+    kept = world.sql.get(job)
+    assert kept.workload.state is State.STOPPING
+    world.clock.forward(3)
+    with pytest.raises(StoreUnavailable, match="closed the connection"):
+        world.controller.cancel(ANN, job)
+    assert world.sql.get(job) == kept
+    await world.step(4)
+    assert world.job(job).phase == "cancelled"
