@@ -385,7 +385,7 @@ async def test_foreign_pods_and_sharing_plugins_take_slots_away(world, kwok):
 
 
 async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=2)
+    node, other = kwok.add_nodes(2, gpus=2)
     job = world.job("curious", (node, 0), gpus="0.5")
     await world.launch(job)
     await world.held(f"{node}/0", node)
@@ -404,6 +404,9 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.RIGHT
     assert (await world.observed(job)).phase is Phase.RUNNING
     world.agents.shares[uid] = {"visible": world.agents.devices(node)}
+    for _ in range(3):
+        world.agents.report(other)
+    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.RIGHT, "an agent speaks for its own node"
     world.agents.report(node)
     assert (await world.observed(job)).phase is Phase.RUNNING, "once may be a container that is being set up"
     world.agents.report(node)

@@ -205,6 +205,9 @@ class KubernetesRuns:
 
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         """Take in what the agent of that node sees; answer which pods it shall look at."""
+        # It speaks for its own node only: of pods of others, and of what is not ours, nothing is believed.
+        own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
+        report = report.model_copy(update={"shares": own})
         news = self.agents.is_news(node, report)
         wrong = self.agents.hear(node, report, self._given)
         for uid in wrong:
@@ -232,9 +235,12 @@ class KubernetesRuns:
             for pod in sorted(pods, key=lambda each: each.key)
         ]
 
+    def _pod(self, uid: str) -> PodView | None:
+        return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
+
     def _given(self, uid: str) -> frozenset[str] | None:
         """The devices of a pod: as we named them, else as the kubelet says."""
-        pod = self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
+        pod = self._pod(uid)
         if pod is None or not pod.slots:
             return None
         if pod.devices:
@@ -245,7 +251,7 @@ class KubernetesRuns:
 
     def _stop_mismatched(self, uid: str) -> None:
         """It sees devices that are not its own, or not those that are."""
-        pod = self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
+        pod = self._pod(uid)
         if pod is None or pod.terminating:
             return
         key: RunKey = (pod.workload, pod.attempt)

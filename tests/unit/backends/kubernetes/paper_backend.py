@@ -1,0 +1,139 @@
+"""The whole backend over a cluster on paper: what is there is said by the test, and what is asked for is noted."""
+
+from dataclasses import replace
+
+from jupyter_gq.backends.kubernetes import KubernetesRuns, PodPool, names
+from jupyter_gq.backends.kubernetes.views import NodeView, PodView
+from jupyter_gq.backends.protocol import Launch
+from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement
+from tests.builders import a_job, a_notebook
+
+from .paper import GPU, OPTIONS, Clock
+
+
+class NotesWhatIsAsked:
+    """Agrees to everything; the test says what comes of it."""
+
+    def __init__(self):
+        self.made, self.deleted = [], []
+
+    async def create(self, resource, body):
+        self.made.append(body["metadata"]["name"])
+        return {**body, "metadata": {**body["metadata"], "uid": f"u-{self.made[-1]}", "resourceVersion": "5"}}
+
+    async def delete(self, resource, namespace, name, *, uid="", grace=None):
+        self.deleted.append(name)
+
+    def close(self):
+        pass
+
+
+class NotesWhoIsStopped:
+    """The Hub, which hears everything and does nothing of itself."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def stop(self, owner, name):
+        self.asked.append(owner)
+
+
+class PaperBackend:
+    """Nodes n1, n2, ... with two devices each."""
+
+    def __init__(self, *nodes, **options):
+        self.clock, self.cluster, self.hub = Clock(), NotesWhatIsAsked(), NotesWhoIsStopped()
+        self.runs = KubernetesRuns(
+            replace(OPTIONS, **options),
+            cluster=self.cluster,
+            pools=lambda: [PodPool(name="p")],
+            stopper=self.hub,
+            now=self.clock.now,
+            on_change=lambda: None,
+        )
+        self.runs._opened = True
+        for watch in self.runs._watches:
+            watch.synced.set()
+            watch.failure = ""
+        self._nodes, self._reserved = (watch.copy for watch in self.runs._watches[:2])
+        self._version = 0
+        for node in nodes or ("n1",):
+            self.node(node)
+
+    def _next(self):
+        self._version += 1
+        return self._version
+
+    def node(self, name="n1", **fields):
+        """A node is seen like that."""
+        view = NodeView(name=name, ready=True, devices={GPU: 2})
+        self._nodes.put(replace(self._nodes.get("", name) or view, **fields, version=self._next()))
+
+    def no_node(self, name):
+        self._nodes.remove(("", name), self._next())
+
+    def reservation(self, slot, **fields):
+        """The pod that holds the device of that slot is seen like that."""
+        name = names.reservation_name(slot)
+        pod = self._reserved.get("nodes", name) or PodView(
+            namespace="nodes",
+            name=name,
+            uid=f"uid-{name}",
+            node=slot.partition("/")[0],
+            phase="Running",
+            annotations={names.SLOT: slot},
+        )
+        self._reserved.put(replace(pod, **fields, version=self._next()))
+
+    def pod(self, workload, slot, device="", **fields):
+        """The first pod of that job or notebook is seen, running on that slot; returns its uid."""
+        servers = workload.startswith("nb-")
+        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        namespace, name = ("hub" if servers else "train"), f"gq-{workload}-1-0"
+        annotations = {names.SLOTS: slot, names.TASKS: "1", **({names.DEVICES: device} if device else {})}
+        pod = copy.get(namespace, name) or PodView(
+            namespace=namespace,
+            name=name,
+            uid=f"uid-{workload}",
+            node=slot.partition("/")[0],
+            phase="Running",
+            labels={names.WORKLOAD: workload, names.ATTEMPT: "1", names.TASK: "0"},
+            annotations=annotations,
+        )
+        copy.put(replace(pod, **fields, version=self._next()))
+        return pod.uid
+
+    def no_pod(self, workload):
+        servers = workload.startswith("nb-")
+        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        copy.remove(("hub" if servers else "train", f"gq-{workload}-1-0"), self._next())
+
+    async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25"):
+        """A job, or a notebook, that shall run on that slot."""
+        build = a_notebook if kind == "nb" else a_job
+        arguments = (name, gpus) if kind == "nb" else (name, "vision", gpus)
+        made = build(*arguments, id=f"{kind}-{name}", run=1)
+        place = (TaskPlacement(node=slot.partition("/")[0], devices=(slot,)),)
+        workload = replace(made, placement=place, state=state)
+        await self.runs.launch(Launch(workload=workload, detail={"image": "i"}))
+        return workload
+
+    def report(self, node="n1", given=(), shares=None):
+        """Its agent tells who has which device, (namespace, pod, device), and what pods see, by uid."""
+        allocations = [
+            AgentAllocation(namespace=namespace, pod=pod, container="c", resource=GPU, device_ids=[device])
+            for namespace, pod, device in given
+        ]
+        devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]
+        told = [AgentShare(pod_uid=uid, **what) for uid, what in (shares or {}).items()]
+        return self.runs.hear(node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told))
+
+    async def observed(self, workload):
+        """What is observed of that job or notebook; None when nothing is."""
+        return next((seen for seen in await self.runs.observe() if seen.workload == workload), None)
+
+    async def close(self):
+        await self.runs._deeds.close()
+        await self.runs.notebooks.close()
