@@ -92,8 +92,8 @@ test-server: setup
 	$(PYTEST) tests/server
 
 test-hub: setup $(HUB55)/.installed
-	$(PYTEST) tests/hub
-	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/hub
+	$(PYTEST) -n 2 --dist loadfile tests/hub
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) -n 2 --dist loadfile tests/hub
 	$(HUB55)/bin/python -m pytest -q tests/hub/test_kube_spawner.py
 
 test-demo: setup
