@@ -3,7 +3,8 @@
 Rules
 -----
 1. List (consistent, in pages), then watch from that version. What the list says replaces what was known.
-2. `410 Gone`, as an answer or in the stream: list again. The list is the truth, events are news on top of it.
+2. `410 Gone`, as an answer or in the stream: list again. The list is the truth, events are news on top of it. A list
+   that no watch follows is no contact: what may happen once is a failure the second time in a row.
 3. A failed list or a broken connection is "unknown", never "nothing": `failure` says so until contact is back.
 4. Each watch ends by the server's timeout and by silence, and goes on where it was; after failures it waits longer and
    longer, never in step with other clients.
@@ -31,6 +32,8 @@ _WATCH_SECONDS = (240, 300)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 20.0
 #: Seconds between a watch that ended as it should and the next one.
 _BETWEEN_WATCHES = 0.1
+#: A watch that was open for so many seconds has worked, even if there was nothing to tell.
+_WORKED = 5.0
 #: Names of deleted objects that are remembered, so that a late answer does not revive one.
 _TOMBSTONES = 4096
 
@@ -132,7 +135,12 @@ class Reflector(Generic[V]):
         self._stream: Stream | None = None
         #: Up to which everything is known; "" = nothing is.
         self._version = ""
+        #: In a row: a list does not end them, what a watch tells does.
         self._failures = 0
+        #: A `410`, or a watch that ended at once, and no watch has worked since.
+        self._doubtful = False
+        #: The present watch has worked.
+        self._told = False
         #: Set once everything was listed.
         self.synced = asyncio.Event()
         #: Why the copy may be old; "" = it is not.
@@ -160,9 +168,13 @@ class Reflector(Generic[V]):
                 if not self._version:
                     self._list()
                 self._watch()
-                self._pause(_BETWEEN_WATCHES)
+                if self._told:
+                    self._pause(_BETWEEN_WATCHES)
+                else:
+                    self._once(f"The cluster ends each watch of the {self._what} at once.")
             except Expired:
                 self._version = ""
+                self._once(f"The cluster forgets what changes among the {self._what} before it can be read.")
             except ClusterError as error:
                 if not isinstance(error, Unreachable):
                     self._version = ""
@@ -179,6 +191,18 @@ class Reflector(Generic[V]):
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
         self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
 
+    def _once(self, sentence: str) -> None:
+        """It may happen, but not twice in a row."""
+        if self._doubtful:
+            self._failed(sentence)
+        else:
+            self._doubtful = True
+            self._pause(_BETWEEN_WATCHES)
+
+    def _worked(self) -> None:
+        self._told = True
+        self._failures, self._doubtful = 0, False
+
     def _pause(self, seconds: float) -> None:
         self._ended.wait(seconds)
 
@@ -189,7 +213,7 @@ class Reflector(Generic[V]):
             views.update({view.key: view for view in map(self._trim, items)})
         listed = int(version or 0)
         self._in_loop(lambda: self._replace(views, listed))
-        self._version, self._failures = version, 0
+        self._version = version
 
     def _watch(self) -> None:
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
@@ -198,8 +222,13 @@ class Reflector(Generic[V]):
         self._in_loop(self._recover)
         if self._ended.is_set():
             stream.end()
-        for events in stream.batches():
-            self._take(events)
+        began, self._told = self._time(), False
+        try:
+            for events in stream.batches():
+                self._take(events)
+        finally:
+            if self._time() - began >= _WORKED:
+                self._worked()
 
     def _take(self, events: list[dict[str, Any]]) -> None:
         """Pass on what the events say."""
@@ -212,13 +241,17 @@ class Reflector(Generic[V]):
                 broken = Expired(told) if item.get("code") == 410 else Unreachable(f"The watch broke off: {told}.")
                 break
             self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
-            self._failures = 0
+            self._worked()
             if kind != "BOOKMARK":
                 changes.append((kind == "DELETED", self._trim(item)))
         if changes:
             self._in_loop(lambda: self._apply(changes))
         if broken is not None:
             raise broken
+
+    def _time(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
 
     def _in_loop(self, deed: Callable[[], None]) -> None:
         assert self._loop is not None
@@ -235,8 +268,9 @@ class Reflector(Generic[V]):
     def _replace(self, views: Mapping[Key, V], version: int) -> None:
         self.lists += 1
         self.copy.replace(views, version)
-        self._recover()
-        self.synced.set()
+        if not self.synced.is_set():
+            self.failure = ""
+            self.synced.set()
 
     def _apply(self, changes: list[tuple[bool, V]]) -> None:
         for gone, view in changes:

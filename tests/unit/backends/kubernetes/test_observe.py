@@ -9,7 +9,7 @@ from kubernetes import client
 from kubernetes.config import ConfigException
 
 from jupyter_gq.backends.kubernetes.cluster import Cluster, Stream
-from jupyter_gq.backends.kubernetes.errors import Unreachable
+from jupyter_gq.backends.kubernetes.errors import Expired, Refused, Unreachable
 from jupyter_gq.backends.kubernetes.observe import Reflector
 from jupyter_gq.backends.kubernetes.resources import PODS
 from jupyter_gq.backends.kubernetes.views import PodView, pod_view
@@ -22,18 +22,31 @@ def added(name, version):
     return {"type": "ADDED", "object": {"metadata": meta}}
 
 
+GONE = {"type": "ERROR", "object": {"code": 410, "message": "too old resource version: 1 (9)"}}
+#: A watch that the server ends before it has told anything.
+ENDS_AT_ONCE = None
+
+
 class OneWatch:
-    """Yields these batches, and then stays open until it is ended."""
+    """Yields these batches, and then stays open until it is ended; without any it ends at once."""
 
     def __init__(self, batches, until):
         self._batches, self._until = batches, until
 
     def batches(self):
         yield from self._batches
-        self._until.wait()
+        if self._batches:
+            self._until.wait()
 
     def end(self):
         self._until.set()
+
+
+class OneBatch(list):
+    """Events that come together."""
+
+    def __init__(self, *events):
+        super().__init__(events)
 
 
 class ClusterThatGoesWrong:
@@ -55,7 +68,9 @@ class ClusterThatGoesWrong:
         fault = self.faults.pop(0)
         if isinstance(fault, Exception):
             raise fault
-        return OneWatch([[fault]], self.hold)
+        if isinstance(fault, OneBatch):
+            return OneWatch([fault], self.hold)
+        return OneWatch([] if fault is ENDS_AT_ONCE else [[fault]], self.hold)
 
 
 class Hurried(Reflector):
@@ -121,6 +136,34 @@ async def test_what_cannot_be_understood_is_unknown_and_not_nothing(watch):
     await well(reflector)
     assert any("no such number" in sentence for sentence in reflector.said)
     assert isinstance(reflector.copy.get("t", "well"), PodView)
+
+
+@pytest.mark.parametrize("fault", [Expired("too old"), GONE, ENDS_AT_ONCE], ids=["answer", "stream", "end"])
+async def test_what_may_happen_once_is_a_failure_the_second_time_and_is_tried_less_and_less_often(watch, fault):
+    reflector = watch(ClusterThatGoesWrong(*[fault] * 6))
+    await well(reflector)
+    assert reflector.said[0] == ""
+    assert all(sentence.startswith("The cluster ") for sentence in reflector.said[1:6])
+    assert all(0.25 * 2**n <= pause <= 0.5 * 2**n for n, pause in enumerate(reflector.pauses[1:6]))
+
+
+async def test_a_list_that_no_watch_can_follow_is_no_contact(watch):
+    """Such as with a role that may list and not watch."""
+    cluster = ClusterThatGoesWrong(*[Refused("The service may not watch the pods.", status=403)] * 5)
+    reflector = watch(cluster)
+    await well(reflector)
+    assert reflector.said == ["The service may not watch the pods."] * 5
+    assert (cluster.lists, reflector.lists) == (6, 6)
+    assert reflector.pauses[-1] >= 4, "and not several times a second"
+
+
+async def test_news_makes_failures_forgotten(watch):
+    told = added("early", 10)
+    reflector = watch(ClusterThatGoesWrong(Unreachable("Away."), Unreachable("Away."), OneBatch(told, GONE), GONE))
+    await well(reflector)
+    assert reflector.said[:2] == ["Away.", "Away."]
+    assert reflector.said[2] == "", "the first of its kind after news"
+    assert reflector.pauses[3] <= 0.5, "one failure"
 
 
 async def test_credentials_that_cannot_be_read_are_a_cluster_that_cannot_be_reached():
