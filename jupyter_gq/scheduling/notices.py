@@ -5,12 +5,11 @@ The sentence is made by the cycle that decided. It says for whom, with numbers, 
 
 from collections.abc import Sequence
 
-from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.workload import Workload
 
 from . import gang
+from .limits import Broken
 from .parts import Part
-from .quota import Account
 from .wording import enumerate_names, for_whom, gpus, minutes, rest_amount, who_with_amount
 
 
@@ -55,9 +54,9 @@ def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     )
 
 
-def over_limit(victim: Workload, account: Account) -> str:
+def over_limit(victim: Workload, broken: Broken) -> str:
     """For the owner of work in a queue whose limit was lowered."""
-    lowered = f"the limit of {account.queue.name} was lowered to {gpus(account.queue.limit or NO_GPU)}"
+    lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Part):
         return f"{_runs_on(victim)}: {lowered}. Grows again by itself when there is room under it."
     return f"Paused: {lowered}. Continues by itself when there is room under it."

@@ -36,7 +36,7 @@ def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
     if not takers or not givers:
         return False
     return any(
-        need and all(_within(each, which, need) for each in takers) and _is_above(givers, which)
+        need and all(_within(each, which, need) for each in takers) and is_above_rest(givers, which)
         for which, need in enumerate(needed)
     )
 
@@ -46,8 +46,9 @@ def _within(account: Account, which: int, more: int) -> bool:
     return quota is None or account.rest_lasting[which] + more <= quota
 
 
-def _is_above(givers: tuple[Account, ...], which: int) -> bool:
-    said = [each for each in givers if each.rest_quota[which] is not None]
+def is_above_rest(path: tuple[Account, ...], which: int) -> bool:
+    """Each of these queues that has a quota of it, and one at least, is above that."""
+    said = [each for each in path if each.rest_quota[which] is not None]
     return bool(said) and not any(_within(each, which, 0) for each in said)
 
 

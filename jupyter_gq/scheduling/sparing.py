@@ -8,6 +8,7 @@ from jupyter_gq.domain.workload import Workload
 
 from .books import Books
 from .decision import Evict, Instruction
+from .limits import broken_above
 
 #: It goes whether or not anybody needs its room.
 _FOR_ITS_OWN_SAKE = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
@@ -39,8 +40,7 @@ def _takes_back(books: Books, victim: Workload) -> bool:
     """It can stay, and no limit is broken by that; False changes nothing."""
     if not books.unrelease(victim):
         return False
-    chain = books.account(victim).chain
-    if any(each.queue.limit is not None and each.lasting > each.queue.limit for each in chain):
+    if any(broken_above(books.account(victim), victim)):
         books.release(victim)
         return False
     return True

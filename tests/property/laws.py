@@ -110,6 +110,8 @@ def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
         limit = account.queue.limit
         assert limit is None or account.used <= limit, f"{account.queue.name} is above its limit"
         assert account.fixed_used <= account.queue.quota, f"{account.queue.name}: not preemptible above its quota"
+        for most, used in zip(account.rest_limit, account.rest_used, strict=True):
+            assert most is None or used <= most, f"{account.queue.name} is above its limit of processors or memory"
 
 
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
@@ -327,4 +329,6 @@ def only_what_cannot_go_is_above_a_limit(snapshot: Snapshot, policy: Policy) -> 
         if workload.holds and workload.preemptible:
             for account in books.account(workload).chain:
                 limit = account.queue.limit
-                assert limit is None or account.lasting <= limit, account.queue.name
+                assert limit is None or not gang.held(workload) or account.lasting <= limit, account.queue.name
+                rest = zip(account.rest_limit, account.rest_lasting, gang.held_rest(workload), strict=True)
+                assert all(not has or most is None or lasting <= most for most, lasting, has in rest)

@@ -199,3 +199,19 @@ def test_liveness_a_lowered_quota_or_limit_converges_without_taking_what_is_enti
         snapshot = stopped(snapshot)
     assert not decision.instructions, "the cluster does not come to rest"
     laws.only_what_cannot_go_is_above_a_limit(snapshot, world.policy)
+
+
+@random_worlds
+@given(worlds_with_cores(), st.data())
+def test_liveness_a_lowered_limit_of_processors_holds_in_the_end_as_far_as_anything_can_go(world, data):
+    snapshot = play(world)
+    limits = st.sampled_from((None, 0, 1000, 2000))
+    snapshot = replace(snapshot, queues=tuple(replace(q, cpu_limit=data.draw(limits)) for q in snapshot.queues))
+    for _ in range(40):
+        decision = run_cycle(snapshot, world.policy, NOW)
+        snapshot = apply(snapshot, decision)
+        if not decision.instructions and all(w.state is not State.STOPPING for w in snapshot.workloads):
+            break
+        snapshot = stopped(snapshot)
+    assert not decision.instructions, "the cluster does not come to rest"
+    laws.only_what_cannot_go_is_above_a_limit(snapshot, world.policy)
