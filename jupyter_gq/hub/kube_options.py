@@ -115,10 +115,12 @@ class ProfileShares(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
 
 
 async def page(spawner: Any) -> str:
-    """The form's HTML: the shares, then the profiles."""
+    """The form's HTML: the profiles, then the shares, since a profile may come with one."""
     try:
         profiles = await spawner.profiles()
     except BrokenProfiles:
         profiles = []
-    shares = await options_form.page(spawner, named_shares(profiles))
-    return shares + spawner._render_options_form(profiles) if profiles else shares
+    if not profiles:
+        return await options_form.page(spawner)
+    form = spawner._render_options_form(profiles)
+    return await options_form.page(spawner, options_form.Profiles(form=form, shares=named_shares(profiles)))

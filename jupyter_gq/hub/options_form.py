@@ -5,6 +5,8 @@ Rules
 1. Everything shown comes from the service's answer for this very user, and is escaped.
 2. When the service cannot be asked, CPU only is offered, with the reason.
 3. The last choice is preselected only if it would start at once; after a reclaim, or a failed start, CPU only is.
+4. Where there are profiles, the chosen one decides: one that names a share (itself or by a choice) leaves nothing to
+   choose, and one that names none leaves everything. A script keeps the cards so; without scripts the server says it.
 """
 
 import asyncio
@@ -22,6 +24,7 @@ from jupyter_gq.domain.amount import ONE_GPU, format_gpus, parse_quota
 from jupyter_gq.domain.errors import UserError
 
 from .credentials import READ, short_token
+from .profiles import AS_THE_PROFILE_SAYS, NamedShares
 from .request import read_request
 
 #: Seconds that the page waits for the service.
@@ -29,16 +32,28 @@ _PATIENCE = 2.0
 _MIB_PER_GIB = 1024
 
 
-async def page(spawner: Any, profiles: Mapping[str, str] | None = None) -> str:
-    """The form's HTML for the user of this spawner. `profiles` are those that come with a share: name -> amount."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profiles:
+    """The administrator's profiles, for the page."""
+
+    #: Their part of the form, as HTML.
+    form: str
+    #: slug -> the shares that it names.
+    shares: Mapping[str, NamedShares]
+
+
+async def page(spawner: Any, profiles: Profiles | None = None) -> str:
+    """The form's HTML for the user of this spawner."""
+    told: dict[str, str] = {}
     try:
         me = await _ask(spawner)
         view = _view(spawner, me)
-        if profiles:
-            view = _with_profiles(view, me, profiles)
+        told = {choice.gpus: choice.sentence for choice in me.choices}
     except (ServiceError, TimeoutError, ValueError) as error:
         spawner.log.warning("The options page of %s has CPU only: %s", spawner.user.name, error)
         view = _without_service(error)
+    if profiles:
+        view = _with_profiles(view, profiles, {**told, "0": view.cards[0].sentence})
     view = replace(view, ended=spawner.gpu_ended)
     return _templates().get_template("gq_options.html").render(view=view)
 
@@ -99,6 +114,9 @@ class OptionsView:
     trouble: str = ""
     #: Why the last server ended, when nobody here ended it; "" otherwise.
     ended: str = ""
+    profiles: Profiles | None = None
+    #: What the script knows of the profiles; None where no profile names a share.
+    rules: dict[str, Any] | None = None
 
 
 async def _ask(spawner: Any) -> Me:
@@ -138,21 +156,26 @@ def _view(spawner: Any, me: Me) -> OptionsView:
     )
 
 
-def _with_profiles(view: OptionsView, me: Me, profiles: Mapping[str, str]) -> OptionsView:
-    """One card more: the share that the profile below comes with. It is taken unless something went wrong last time."""
-    told = {choice.gpus: choice.sentence for choice in me.choices}
-    each = [f"{name}: {gpus} GPU. {told.get(gpus, '')}".rstrip() for name, gpus in profiles.items()]
-    selected = me.last_eviction is None and next(card for card in view.cards if card.selected).gpus == "0"
+def _with_profiles(view: OptionsView, profiles: Profiles, told: Mapping[str, str]) -> OptionsView:
+    """The profiles and, where one of them names a share, one card more: that share."""
+    amounts = {amount for named in profiles.shares.values() for amount in named.amounts}
+    if not amounts:
+        return replace(view, profiles=profiles)
     card = Card(
         gpus="",
-        title="As the profile says",
+        title=AS_THE_PROFILE_SAYS,
         detail="For profiles with a share of their own",
-        sentence=" ".join(each),
+        sentence="",
         when="profile",
-        selected=selected,
     )
-    others = [replace(other, selected=other.selected and not selected) for other in view.cards]
-    return replace(view, cards=[card, *others])
+    rules = {
+        "profiles": {
+            slug: {"gpus": named.gpus, "options": [[name, dict(of)] for name, of in named.options.items()]}
+            for slug, named in profiles.shares.items()
+        },
+        "told": {amount: told[amount] for amount in sorted(amounts) if amount in told},
+    }
+    return replace(view, cards=[card, *view.cards], profiles=profiles, rules=rules)
 
 
 def _preselected(spawner: Any, me: Me) -> str:

@@ -7,19 +7,25 @@ Rules
 2. Only a profile that was asked for by name counts. KubeSpawner takes the default profile for whoever names none;
    nobody gets a GPU that way.
 3. A user may repeat the share of a profile, not change it: the profile is what the administrator offers.
-4. Whatever KubeSpawner would stumble over in the middle of a start (no such profile, no such choice, a text where a
+4. A form sends an amount always. An empty one means "as the profile says"; where the profile says nothing, that is
+   refused: nobody who left the share open gets a server without one in silence.
+5. Whatever KubeSpawner would stumble over in the middle of a start (no such profile, no such choice, a text where a
    name belongs) is told here, before anything is asked for.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jupyter_gq.domain.amount import parse_request
+from jupyter_gq.domain.errors import UserError
 
 from .request import GPUS, BadOptions, ShareRequest, read_request, unwrap
 
 PROFILE = "profile"
+#: The card of the options page that leaves the share to the profile.
+AS_THE_PROFILE_SAYS = "As the profile says"
 _UNLISTED = "--unlisted-choice"
 
 Profile = Mapping[str, Any]
@@ -35,18 +41,21 @@ def request_with_profiles(
     options = unwrap(user_options)
     chosen = chosen_profile(options, profiles)
     known = None if also_known is None else {*also_known, PROFILE, *(_keys(chosen) if chosen else ())}
-    own = {name: value for name, value in options.items() if name != GPUS or value not in ("", [""])}
-    asked = read_request(own, also_known=known)
-    if chosen is None:
-        return asked
-    named = _share_of(chosen, options)
-    if named is None:
+    left_open = GPUS in options and options[GPUS] in ("", [""])
+    asked = read_request({**options, GPUS: "0"} if left_open else options, also_known=known)
+    named = _share_of(chosen, options) if chosen else None
+    if chosen is None or named is None:
+        if left_open:
+            who = (
+                f"The profile {chosen['display_name']!r} leaves the share to you" if chosen else "No profile is chosen"
+            )
+            raise BadOptions(f'{who}: choose an amount of GPUs, or CPU only (by the API: {GPUS} "0").')
         return asked
     offered = ShareRequest(milli=parse_request(named))
-    if GPUS in own and asked != offered:
+    if GPUS in options and not left_open and asked != offered:
         raise BadOptions(
             f"The profile {chosen['display_name']!r} comes with {_amount(offered)}, and you asked for "
-            f"{_amount(asked)}. Leave out {GPUS}, or choose another profile."
+            f'{_amount(asked)}. Choose "{AS_THE_PROFILE_SAYS}" (by the API: leave out {GPUS}), or another profile.'
         )
     return offered
 
@@ -69,12 +78,34 @@ def chosen_profile(options: Mapping[str, Any], profiles: Sequence[Profile]) -> P
     return found
 
 
-def named_shares(profiles: Sequence[Profile]) -> dict[str, str]:
-    """The profiles that come with a share: display name -> amount as text. Those of choices are not among them."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedShares:
+    """The shares that one profile names, as text: what the options page needs to show the one in force."""
+
+    #: The share of the profile itself; None when it leaves that to its options, or to the user.
+    gpus: str | None
+    #: option -> choice -> share, in the order in which they count; choices that name none are not among them.
+    options: Mapping[str, Mapping[str, str]]
+
+    @property
+    def amounts(self) -> list[str]:
+        """Every share that this profile may come with."""
+        own = [] if self.gpus is None else [self.gpus]
+        return [*own, *(gpus for choices in self.options.values() for gpus in choices.values())]
+
+
+def named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
+    """What each profile names, by slug."""
     return {
-        str(profile["display_name"]): ShareRequest(milli=parse_request(profile[GPUS])).gpus
+        str(profile["slug"]): NamedShares(
+            gpus=None if profile.get(GPUS) is None else _text(profile[GPUS]),
+            options={
+                name: {key: _text(choice[GPUS]) for key, choice in choices.items() if choice.get(GPUS) is not None}
+                for name, option in _options_of(profile).items()
+                if (choices := option.get("choices") or {})
+            },
+        )
         for profile in profiles
-        if profile.get(GPUS) is not None
     }
 
 
@@ -117,6 +148,13 @@ def _keys(profile: Profile) -> list[str]:
 def _options_of(profile: Profile) -> Mapping[str, Profile]:
     found: Mapping[str, Profile] = profile.get("profile_options") or {}
     return found
+
+
+def _text(gpus: Any) -> str:
+    try:
+        return ShareRequest(milli=parse_request(gpus)).gpus
+    except UserError:
+        return str(gpus)  # the page is shown all the same; a start with it is refused with a sentence
 
 
 def _amount(request: ShareRequest) -> str:

@@ -56,6 +56,10 @@ def test_the_share_is_the_profiles_or_the_users(options, gpus):
         ({"profile": 3}, "must be the name of a profile"),
         ({"profile": ["gpu"]}, "must be the name of a profile"),
         ({"profile": "gpu", "gpus": "0.5"}, "comes with 1 GPU, and you asked for 0.5 GPU"),
+        ({"profile": "gpu", "gpus": "0"}, 'Choose "As the profile says"'),
+        ({"profile": "free", "gpus": ""}, "The profile 'Free' leaves the share to you: choose an amount"),
+        ({"profile": "sized", "size": "own", "gpus": ["", ""]}, "must be one number"),
+        ({"gpus": ""}, "No profile is chosen: choose an amount"),
         ({"profile": "gpu", "gpus": "0"}, "comes with 1 GPU, and you asked for no GPU"),
         ({"profile": "cpu", "gpus": "1"}, "comes with no GPU, and you asked for 1 GPU"),
         ({"profile": "sized", "size": "huge"}, "size cannot be 'huge'; offered here: none, half, own"),
@@ -95,5 +99,12 @@ def test_whatever_arrives_is_a_request_or_a_sentence(options):
         request_with_profiles(options, PROFILES)
 
 
-def test_profiles_with_a_share_of_their_own_are_named_for_the_page():
-    assert named_shares(PROFILES) == {"Big": "1", "Small": "0", "Sized": "1"}
+def test_what_profiles_and_their_choices_name_is_told_to_the_page():
+    named = named_shares([*PROFILES, {"slug": "odd", "display_name": "Odd", "gpus": "lots"}])
+    assert {slug: each.gpus for slug, each in named.items()} == {
+        **{"gpu": "1", "free": None, "cpu": "0", "sized": "1", "bare": None},
+        "odd": "lots",  # the page is shown; a start is refused
+    }
+    assert named["sized"].options == {"size": {"none": "0", "half": "0.5"}, "image": {}}
+    assert named["sized"].amounts == ["1", "0", "0.5"]
+    assert named["free"].amounts == []
