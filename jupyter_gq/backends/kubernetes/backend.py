@@ -286,9 +286,10 @@ class KubernetesRuns:
     def _reflectors(self) -> list[Reflector[Any]]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
-        self._jobs = self._pods(options.training_namespace, ours, self.training.pods.saw)
+        self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.saw))
         held = self._pods(options.nodes_namespace, ours, self.reservations.saw)
-        self._servers = self._pods(options.hub_namespace, {"labelSelector": names.WORKLOAD}, self.notebooks.pods.saw)
+        servers = {"labelSelector": names.WORKLOAD}
+        self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.saw))
         watched: Reflector[NodeView] = Reflector(
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
@@ -311,6 +312,13 @@ class KubernetesRuns:
         return Reflector(
             self.cluster, PODS, namespace=namespace, query=query, trim=pod_view, changed=self._then_wake(saw)
         )
+
+    def _work(self, saw: Callable[..., None]) -> Callable[..., None]:
+        def told(before: PodView | None, after: PodView | None) -> None:
+            saw(before, after)
+            self.reservations.saw_work(before, after)
+
+        return told
 
     def _then_wake(self, saw: Callable[..., None]) -> Callable[..., None]:
         def told(before: PodView | NodeView | None, after: PodView | NodeView | None) -> None:

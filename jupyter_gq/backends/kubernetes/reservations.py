@@ -5,9 +5,10 @@
 Rules
 -----
 1. Nothing is remembered that a restart would lose but clocks (see `slots`).
-2. A slot is wanted as long as a run claims it, or its pool keeps all devices. Its pod is let go `linger` seconds after
-   it was last wanted (at once where the node is cordoned), and is gone when the API server *and* the kubelet have
-   forgotten it.
+2. A slot is wanted as long as a run claims it, a pod of work that has not ended names a device for it, or its pool
+   keeps all devices. Nobody need know the run of that pod: it may be of an older store, or on a node that was lost. The
+   slot's own pod is let go `linger` seconds after it was last wanted (at once where the node is cordoned), and is gone
+   when the API server *and* the kubelet have forgotten it.
 3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
 4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
    as the node has. If none does, somebody else has it: the slot's runs are told.
@@ -135,6 +136,21 @@ class Reservations:
         if after is not None:
             slot.pods[after.uid] = after
 
+    def saw_work(self, before: PodView | None, after: PodView | None) -> None:
+        """A pod of work changed: until it has ended, the devices that it names are in use, whoever knows of its run."""
+        for pod in (before, after):
+            # Another installation beside the same Hub has reservations of its own.
+            if (
+                pod is None
+                or pod.labels.get(names.INSTALLATION, self._options.installation) != self._options.installation
+            ):
+                continue
+            for name, device in zip(pod.slots, pod.devices, strict=False):
+                if pod is after and not pod.finished:
+                    self._slots.of(name).work[pod.uid] = device
+                elif (slot := self._slots.get(name)) is not None:
+                    slot.work.pop(pod.uid, None)
+
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
         now = self._now()
@@ -147,6 +163,8 @@ class Reservations:
     def step(self) -> None:
         """Do for each slot what is next."""
         for slot in self._slots:
+            if slot.pool is None:  # pods may be seen before their node is
+                slot.pool = self._nodes.pool(names.node_of(slot.name))
             self._step(slot)
             if not slot.wanted and not self._slots.occupied(slot):
                 self._slots.forget(slot)
@@ -166,10 +184,11 @@ class Reservations:
             self._drop_extras(slot)
             return
         now = self._now()
-        if now < slot.again_at or self._is_kept_unseen(slot):
+        pool = self._slots.pool(slot)
+        if pool is None or now < slot.again_at or self._is_kept_unseen(slot):
             return
         slot.asked_at = now if slot.asked_at is None else slot.asked_at
-        refusal = self._make_next(slot)
+        refusal = self._make_next(slot, pool)
         slot.sentence = refusal or self._slots.describe(slot)
         if refusal or now - slot.asked_at >= self._options.reservation_timeout:
             self._fail(slot, slot.sentence, back_off=not refusal)
@@ -200,9 +219,8 @@ class Reservations:
             if pod.uid != keeper.uid:
                 self._delete(pod)
 
-    def _make_next(self, slot: Slot) -> str:
+    def _make_next(self, slot: Slot, pool: PodPool) -> str:
         """Make a pod if one is missing; return why that was refused."""
-        assert slot.pool is not None
         pods = list(slot.pods.values())
         if any(pod.terminating or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
@@ -211,7 +229,7 @@ class Reservations:
             return ""
         if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
             return ""
-        pool, number = slot.pool, len(pods)
+        number = len(pods)
         name = names.reservation_name(slot.name, number)
         pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
         making = self._deeds.make(pod, lambda: reservation_pod(slot.name, pool, self._options, number), self._made)

@@ -1,7 +1,8 @@
-"""What is known of the slots whose devices are held: derived from their pods and from what the agents tell.
+"""What is known of the slots whose devices are held: derived from pods and from what the agents tell.
 
-Nothing is remembered that a restart would lose: a slot's pod has the slot's name, and its device is what the kubelet
-says now. Only clocks start anew, so a restart may wait longer, never shorter.
+Nothing is remembered that a restart would lose: a slot's pod has the slot's name, its device is what the kubelet says
+now, and pods of work name the slots and devices on which they run, whoever knows of their runs. Only clocks start
+anew, so a restart may wait longer, never shorter.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from .agents import Agents
 from .nodes import Nodes
 from .outcome import trouble_of
 from .pools import PodPool
+from .providers import PROVIDERS
 from .runs import RunKey
 from .views import PodView
 
@@ -50,6 +52,8 @@ class Slot:
     #: By uid.
     pods: dict[str, PodView] = field(default_factory=dict)
     claims: dict[RunKey, Claim] = field(default_factory=dict)
+    #: The device that each pod of work that has not ended names for it, by uid of that pod.
+    work: dict[str, str] = field(default_factory=dict)
     #: Its pool keeps all devices.
     always: bool = False
     #: Since when it is wanted and not held.
@@ -68,12 +72,13 @@ class Slot:
     @property
     def wanted(self) -> bool:
         """Its device shall be held."""
-        return self.always or bool(self.claims)
+        return self.always or bool(self.claims) or bool(self.work)
 
     @property
     def right(self) -> str:
         """The device on which its shares run; "" = any will do."""
-        return next((claim.device for claim in self.claims.values() if claim.device), "")
+        named = (*self.work.values(), *(claim.device for claim in self.claims.values()))
+        return next((device for device in named if device), "")
 
     def standing(self) -> Iterator[PodView]:
         """Its pods that have not been told to go."""
@@ -101,6 +106,12 @@ class Slots:
         if slot is None:
             slot = self._by_name[name] = Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
         return slot
+
+    def pool(self, slot: Slot) -> PodPool | None:
+        """The pool by whose rules a pod is made for it; None = none is: its node is gone, or not shared like that."""
+        if slot.pool is None or names.node_of(slot.name) not in self._nodes.names():
+            return None
+        return slot.pool if PROVIDERS[slot.pool.provider].needs_reservation(slot.pool, whole=False) else None
 
     def forget(self, slot: Slot) -> None:
         """Nothing of it is left."""

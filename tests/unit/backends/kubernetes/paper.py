@@ -86,6 +86,23 @@ class Paper:
         self.slots.saw(before, after)
         return after
 
+    def work(self, uid, slot, device, **fields):
+        """A pod of work that names that device for that slot is seen like that."""
+        before = self.pods.get(uid)
+        start = PodView(
+            namespace="train",
+            name=uid,
+            uid=uid,
+            node=names.node_of(slot),
+            phase="Running",
+            annotations={names.SLOTS: slot, names.DEVICES: device},
+        )
+        self.pods[uid] = replace(before or start, **fields)
+        self.slots.saw_work(before, self.pods[uid])
+
+    def work_gone(self, uid):
+        self.slots.saw_work(self.pods.pop(uid), None)
+
     def gone(self, slot, number=0):
         self.slots.saw(self.pods.pop(names.reservation_name(slot, number)), None)
 

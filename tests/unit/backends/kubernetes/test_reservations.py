@@ -1,6 +1,8 @@
 """WANTED -> BOUND -> HELD -> RELEASING: derived from the pods and the agents alone."""
 
+from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.names import reservation_name
+from jupyter_gq.backends.kubernetes.pools import Provider
 from jupyter_gq.backends.kubernetes.slots import State
 
 from .paper import Paper
@@ -222,3 +224,96 @@ def test_a_quota_that_refuses_a_reservation_ends_no_share_that_runs():
     paper.step()
     assert paper.slots.failure(SLOT, KEY) == ""
     assert "exceeded quota" in paper.slots.failure(SLOT, OTHER)
+
+
+def kept(paper, device="GPU-1"):
+    """For as long as the test waits, the reservation stands."""
+    for _ in range(50):
+        paper.report([(NAME, device)])
+        paper.step(10)
+    return paper.deeds.deleted == [] and paper.slots.held(SLOT).id == device
+
+
+def test_a_pod_whose_run_nobody_knows_keeps_its_device():
+    """The store may be a restored backup, or the run ended for us when its node was lost, and its pod did not."""
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-1")
+    paper.pod(SLOT, phase="Running")
+    assert kept(paper)
+    paper.work("w", SLOT, "GPU-1", terminating=True)
+    assert kept(paper), "its processes run until it is gone"
+    paper.work_gone("w")
+    paper.step()
+    paper.step(59)
+    assert paper.deeds.deleted == [], "it lingers"
+    paper.step(2)
+    assert len(paper.deeds.deleted) == 1
+
+
+def test_a_pod_that_has_ended_keeps_no_device():
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    paper.work("w", SLOT, "GPU-1")
+    paper.step(100)
+    paper.work("w", SLOT, "GPU-1", phase="Succeeded")
+    paper.step()
+    paper.step(61)
+    assert len(paper.deeds.deleted) == 1
+
+
+def test_the_device_of_a_pod_whose_run_nobody_knows_is_looked_for():
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-1")
+    paper.report([])
+    paper.step()
+    assert paper.deeds.made == [NAME]
+    paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, "GPU-0")])
+    assert paper.slots.held(SLOT) is None
+    paper.step()
+    assert paper.deeds.made == [NAME, reservation_name(SLOT, 1)]
+
+
+def test_what_pods_of_another_installation_or_another_provider_name_is_not_ours_to_hold():
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-1", labels={names.INSTALLATION: "another"})
+    paper.report([])
+    paper.step()
+    hami = Paper(provider=Provider.HAMI)
+    hami.work("w", SLOT, "GPU-1")
+    hami.report([])
+    hami.step()
+    hami.step(100)
+    assert paper.deeds.made == hami.deeds.made == []
+    assert not hami.nodes.back_off.until("n1")
+
+
+def test_what_was_held_for_running_pods_is_held_on_although_its_pool_left_the_settings():
+    paper = Paper()
+    paper.pools.clear()
+    paper.pod(SLOT, phase="Running")
+    paper.work("w", SLOT, "GPU-1")
+    paper.report([(NAME, "GPU-1")])
+    paper.step()
+    paper.step(500)
+    paper.gone(SLOT)
+    paper.step(500)
+    assert (paper.deeds.deleted, paper.deeds.made) == ([], []), "and nothing is made by no rules"
+
+
+def test_nothing_is_reserved_on_a_node_that_is_gone():
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-1")
+    paper.nodes.saw(paper.view, None)
+    paper.step()
+    paper.step(100)
+    assert paper.deeds.made == []
+
+
+def test_pods_that_were_seen_before_their_node_count_like_others():
+    paper = Paper()
+    paper.nodes.saw(paper.view, None)
+    paper.work("w", SLOT, "GPU-1")
+    paper.pod(SLOT, phase="Running")
+    paper.nodes.saw(None, paper.view)
+    assert kept(paper)
