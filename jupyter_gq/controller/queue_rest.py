@@ -3,7 +3,8 @@
 Rules
 -----
 1. Nothing said means nothing counted: no limit, and never above a quota. A GPU quota is 0 instead.
-2. The quotas of the queues below one fit its own, if it has one; those of the roots fit the nodes, if they are known.
+2. The quotas of the queues below one fit its own, or else its limit, if it has one; those of the roots fit the nodes,
+   if they are known. A queue without a quota is promised what those below it are.
 3. A limit is not below the quota. What a queue gives to each task of a job that names nothing fits every limit above
    it, and a node, if they are known.
 """
@@ -93,13 +94,14 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
         parent = entries[name].get("parent")
         if said[name]["default"] is None and parent is not None:
             said[name]["default"] = said[parent]["default"]
+    promised = _promised(order, entries, said)
     counted = [amount for node in nodes if (amount := kind.of_node(node)) is not None]
     for name in order:
         _check_limit(kind, name, entries, said)
-        _check_below(kind, name, entries, said)
+        _check_below(kind, name, entries, said, promised[name])
         _check_default(kind, name, entries, said, counted)
     if counted:
-        _check_nodes(kind, entries, said, sum(counted))
+        _check_nodes(kind, promised[None], sum(counted))
     return said
 
 
@@ -124,14 +126,23 @@ def _check_limit(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _S
         raise _wrong(kind, name, "limit", entries, problem, fix)
 
 
-def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said]) -> None:
-    quota = said[name]["quota"]
-    below = {other: said[other]["quota"] or 0 for other in said if entries[other].get("parent") == name}
+def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said], below: Mapping[str, int]) -> None:
+    what = "limit" if said[name]["quota"] is None else "quota"
+    bound = said[name][what]
     promised = sum(below.values())
-    if quota is not None and promised > quota:
+    if bound is not None and promised > bound:
         parts = " + ".join(f"{other} {kind.text(amount)}" for other, amount in below.items() if amount)
         problem = f"the queues below it are promised {kind.text(promised)} ({parts})"
-        raise _wrong(kind, name, "quota", entries, problem, f"use at least {kind.text(promised)}, or lower theirs")
+        raise _wrong(kind, name, what, entries, problem, f"use at least {kind.text(promised)}, or lower theirs")
+
+
+def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Said]) -> dict[str | None, dict[str, int]]:
+    """By queue, and by queue just below it: its quota, or else what those below are promised; None: the roots."""
+    found: dict[str | None, dict[str, int]] = {None: {}, **{name: {} for name in order}}
+    for name in reversed(order):
+        quota = said[name]["quota"]
+        found[entries[name].get("parent")][name] = sum(found[name].values()) if quota is None else quota
+    return {above: dict(reversed(below.items())) for above, below in found.items()}
 
 
 def _check_default(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _Said], counted: Sequence[int]) -> None:
@@ -153,9 +164,9 @@ def _check_default(kind: _Kind, name: str, entries: Entries, said: Mapping[str, 
         raise _wrong(kind, own, "default", entries, problem, "use less: jobs that name nothing could never run")
 
 
-def _check_nodes(kind: _Kind, entries: Entries, said: Mapping[str, _Said], there: int) -> None:
-    roots = [name for name in said if entries[name].get("parent") is None and said[name]["quota"]]
-    promised = sum(said[name]["quota"] or 0 for name in roots)
+def _check_nodes(kind: _Kind, below: Mapping[str, int], there: int) -> None:
+    roots = [name for name, amount in below.items() if amount]
+    promised = sum(below.values())
     if promised > there:
         problem = f"the queues {', '.join(roots)} are promised {kind.text(promised)} together"
         problem += f", but the nodes have {kind.text(there)}"

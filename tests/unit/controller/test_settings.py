@@ -57,6 +57,11 @@ BAD = [
     (queues(vision={"quota_memory": "64Gi", "limit_memory": 32}), r"\['limit_memory'\] = 32: the limit is below the quota of 64 GiB\. Use at least 64 GiB, or None"),
     (queues(top={"quota_cpus": 4}, a={"quota_cpus": 4, "parent": "top"}, b={"quota_cpus": 2, "parent": "top"}),
      r"\['top'\]\['quota_cpus'\] = 4: the queues below it are promised 6 CPU cores \(a 4 CPU cores \+ b 2 CPU cores\)\. Use at least 6"),
+    (queues(top={"quota_cpus": 6}, mid={"parent": "top"}, a={"quota_cpus": 7, "parent": "mid"}),
+     r"\['top'\]\['quota_cpus'\] = 6: the queues below it are promised 7 CPU cores \(mid 7 CPU cores\)\. Use at least 7"),
+    (queues(top={"limit_memory": 16}, a={"quota_memory": 32, "parent": "top"}),
+     r"\['top'\]\['limit_memory'\] = 16: the queues below it are promised 32 GiB \(a 32 GiB\)\. Use at least 32 GiB, or lower theirs"),
+    (queues(top={}, a={"quota_cpus": 9, "parent": "top"}), r"queues top are promised 9 CPU cores together, but the nodes have 8 CPU cores\."),
     (queues(vision={"quota_cpus": 6}, nlp={"quota_cpus": 4}), r"vision, nlp are promised 10 CPU cores together, but the nodes have 8 CPU cores\. Lower their quota_cpus"),
     (queues(vision={"default_memory": 65}), r"\['vision'\]\['default_memory'\] = 65: no node has more than 64 GiB\. Use less"),
     (queues(top={"default_cpus": 4}, a={"parent": "top", "limit_cpus": 2}), r"\['top'\]\['default_cpus'\] = 4: the limit of a is 2 CPU cores"),
@@ -307,8 +312,9 @@ def test_what_just_fits_is_accepted():
         **queues(
             top={"quota_cpus": 6, "limit_cpus": 6, "default_cpus": 6},
             a={"parent": "top", "quota_cpus": 4},
-            b={"parent": "top", "quota_cpus": 2},
+            b={"parent": "top"},
+            c={"parent": "b", "quota_cpus": 2},
             nlp={"quota_cpus": 2, "default_memory": 64},
         ),
     )
-    assert [entry.queue.cpu_quota for entry in settings.training] == [6000, 2000, 4000, 2000]
+    assert [entry.queue.cpu_quota for entry in settings.training] == [6000, 2000, 4000, None, 2000]
