@@ -7,8 +7,8 @@ Rules
 1. Nothing is remembered that a restart would lose but clocks (see `slots`).
 2. A slot is wanted as long as a run claims it, a pod of work that has not ended names a device for it, or its pool
    keeps all devices. Nobody need know the run of that pod: it may be of an older store, or on a node that was lost. The
-   slot's own pod is let go `linger` seconds after it was last wanted (at once where the node is cordoned), and is gone
-   when the API server *and* the kubelet have forgotten it.
+   slot's own pod is let go `linger` seconds after it was last wanted (at once where the node is cordoned and the slot
+   was wanted before our eyes), and is gone when the API server *and* the kubelet have forgotten it.
 3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
 4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
    as the node has. If none does, somebody else has it: the slot's runs are told.
@@ -178,7 +178,7 @@ class Reservations:
             slot.asked_at = None
             self._let_go(slot)
             return
-        slot.idle_since, slot.urgent = None, False
+        slot.idle_since, slot.urgent, slot.known = None, False, True
         if self._slots.held(slot) is not None:
             slot.asked_at, slot.sentence = None, ""
             self._drop_extras(slot)
@@ -206,7 +206,7 @@ class Reservations:
         now = self._now()
         slot.idle_since = now if slot.idle_since is None else slot.idle_since
         # Who drains a node waits for its reservations.
-        at_once = slot.urgent or self._nodes.cordoned(names.node_of(slot.name))
+        at_once = slot.urgent or (slot.known and self._nodes.cordoned(names.node_of(slot.name)))
         if at_once or now - slot.idle_since >= self._options.linger:
             for pod in slot.pods.values():
                 self._delete(pod)

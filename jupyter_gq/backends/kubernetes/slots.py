@@ -60,6 +60,8 @@ class Slot:
     asked_at: float | None = None
     #: Since when it is not wanted.
     idle_since: float | None = None
+    #: It was wanted since this process began: before that, who wants it may not have been told yet.
+    known: bool = False
     #: It shall be let go at once.
     urgent: bool = False
     #: Since when no pod of it is there, after there was one; None = the kubelet has forgotten it as well.

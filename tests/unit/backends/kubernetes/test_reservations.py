@@ -201,6 +201,22 @@ def test_nothing_lingers_on_a_cordoned_node():
     assert len(paper.deeds.deleted) == 1
 
 
+def test_after_a_restart_it_lingers_on_a_cordoned_node_too():
+    """Whoever will use it is told to us right after the first look."""
+    paper = Paper()
+    paper.node(cordoned=True)
+    paper.pod(SLOT, phase="Running")
+    paper.step()
+    paper.step(59)
+    assert paper.deeds.deleted == []
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step(500)
+    assert paper.deeds.deleted == []
+    paper.slots.release(SLOT, KEY)
+    paper.step()
+    assert len(paper.deeds.deleted) == 1, "its drain waits for that"
+
+
 def test_what_was_said_before_a_pod_was_gone_says_nothing_of_what_the_kubelet_remembers():
     paper = held()
     paper.slots.release(SLOT, KEY)
