@@ -104,7 +104,7 @@ class JobSubmission(JobRequest):
 class Eviction(BaseModel):
     """Why something was taken back."""
 
-    reason: str
+    reason: str = Field(description="Such as RECLAIMED or IDLE; ENDED: nobody took it back, its server failed.")
     sentence: str
     by: str | None = Field(default=None, description="Name of the queue, job or user for whom.")
     at: float
@@ -346,7 +346,9 @@ class Me(BaseModel):
     queues: list[QueueView]
     pools: list[PoolView]
     largest_request: str = Field(description="The most GPUs that one task of a job can have.")
-    last_eviction: Eviction | None = Field(default=None, description="Of one of this user's notebooks.")
+    last_eviction: Eviction | None = Field(
+        default=None, description="Of one of this user's notebooks, also one whose server failed."
+    )
     devices_sentence: str = Field(description="Real or simulated, and why.")
 
 

@@ -39,11 +39,6 @@ TOGETHER = 20
 TELL_AGAIN = Seconds(10)
 
 
-def last_eviction_key(user: str) -> str:
-    """The setting that holds why a user's notebook was taken last."""
-    return f"last_eviction:{user}"
-
-
 class Actor:
     """Applies decisions and keeps the backends in step with the records."""
 
@@ -116,7 +111,7 @@ class Actor:
         by = self._context.records.get(evict.by) if evict.by is not None else None
         detail = details.of_eviction(evict.reason, evict.sentence, _for_whom(evict.reason, by), now)
         if workload.kind is Kind.NOTEBOOK:
-            self._context.store.put_setting(last_eviction_key(workload.owner), detail["eviction"])
+            self._context.store.put_setting(details.last_eviction_key(workload.owner), detail["eviction"])
         log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
         return [stop_change(workload, stop, detail)]
 

@@ -28,6 +28,9 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.store.protocol import Record
 
+#: In the place of an `EvictReason`: nobody took the share back, the notebook failed.
+ENDED = "ENDED"
+
 
 class Where(TypedDict):
     """A place as people read it."""
@@ -70,6 +73,16 @@ def of_admission(placement: tuple[TaskPlacement, ...], over_quota: MilliGpu) -> 
 def of_eviction(reason: EvictReason, sentence: str, by: str | None, at: Instant) -> dict[str, Any]:
     """Why it was taken back, for whom, when."""
     return {"eviction": {"reason": reason.value, "sentence": sentence, "by": by, "at": at}, "sentence": sentence}
+
+
+def of_failure(sentence: str, at: Instant) -> dict[str, Any]:
+    """A notebook ended, and its owner did not end it."""
+    return {"eviction": {"reason": ENDED, "sentence": sentence, "by": None, "at": at}, "sentence": sentence}
+
+
+def last_eviction_key(user: str) -> str:
+    """The setting that holds why a user's notebook was taken last."""
+    return f"last_eviction:{user}"
 
 
 def of_refusal(refusal: Refusal) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
+from . import details
 from .context import Context
 from .records import Change
 from .verdict import judge
@@ -73,6 +74,7 @@ class Observer:
             for change in self._judged(record, seen, now)
         ]
         self._context.records.commit(changes)
+        self._tell_owners(changes)
         self._remember_processes(seen)
         for (workload, run), (backend, observation) in seen.runs.items():
             record = self._context.records.alive(workload)
@@ -86,6 +88,14 @@ class Observer:
         workload = record.workload
         forgetful = self._context.backend_of(workload.kind).forgetful
         return judge(record, seen.of(workload.id, workload.run), now, forgetful=forgetful)
+
+    def _tell_owners(self, changes: Sequence[Change]) -> None:
+        """Whose notebook ended without his doing reads why when he chooses the next one."""
+        for change in changes:
+            record = self._context.records.get(change.workload) if "eviction" in change.detail else None
+            if record is not None and record.workload.kind is Kind.NOTEBOOK:
+                key = details.last_eviction_key(record.workload.owner)
+                self._context.store.put_setting(key, change.detail["eviction"])
 
     def _remember_processes(self, seen: Seen) -> None:
         self._context.pids = {

@@ -13,7 +13,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling import admission, gang, wording
 
-from .act import last_eviction_key
+from . import details
 from .caller import Caller
 from .context import Context
 from .settings import Settings
@@ -61,7 +61,7 @@ class Overview:
             queues=queue_views(settings, snapshot, caller),
             pools=[pool_view(name, snapshot) for name in settings.pools],
             largest_request=format_gpus(largest_request(snapshot.nodes, settings.train_pool)),
-            last_eviction=eviction_view(context.store.setting(last_eviction_key(caller.user))),
+            last_eviction=eviction_view(context.store.setting(details.last_eviction_key(caller.user))),
             devices_sentence=self.devices_sentence(),
         )
 

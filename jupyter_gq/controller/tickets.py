@@ -28,7 +28,7 @@ from jupyter_gq.scheduling import admission
 from jupyter_gq.store.protocol import Record
 
 from . import details
-from .act import last_eviction_key, stop_change
+from .act import stop_change
 from .activity import ActivityLog
 from .caller import Caller
 from .context import Context
@@ -68,7 +68,7 @@ class Tickets:
             context.records.commit(self._given_back(present, "Replaced by a new request."))
         context.records.add(record)
         if wanted.devices:
-            context.store.put_setting(last_eviction_key(caller.user), {})
+            context.store.put_setting(details.last_eviction_key(caller.user), {})
         context.wake()
         return self._followed(record), True
 

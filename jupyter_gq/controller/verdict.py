@@ -13,7 +13,7 @@ Rules
    for twice as long. So it does not win every cycle, and hammers nobody.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
@@ -79,11 +79,11 @@ def _ended(record: Record, state: State, ending: Ending) -> Change:
     if ending.outcome is Outcome.SUCCEEDED:
         return _final(record, Event.SUCCEEDED, ending, "")
     if ending.outcome is Outcome.FAILED:
-        return _final(record, Event.FAILED, ending, ending.sentence)
+        return _told(_final(record, Event.FAILED, ending, ending.sentence), record, ending)
     if record.workload.kind is Kind.NOTEBOOK:
         if state is State.STARTING:
             return _final(record, Event.FAILED, ending, ending.sentence or "No server process came up for it.")
-        return _final(record, Event.SUCCEEDED, ending, "")
+        return _final(record, Event.SUCCEEDED, ending, "" if ending.sentence == VANISHED else ending.sentence)
     return _interrupted(record, ending)
 
 
@@ -99,7 +99,15 @@ def _stopped(record: Record, ending: Ending) -> Change:
         event = Event.LOST if ending.outcome is Outcome.LOST else Event.REQUEUED
         return _back_in_line(record, event, ending.at, {})
     # What the owner is told was written down with the intent.
-    return _final(record, Event.CANCELLED, ending, None)
+    return _told(_final(record, Event.CANCELLED, ending, None), record, ending)
+
+
+def _told(change: Change, record: Record, ending: Ending) -> Change:
+    """A notebook that had to end is not asked for by its owner, whoever ended it: he is told the next time."""
+    failed = ending.outcome is Outcome.FAILED and ending.sentence
+    if record.workload.kind is Kind.TRAINING or not failed:
+        return change
+    return replace(change, detail=details.of_failure(ending.sentence, ending.at))
 
 
 def _interrupted(record: Record, ending: Ending) -> Change:

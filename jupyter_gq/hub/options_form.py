@@ -30,6 +30,8 @@ from .request import read_request
 #: Seconds that the page waits for the service.
 _PATIENCE = 2.0
 _MIB_PER_GIB = 1024
+#: `Eviction.reason` of a server that failed.
+_ENDED = "ENDED"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +56,7 @@ async def page(spawner: Any, profiles: Profiles | None = None) -> str:
         view = _without_service(error)
     if profiles:
         view = _with_profiles(view, profiles, {**told, "0": view.cards[0].sentence})
-    view = replace(view, ended=spawner.gpu_ended)
+    view = replace(view, ended=spawner.gpu_ended or view.ended)
     return _templates().get_template("gq_options.html").render(view=view)
 
 
@@ -141,6 +143,7 @@ def _without_service(error: Exception) -> OptionsView:
 def _view(spawner: Any, me: Me) -> OptionsView:
     pool = next((pool for pool in me.pools if pool.name == spawner.build_pool), me.pools[0] if me.pools else None)
     preselected = _preselected(spawner, me)
+    taken = _taken(me)
     cards = [_card(choice, pool, choice.gpus == preselected) for choice in me.choices if choice.gpus != "0"]
     return OptionsView(
         cards=[
@@ -151,9 +154,15 @@ def _view(spawner: Any, me: Me) -> OptionsView:
         me=me,
         pool=_summary(pool, me) if pool and pool.devices else None,
         quota_used=_per_cent(parse_quota(me.used), parse_quota(me.quota)),
-        eviction=me.last_eviction,
-        eviction_at=_utc(me.last_eviction.at) if me.last_eviction else "",
+        eviction=taken,
+        eviction_at=_utc(taken.at) if taken else "",
+        ended=me.last_eviction.sentence if me.last_eviction and not taken else "",
     )
+
+
+def _taken(me: Me) -> Eviction | None:
+    """Why the last share was taken back; None also if its server just ended."""
+    return me.last_eviction if me.last_eviction and me.last_eviction.reason != _ENDED else None
 
 
 def _with_profiles(view: OptionsView, profiles: Profiles, told: Mapping[str, str]) -> OptionsView:

@@ -64,6 +64,16 @@ async def test_after_a_reclaim_it_says_why_and_selects_cpu(person, service):
         assert "checked" in cards(page)["0"]
 
 
+async def test_after_a_server_that_failed_it_says_why_and_speaks_of_no_reclaim(person, service):
+    failed = {"reason": "ENDED", "sentence": "It saw devices of others.", "by": None, "at": 1_790_000_000}
+    service.scripts["una"].expect("GET me", me("una", last_eviction=failed))
+    async with person("una") as una:
+        await una.log_in()
+        page = (await una.browser.get("/hub/spawn/una")).text
+        assert "It saw devices of others." in page
+        assert "taken back" not in page
+
+
 async def test_nothing_that_others_wrote_is_html(person, service):
     nasty = '<img src=x onerror="alert(1)">'
     choice = {"gpus": "0.25", "available": True, "starts_now": True, "sentence": nasty}

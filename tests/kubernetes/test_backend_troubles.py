@@ -415,6 +415,22 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
 
 
+async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_says_why(world, kwok):
+    (node,) = kwok.add_nodes(1, gpus=2)
+    notebook = world.notebook("curious", node, 0)
+    await world.launch(notebook)
+    await world.held(f"{node}/0", node)
+    server = world.start_server(notebook, world.backend.pod(notebook.id, 1))
+    await world.running(notebook)
+    world.agents.shares[server.metadata.uid] = {"visible": world.agents.devices(node)}
+    for _ in range(2):
+        world.agents.report(node)
+    end = await world.end(notebook)
+    assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
+    assert world.hub.asked == [(notebook.owner, notebook.name)]
+    assert not any(offered(world, node).values()), "the node pauses"
+
+
 async def test_images_that_cannot_be_pulled_fail_the_job_with_the_reason(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=2, name="never-start")
     wrong, slow = world.job("wrong", (node, 0)), world.job("slow", (node, 1))

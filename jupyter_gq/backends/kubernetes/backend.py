@@ -258,8 +258,9 @@ class KubernetesRuns:
         log.error(
             "DEVICE_MISMATCH: the pod %s on %s does not see just its own devices; it is stopped", pod.name, pod.node
         )
+        self.cluster_nodes.mistrust.add(pod.node, f"the pod {pod.name} did not see just its own devices")
         self.training.fail(key, MISMATCH)
-        self.notebooks.stop(key, Seconds(0))
+        self.notebooks.fail(key, MISMATCH)
 
     # --- watching
 

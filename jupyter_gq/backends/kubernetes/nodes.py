@@ -85,6 +85,8 @@ class Nodes:
         self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
         self._leave_cordoned = leave_cordoned
         self.back_off = BackOff(now)
+        #: Where pods saw devices of others: that one starts there is no reason to forget it.
+        self.mistrust = BackOff(now)
         #: Thousandths of a core, and MiB, that others use on a node.
         self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
         self._views: dict[str, NodeView] = {}
@@ -189,6 +191,8 @@ class Nodes:
         closed = self._kept_out(view, pool)
         if not closed and self.back_off.until(view.name):
             closed = f"{view.name} pauses after a failure"
+        if not closed and self.mistrust.until(view.name):
+            closed = f"{view.name} pauses: a container there did not see just its own devices"
         if closed:
             bad = set(slots)
         elif PROVIDERS[pool.provider].counts_slots:

@@ -72,6 +72,13 @@ class NotebookRuns:
         run.steady = None
         self._stops.ask(run)
 
+    def fail(self, key: RunKey, sentence: str) -> None:
+        """It must not go on: the Hub is asked to end it, and that sentence is why."""
+        run = self.runs.get(key)
+        if run is not None and run.ended is None and run.decided is None:
+            run.decided = End(outcome=Outcome.FAILED, sentence=sentence)
+            self.stop(key, Seconds(0))
+
     def release(self, key: RunKey) -> None:
         """Its spawner gave it back, and ends its pod itself."""
         run = self.runs.get(key)
@@ -242,6 +249,8 @@ class NotebookRuns:
 
     def _end_of(self, run: Run) -> End:
         pod = run.pods[0]
+        if run.decided is not None:
+            return run.decided
         lost = self._nodes.lost(pod.node) if not run.over(0) else ""
         if lost:
             return End(outcome=Outcome.LOST, sentence=lost)

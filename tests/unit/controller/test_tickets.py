@@ -3,6 +3,7 @@
 import pytest
 from traitlets.config import Config
 
+from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import Conflict, InvalidAmount, NotFound, QuotaExceeded
@@ -194,3 +195,28 @@ async def test_in_a_shared_pool_a_notebook_takes_its_share_back_from_borrowing_j
     told = next(world.job(job) for job in jobs if world.job(job).phase == "paused")
     assert told.sentence.startswith("Paused: bob needed its 0.25 GPU back.")
     world.close()
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+async def test_why_a_server_failed_is_told_to_who_chooses_the_next_one(world, given_back):
+    ticket = await world.start_server(ANN, "0.25")
+    if given_back:  # the spawner ends what failed, and may be faster than the look at it
+        world.servers._told_to_stop = lambda run: None
+        world.controller.close_ticket(ANN, ticket.id)
+        await world.step()
+    world.servers.end(ticket.id, Outcome.FAILED, "It saw devices of others.")
+    await world.step()
+    assert world.controller.ticket(ANN, ticket.id).sentence == "It saw devices of others."
+    eviction = world.controller.me(ANN).last_eviction
+    assert (eviction.reason, eviction.sentence, eviction.by) == ("ENDED", "It saw devices of others.", None)
+    world.ask(ANN, "0.25")
+    assert world.controller.me(ANN).last_eviction is None
+
+
+async def test_a_server_that_was_lost_says_how(world):
+    ticket = await world.start_server(ANN, "0.25")
+    world.servers.end(ticket.id, Outcome.LOST, "Its node n1 has not answered for 61 s.")
+    await world.step()
+    ended = world.controller.ticket(ANN, ticket.id)
+    assert (ended.phase, ended.sentence) == ("stopped", "Its node n1 has not answered for 61 s.")
+    assert world.controller.me(ANN).last_eviction is None, "the Hub's spawner tells that"
