@@ -8,6 +8,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
+from . import names
 from .agents import Agents
 from .allocation import Allocation, nothing
 from .nodes import Nodes
@@ -52,7 +53,11 @@ class Places:
     def places(self, workload: Workload) -> Sequence[Place]:
         """What the pod of each task carries, in the order of the tasks."""
         tasks = workload.placement or (TaskPlacement(node=""),) * workload.tasks
-        return [self._place(workload, task) for task in tasks]
+        places = [self._place(workload, task) for task in tasks]
+        if all(place.added is not None for place in places):
+            for place in places:
+                self._tell(workload, place)
+        return places
 
     def is_failing(self, key: RunKey) -> bool:
         """A device of that run may no longer be ours."""
@@ -97,6 +102,13 @@ class Places:
         if len(devices) < len(task.devices):
             return Place(sentence=self._first(map(self._reservations.waiting_for, task.devices)))
         return Place(added=PROVIDERS[pool.provider].additions(self._allocation(workload, task, pool, devices)))
+
+    def _tell(self, workload: Workload, place: Place) -> None:
+        """From now on a pod may be made that names these devices: no others will do."""
+        annotations = place.added.annotations if place.added is not None else {}
+        slots, devices = names.listed(annotations.get(names.SLOTS)), names.listed(annotations.get(names.DEVICES))
+        for slot, device in zip(slots, devices, strict=False):
+            self._reservations.tell(slot, _key(workload), device)
 
     def _allocation(
         self, workload: Workload, task: TaskPlacement, pool: PodPool, devices: tuple[Device, ...]

@@ -12,10 +12,14 @@ Rules
 3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
 4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
    as the node has. If none does, somebody else has it: the slot's runs are told.
+5. A device on which the shares of one slot run is given to no other slot. If the pod of another was given it, that pod
+   holds it for the slot whose shares run there, and the other one gets a further pod.
+6. No pod is deleted whose device a share names.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from itertools import count
 
 from jupyter_gq.domain.cluster import Device
 
@@ -56,6 +60,13 @@ class Reservations:
         if device:
             claim.device = device
         return claim
+
+    def tell(self, name: str, key: RunKey, device: str) -> None:
+        """The pod of that run will name this device, whatever happens until it is made."""
+        slot = self._slots.get(name)
+        claim = slot.claims.get(key) if slot is not None else None
+        if claim is not None:
+            claim.told = device
 
     def release(self, name: str, key: RunKey) -> None:
         """That run does not want it any more."""
@@ -166,7 +177,7 @@ class Reservations:
             if slot.pool is None:  # pods may be seen before their node is
                 slot.pool = self._nodes.pool(names.node_of(slot.name))
             self._step(slot)
-            if not slot.wanted and not self._slots.occupied(slot):
+            if not slot.wanted and not slot.pods and not self._slots.occupied(slot):
                 self._slots.forget(slot)
 
     def _step(self, slot: Slot) -> None:
@@ -181,6 +192,7 @@ class Reservations:
         slot.idle_since, slot.urgent, slot.known = None, False, True
         if self._slots.held(slot) is not None:
             slot.asked_at, slot.sentence = None, ""
+            self._all_is_well(slot)
             self._drop_extras(slot)
             return
         now = self._now()
@@ -208,20 +220,31 @@ class Reservations:
         # Who drains a node waits for its reservations.
         at_once = slot.urgent or (slot.known and self._nodes.cordoned(names.node_of(slot.name)))
         if at_once or now - slot.idle_since >= self._options.linger:
-            for pod in slot.pods.values():
-                self._delete(pod)
+            self._drop(slot, slot.pods.values())
 
     def _drop_extras(self, slot: Slot) -> None:
         """Keep the pod that holds the right device, and no other."""
-        holding = [pod for pod in slot.standing() if self._slots.serves(slot, pod)]
-        keeper = min(holding, key=lambda pod: pod.name)
-        for pod in slot.standing():
-            if pod.uid != keeper.uid:
+        keeper = self._slots.holder(slot)
+        assert keeper is not None
+        self._drop(slot, [pod for pod in slot.standing() if pod.uid != keeper.uid])
+
+    def _drop(self, slot: Slot, pods: Iterable[PodView]) -> None:
+        """Delete those on whose device nothing runs."""
+        for pod in pods:
+            if self._slots.spare(slot, pod):
                 self._delete(pod)
+
+    def _all_is_well(self, slot: Slot) -> None:
+        """Its device is held: whoever was told otherwise may forget that."""
+        for claim in slot.claims.values():
+            if claim.failure:
+                claim.failure = ""
+                if not any(self.failure(each.name, claim.key) for each in self._slots):
+                    self.failing.discard(claim.key)
 
     def _make_next(self, slot: Slot, pool: PodPool) -> str:
         """Make a pod if one is missing; return why that was refused."""
-        pods = list(slot.pods.values())
+        pods = [pod for pod in slot.pods.values() if not self._slots.lent(slot, pod)]
         if any(pod.terminating or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
         wrong = [pod for pod in pods if self._slots.uuid(slot, pod) and not self._slots.serves(slot, pod)]
@@ -229,7 +252,8 @@ class Reservations:
             return ""
         if pods and len(pods) >= len(self._nodes.slots(names.node_of(slot.name))):
             return ""
-        number = len(pods)
+        taken = {pod.name for pod in slot.pods.values()}
+        number = next(n for n in count() if names.reservation_name(slot.name, n) not in taken)
         name = names.reservation_name(slot.name, number)
         pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
         making = self._deeds.make(pod, lambda: reservation_pod(slot.name, pool, self._options, number), self._made)
@@ -255,9 +279,7 @@ class Reservations:
             if not claim.device or taken:
                 claim.failure = told
                 self.failing.add(claim.key)
-        for pod in slot.pods.values():
-            if not self._slots.serves(slot, pod):
-                self._delete(pod)
+        self._drop(slot, [pod for pod in slot.pods.values() if not self._slots.serves(slot, pod)])
 
     def _delete(self, pod: PodView) -> None:
         self._deeds.delete(thing_of(pod))

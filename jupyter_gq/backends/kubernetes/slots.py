@@ -5,6 +5,7 @@ now, and pods of work name the slots and devices on which they run, whoever know
 anew, so a restart may wait longer, never shorter.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -39,6 +40,8 @@ class Claim:
     key: RunKey
     #: The device that its pod was given; "" = it has no pod yet.
     device: str = ""
+    #: The device that its pod was told to name, once and for all; "" = none yet.
+    told: str = ""
     #: Why it will not get it; "" = it may.
     failure: str = ""
 
@@ -78,9 +81,18 @@ class Slot:
 
     @property
     def right(self) -> str:
-        """The device on which its shares run; "" = any will do."""
-        named = (*self.work.values(), *(claim.device for claim in self.claims.values()))
-        return next((device for device in named if device), "")
+        """The device on which its shares run, or will; "" = any will do."""
+        return next((device for device in self._named() if device), "")
+
+    def uses(self, device: str) -> bool:
+        """Its shares run on that device, or will."""
+        return bool(device) and device in self._named()
+
+    def _named(self) -> Iterator[str]:
+        yield from self.work.values()
+        for claim in self.claims.values():
+            yield claim.device
+            yield claim.told
 
     def standing(self) -> Iterator[PodView]:
         """Its pods that have not been told to go."""
@@ -94,6 +106,7 @@ class Slots:
         """`namespace`: where their pods are."""
         self._namespace, self._agents, self._nodes = namespace, agents, nodes
         self._by_name: dict[str, Slot] = {}
+        self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(list(self._by_name.values()))
@@ -107,6 +120,7 @@ class Slots:
         slot = self._by_name.get(name)
         if slot is None:
             slot = self._by_name[name] = Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
+            self._by_node[names.node_of(name)][name] = slot
         return slot
 
     def pool(self, slot: Slot) -> PodPool | None:
@@ -118,16 +132,29 @@ class Slots:
     def forget(self, slot: Slot) -> None:
         """Nothing of it is left."""
         del self._by_name[slot.name]
+        beside = self._by_node[names.node_of(slot.name)]
+        del beside[slot.name]
+        if not beside:
+            del self._by_node[names.node_of(slot.name)]
 
     def held(self, slot: Slot) -> Device | None:
         """The device that is held for it; None while there is none, or not the right one."""
-        for pod in sorted(slot.pods.values(), key=lambda each: each.name):
-            if self.serves(slot, pod):
-                uuid = self.uuid(slot, pod)
-                return self._agents.device(pod.node, uuid) or Device(
-                    id=uuid, index=0, model="GPU", memory=_unknown_memory(self._nodes.model(pod.node)), pool=""
-                )
-        return None
+        pod = self.holder(slot)
+        if pod is None:
+            return None
+        uuid = self.uuid(slot, pod)
+        return self._agents.device(pod.node, uuid) or Device(
+            id=uuid, index=0, model="GPU", memory=_unknown_memory(self._nodes.model(pod.node)), pool=""
+        )
+
+    def holder(self, slot: Slot) -> PodView | None:
+        """The pod that holds a device for it: its own, or that of another slot that was given its shares' device."""
+        own = (pod for pod in slot.pods.values() if self.serves(slot, pod))
+        found = min(own, key=lambda pod: pod.name, default=None)
+        if found is not None or not slot.right:
+            return found
+        others = (pod for each in self._beside(slot) for pod in each.pods.values())
+        return next((pod for pod in others if self.uuid(slot, pod) == slot.right), None)
 
     def state(self, slot: Slot) -> State:
         """How far it is."""
@@ -139,7 +166,7 @@ class Slots:
 
     def occupied(self, slot: Slot) -> bool:
         """Something of ours holds its device, or may."""
-        return bool(slot.pods) or self.kubelet_remembers(slot)
+        return any(not self.lent(slot, pod) for pod in slot.pods.values()) or self.kubelet_remembers(slot)
 
     def uuid(self, slot: Slot, pod: PodView) -> str:
         """The device that this pod holds, if the kubelet names exactly one."""
@@ -149,9 +176,31 @@ class Slots:
         return given[0] if given is not None and len(given) == 1 else ""
 
     def serves(self, slot: Slot, pod: PodView) -> bool:
-        """It holds a device on which the slot's shares may run."""
+        """It is the slot's own, and holds a device on which its shares may run."""
         uuid = self.uuid(slot, pod)
-        return bool(uuid) and slot.right in ("", uuid)
+        return bool(uuid) and (uuid == slot.right if slot.right else not self.lent(slot, pod))
+
+    def lent(self, slot: Slot, pod: PodView) -> bool:
+        """It is the slot's own, and holds the device of another slot's shares."""
+        uuid = self.uuid(slot, pod)
+        return not slot.uses(uuid) and any(each.uses(uuid) for each in self._beside(slot))
+
+    def spare(self, slot: Slot, pod: PodView) -> bool:
+        """It is the slot's own, and no share runs on its device, as far as that can be told."""
+        if not pod.node or pod.finished:
+            return True
+        if uuid := self.uuid(slot, pod):
+            return not slot.uses(uuid) and not self.lent(slot, pod)
+        # It may be the one that is missing elsewhere.
+        return not any(each.right and not self._stands(each) for each in self._beside(slot))
+
+    def _stands(self, slot: Slot) -> bool:
+        """Its device is held, or may be, by a pod of its own."""
+        return self.holder(slot) is not None or any(pod.phase == "Running" for pod in slot.standing())
+
+    def _beside(self, slot: Slot) -> Iterator[Slot]:
+        """The other slots of its node."""
+        return (each for each in self._by_node.get(names.node_of(slot.name), {}).values() if each is not slot)
 
     def kubelet_remembers(self, slot: Slot) -> bool:
         """A pod of it has gone, and the kubelet has not said since that it forgot it too."""
@@ -172,6 +221,8 @@ class Slots:
         """What is being waited for, as a sentence."""
         node = names.node_of(slot.name)
         for pod in slot.pods.values():
+            if self.lent(slot, pod):
+                continue
             if pod.unschedulable:
                 return f"The cluster finds no free device on {node}: {pod.unschedulable}"
             trouble, _ = trouble_of(pod)

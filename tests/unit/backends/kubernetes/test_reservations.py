@@ -333,3 +333,92 @@ def test_pods_that_were_seen_before_their_node_count_like_others():
     paper.pod(SLOT, phase="Running")
     paper.nodes.saw(None, paper.view)
     assert kept(paper)
+
+
+BESIDE = "n1/1"
+FIRST, FURTHER = reservation_name(BESIDE), reservation_name(BESIDE, 1)
+
+
+def given_the_device_of_others(paper=None):
+    """The reservation under the shares of a slot vanished, and its device was given to the pod of another slot."""
+    paper = paper or Paper()
+    paper.work("w", SLOT, "GPU-0")
+    paper.slots.claim(BESIDE, paper.pools[0], OTHER)
+    paper.pod(BESIDE, phase="Running")
+    paper.report([(FIRST, "GPU-0")])
+    paper.step()
+    return paper
+
+
+def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
+    paper = given_the_device_of_others()
+    assert paper.slots.held(BESIDE) is None
+    assert paper.slots.held(SLOT).id == "GPU-0", "who needs it has it, whatever the pod is called"
+    paper.step()
+    assert paper.deeds.made == [FURTHER]
+    paper.pod(BESIDE, 1, phase="Running")
+    paper.report([(FIRST, "GPU-0"), (FURTHER, "GPU-1")])
+    paper.step(1)
+    assert paper.slots.held(BESIDE).id == "GPU-1"
+    assert paper.slots.held(SLOT).id == "GPU-0"
+    paper.slots.release(BESIDE, OTHER)
+    paper.step()
+    paper.step(500)
+    assert [uid for uid in paper.deeds.deleted if uid.startswith(FURTHER)] == paper.deeds.deleted != []
+    paper.gone(BESIDE, 1)
+    paper.clock.at += 1
+    paper.report([(FIRST, "GPU-0")])
+    paper.step()
+    assert paper.slots.held(SLOT).id == "GPU-0"
+    paper.work_gone("w")
+    paper.step()
+    paper.step(61)
+    assert len(paper.deeds.deleted) == 2, "nobody needs it any more"
+
+
+def test_a_device_that_a_pod_was_told_to_name_is_given_to_no_other_before_that_pod_is_there():
+    paper = Paper()
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.slots.tell(SLOT, KEY, "GPU-0")
+    paper.slots.claim(BESIDE, paper.pools[0], OTHER)
+    paper.pod(BESIDE, phase="Running")
+    paper.report([(FIRST, "GPU-0")])
+    paper.step()
+    assert paper.slots.held(BESIDE) is None
+    assert paper.slots.held(SLOT).id == "GPU-0"
+    paper.slots.release(SLOT, KEY)
+    assert paper.slots.held(BESIDE).id == "GPU-0", "it was never made"
+
+
+def test_who_runs_on_a_device_keeps_it_although_others_do_as_well():
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-0")
+    paper.work("x", BESIDE, "GPU-0")
+    paper.pod(SLOT, phase="Running")
+    paper.report([(NAME, "GPU-0")])
+    paper.step()
+    paper.step(500)
+    assert paper.deeds.deleted == []
+
+
+def test_a_pod_that_holds_the_device_of_other_shares_does_not_keep_its_slot_from_a_whole_device():
+    paper = given_the_device_of_others()
+    paper.slots.release(BESIDE, OTHER)
+    paper.deeds.made.clear()
+    assert paper.slots.free(BESIDE)
+    paper.step()
+    paper.step(500)
+    assert paper.deeds.deleted == [], "it holds the device of running shares"
+
+
+def test_while_it_is_not_known_which_device_a_pod_holds_it_may_be_that_of_other_shares():
+    """As after a restart, before the agent has spoken."""
+    paper = Paper()
+    paper.work("w", SLOT, "GPU-0")
+    paper.pod(BESIDE, phase="Running")
+    paper.step()
+    paper.step(500)
+    assert not [uid for uid in paper.deeds.deleted if uid.startswith(FIRST)]
+    paper.report([(FIRST, "GPU-1")])
+    paper.step(1)
+    assert [uid for uid in paper.deeds.deleted if uid.startswith(FIRST)]
