@@ -19,9 +19,9 @@ _NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "toleration
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-def pod_pools(pools: Mapping[str, Mapping[str, Any]]) -> tuple[PodPool, ...]:
-    """The pools of nodes; () when pools are of devices, or none is set."""
-    if not any("nodes" in entry for entry in pools.values()):
+def pod_pools(pools: Mapping[str, Mapping[str, Any]], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
+    """The pools of nodes; () when pools are of devices, or none is set. On a cluster there are no others."""
+    if not on_cluster and not any("nodes" in entry for entry in pools.values()):
         return ()
     return tuple(_pod_pool(name, entry) for name, entry in pools.items())
 
@@ -30,7 +30,9 @@ def _pod_pool(name: str, entry: Mapping[str, Any]) -> PodPool:
     for key in entry:
         if key not in _NODE_KEYS:
             problem = (
-                "pools of devices and pools of nodes cannot be mixed" if key == "devices" else "there is no such key"
+                "pools of devices and pools of nodes cannot be mixed, and on Kubernetes there are only those of nodes"
+                if key == "devices"
+                else "there is no such key"
             )
             fix = f"use {', '.join(_NODE_KEYS)}"
             raise SettingsError(TRAIT, entry[key], problem, fix, path=(name, key))

@@ -351,7 +351,7 @@ def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
         moved_after=Seconds(waits.moved_after),
     )
     devices = [device for node in nodes for device in node.devices]
-    by_nodes = pod_pools(pools.pools)
+    by_nodes = pod_pools(pools.pools, on_cluster=config.SchedulerService.get("backend") == "kubernetes")
     # Nodes come and go: what is promised is held against those of one moment only where they are always the same.
     devices = [] if by_nodes else devices
     by_device = None if by_nodes else device_pools(pools.pools, devices)

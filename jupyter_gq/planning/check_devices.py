@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -45,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigFileError as error:
         raise Refusal(str(error)) from None
     pool = _pool(pools, arguments.pool)
-    backend = KubernetesBackend(config=Config(PyFileConfigLoader(path.name, str(path.parent)).load_config()))
+    config = Config(PyFileConfigLoader(path.name, str(path.parent)).load_config())
+    backend = KubernetesBackend(config=config)
     if arguments.image:
         backend.runner_image = arguments.image
     if not backend.runner_image:
@@ -54,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = asyncio.run(_check(backend, pool, arguments.node))
     except BackendError as error:
         raise Refusal(str(error)) from None
-    print("\n".join(told(report, pool)))
+    print("\n".join(told(report, pool, config.Pools.pools)))
     return 0 if report.works(pool.visibility) else 1
 
 
@@ -75,8 +78,8 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
         cluster.close()
 
 
-def told(report: Report, pool: PodPool) -> list[str]:
-    """The report, line by line."""
+def told(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The report, line by line. `pools`: all, as they are set."""
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else sentence(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
@@ -84,19 +87,33 @@ def told(report: Report, pool: PodPool) -> list[str]:
         return [*lines, "Without one device from the device plugin no way can be tried. Mend that first."]
     lines.append(_line("no device", sentence(report.void, ())))
     lines += [_line(way.value, sentence(finding, given)) for way, finding in report.ways]
-    return [*lines, _advice(report, pool)]
+    return [*lines, *_advice(report, pool, pools)]
 
 
-def _advice(report: Report, pool: PodPool) -> str:
+def _advice(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
     working = [way.value for way in Visibility if report.works(way)]
-    setting = f'c.Pools.pools["{pool.name}"]["visibility"]'
     if pool.visibility.value in working:
-        return f"The pool's way, {pool.visibility.value}, works."
+        return [f"The pool's way, {pool.visibility.value}, works."]
     if working:
-        return f'The pool\'s way, {pool.visibility.value}, does not work here. Set {setting} = "{working[0]}".'
+        return [
+            f"The pool's way, {pool.visibility.value}, does not work here; {working[0]} does. Put this into the values "
+            "of the chart (all pools, for these replace those of before):",
+            *as_values({**pools, pool.name: {**pools[pool.name], "visibility": working[0]}}),
+        ]
     if report.void is not None and report.void.devices:
-        return "A container that is given no device sees some: no way keeps shares apart on this node."
-    return "No way works here: only whole devices can be used on this node. Is the NVIDIA runtime class installed?"
+        return ["A container that is given no device sees some: no way keeps shares apart on this node."]
+    return ["No way works here: only whole devices can be used on this node. Is the NVIDIA runtime class installed?"]
+
+
+def as_values(pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Pools as they are set, in the words of the chart's values: lines of YAML."""
+    written = {name: {_camel(key): value for key, value in entry.items()} for name, entry in pools.items()}
+    return ["pools:", *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in written.items())]
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _line(what: str, found: str) -> str:

@@ -116,8 +116,8 @@ def test_training_is_restricted_unless_a_pool_needs_a_mount_of_the_host():
         return named(objects(values), "Namespace", TRAINING)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
 
     assert level({}) == "restricted"
-    assert level({"pools": {"a": {"visibility": "env"}}}) == "restricted"
-    assert level({"pools": {"a": {}, "b": {"visibility": "volume-mount"}}}) == "privileged"
+    assert level({"pools": {"a": {"nodes": {}, "visibility": "env"}}}) == "restricted"
+    assert level({"pools": {"a": {"nodes": {}}, "b": {"nodes": {}, "visibility": "volume-mount"}}}) == "privileged"
 
 
 def test_sqlite_has_one_writer_and_postgresql_two_replicas():

@@ -5,8 +5,11 @@ import re
 import pytest
 import yaml
 
-from jupyter_gq.controller.policy_file import PolicyFile
-from tests.chart.render import EXAMPLES, ROOT, objects, schema
+from jupyter_gq.backends.kubernetes.device_check import Finding, Report
+from jupyter_gq.backends.kubernetes.pools import Visibility
+from jupyter_gq.controller.policy_file import PolicyFile, _load_config
+from jupyter_gq.planning.check_devices import told
+from tests.chart.render import EXAMPLES, ROOT, objects, schema, template
 from tests.chart.test_settings import folder
 
 
@@ -51,3 +54,29 @@ def test_one_pool_serves_notebooks_and_jobs(tmp_path, monkeypatch):
     settings = taken({"pools": {"all": {"nodes": {}}}}, [], tmp_path, monkeypatch)
     assert (settings.build_pool, settings.train_pool) == ("all", "all")
     assert len(SHOWN) >= 2, "the page on installing shows values, too"
+
+
+def test_what_check_devices_says_to_write_is_taken_and_changes_the_way_of_that_pool_alone(tmp_path, monkeypatch):
+    before = taken(None, [], tmp_path, monkeypatch)
+    assert [pool.visibility for pool in before.pod_pools] == [Visibility.ENV, Visibility.ENV]
+    report = Report(
+        node="gpu-1",
+        whole=Finding(devices=("GPU-1",)),
+        void=Finding(devices=()),
+        ways=((Visibility.ENV_CDI, Finding(devices=("GPU-1",))),),
+    )
+    pools = _load_config(tmp_path / "jupyterhub_config.py", []).Pools.pools
+    lines = told(report, before.pod_pools[0], pools)
+    advice = yaml.safe_load("\n".join(lines[lines.index("pools:") :]))
+    after = taken(advice, [], tmp_path, monkeypatch).pod_pools
+    assert [(pool.name, pool.visibility) for pool in after] == [
+        ("build", Visibility.ENV_CDI),
+        ("train", Visibility.ENV),
+    ]
+    assert [pool.selector for pool in after] == [pool.selector for pool in before.pod_pools]
+
+
+def test_a_pool_without_the_labels_of_its_nodes_is_refused_before_it_stops_the_service():
+    done = template({"pools": {"build": {"visibility": "env-cdi"}}})
+    assert done.returncode != 0
+    assert "nodes" in done.stderr

@@ -38,6 +38,7 @@ WITH = {
     "monitoring": {"monitoring": {"serviceMonitor": True}},
     "monitoring.serviceMonitor": {},
     "queues.x.parent": {"queues": {"y": {}}},
+    "pools.x": {"pools": {"x": {"nodes": {}}}},
 }
 
 
@@ -188,7 +189,8 @@ def test_schema_and_values_name_the_same():
         {"database": {"sqlite": {"size": "ten"}}},
         {"database": {"kind": "mysql"}},
         {"service": {"replicas": 3}},
-        {"pools": {"a": {"provider": "kueue"}}},
+        {"pools": {"a": {"nodes": {}, "provider": "kueue"}}},
+        {"pools": {"a": {"hold": "always"}}},
         {"networkPolicies": {"allow": ["10.0.0.1"]}},
         {"fixedQuota": {"default": "-1"}},
     ],

@@ -54,12 +54,13 @@ def check(control_plane, installation, node, tmp_path, capsys):
 def test_the_way_that_works_is_found_and_named(check):
     code, said, _ = check(visibility="env-cdi")
     lines = [line.split(maxsplit=1) for line in said.splitlines()]
-    found = {first: rest for first, rest in lines if first in set(Visibility)}
+    found = {line[0]: line[1] for line in lines if line[0] in set(Visibility)}
     assert found["env"] == "sees that device and no other"
     assert found["env-cdi"] == found["cdi-annotation"] == "sees no device"
     assert 'violates PodSecurity "restricted' in found["volume-mount"]
+    assert "The pool's way, env-cdi, does not work here; env does." in said
     assert said.splitlines()[-1] == (
-        'The pool\'s way, env-cdi, does not work here. Set c.Pools.pools["train"]["visibility"] = "env".'
+        f'  "train": {{"nodes": {{"kubernetes.io/hostname": "{NODE}"}}, "visibility": "env"}}'
     )
     assert code == 1
     code, said, _ = check("train", visibility="env")
@@ -88,4 +89,4 @@ async def test_a_runtime_that_shows_everything_to_everybody_is_found_out(world, 
     assert NODE in [view.name for view in await checking.nodes(POOL)]
     report = await checking.run(NODE, POOL)
     assert not any(report.works(way) for way in Visibility)
-    assert "sees 2 devices" in "\n".join(told(report, POOL))
+    assert "sees 2 devices" in "\n".join(told(report, POOL, {}))

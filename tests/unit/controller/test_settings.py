@@ -269,6 +269,18 @@ def test_a_pool_of_nodes_that_cannot_be_is_refused(entry, message):
         build(Pools={"pools": {"build": {"nodes": {}}, "train": entry}})
 
 
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"visibility": "env-cdi"}, 'it has no "nodes".*add the labels of its nodes'),
+        ({"devices": 1}, "on Kubernetes there are only those of nodes"),
+    ],
+)
+def test_on_kubernetes_every_pool_is_one_of_nodes(entry, message):
+    with pytest.raises(SettingsError, match=f"(?i){message}"):
+        build(Pools={"pools": {"build": entry}}, SchedulerService={"backend": "kubernetes"})
+
+
 def test_queues_say_of_cpu_and_memory_what_they_say_of_gpus():
     entry = {"quota_cpus": 4, "limit_cpus": "6", "quota_memory": "16 GiB", "limit_memory": 32}
     (entry,) = build(COUNTED, **queues(vision=entry)).training
