@@ -8,10 +8,35 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.chart.render import ROOT
 
 RECIPES = tuple(sorted((ROOT / "docker").glob("*.Dockerfile")))
+#: What the Hub's image of each Zero to JupyterHub that we support has of what we need (images/hub/requirements.txt).
+HUB_IMAGES = {
+    "4.4.0": {
+        "alembic": "1.18.4",
+        "jupyter-events": "0.12.1",
+        "jupyterhub": "5.5.0",
+        "jupyterhub-kubespawner": "7.0.0",
+        "pydantic": "2.13.4",
+        "sqlalchemy": "2.0.50",
+        "tornado": "6.5.7",
+        "traitlets": "5.15.1",
+    },
+    "5.0.0-0.dev (July 2026)": {
+        "alembic": "1.18.5",
+        "jupyter-events": "0.12.1",
+        "jupyterhub": "5.5.0",
+        "jupyterhub-kubespawner": "7.1.0",
+        "pydantic": "2.13.4",
+        "sqlalchemy": "2.0.51",
+        "tornado": "6.5.7",
+        "traitlets": "5.15.1",
+    },
+}
 #: Made by `make dist`, so not there before.
 BUILT = "dist/*.whl"
 
@@ -91,6 +116,24 @@ def test_every_extra_that_is_installed_exists(recipe):
         assert '"${wheel}' in command, "the wheel that was built, not a name that an index may have"
         for wanted in re.findall(r"\$\{wheel\}\[([^\]]+)\]", command):
             assert set(wanted.split(",")) <= extras
+
+
+@pytest.mark.parametrize("version", HUB_IMAGES)
+def test_our_package_goes_into_the_hubs_image_without_changing_what_is_there(version):
+    """The recipe holds everything at its version; pip then refuses what contradicts one."""
+    there = HUB_IMAGES[version]
+    wanted = {canonicalize_name(each.name): each for each in required(ROOT / "docker/hub.Dockerfile")}
+    unfit = {name: str(wanted[name]) for name, pin in there.items() if not wanted[name].specifier.contains(pin)}
+    assert unfit == {}
+
+
+def required(recipe):
+    """What pip is asked for, beside our package itself."""
+    extras = {name for each in re.findall(r"\$\{wheel\}\[([^\]]+)\]", recipe.read_text()) for name in each.split(",")}
+    wanted = [*project()["project"]["dependencies"]]
+    for extra in extras:
+        wanted += project()["project"]["optional-dependencies"][extra]
+    return [Requirement(each) for each in wanted]
 
 
 def test_what_is_started_and_imported_is_in_the_package():

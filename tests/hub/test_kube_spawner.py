@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kubernetes_asyncio import client
+from kubespawner import version_info
 from tornado.web import HTTPError
 from traitlets.config import Config
 
@@ -204,7 +205,8 @@ async def test_profiles_may_be_a_list_a_dict_or_made_by_a_function(make):
         await asyncio.sleep(0)
         return [{**profile, "display_name": spawner.user.name}]
 
-    for profiles in ([profile], {"a": profile}, lambda _: [profile], later):
+    as_dict = [{"a": profile}] if version_info >= (7, 1) else []  # older ones know no dict
+    for profiles in ([profile], *as_dict, lambda _: [profile], later):
         spawner = make({"profile_list": profiles}, options={"profile": "gpu"})
         assert await asked(spawner) == "0.5"
         await spawner.load_user_options()
@@ -304,7 +306,8 @@ async def test_a_choice_that_has_become_impossible_is_not_preselected(make):
     assert "gone" not in form
     assert spawner.user_options == {"profile": "gone"}
     spawner.user_options = {"profile": "a"}
-    assert '"profile": "a"' in spawner._render_options_form(spawner.profile_list)
+    if version_info >= (7, 1):  # older ones preselect nothing
+        assert '"profile": "a"' in spawner._render_options_form(spawner.profile_list)
 
 
 async def test_what_is_saved_of_a_server_is_its_ticket_and_the_reason_of_its_end(make):
