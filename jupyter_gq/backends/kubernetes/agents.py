@@ -163,6 +163,19 @@ class Agents:
         found = [a for a in heard.allocations if (a.namespace, a.pod, a.resource) == (namespace, pod, resource)]
         return tuple(device for allocation in found for device in allocation.device_ids)
 
+    def holders(self, node: str, resource: str) -> dict[str, set[tuple[str, str]]]:
+        """By device, namespace and name of the pods to which the kubelet gave it, as far as is known.
+
+        A device plugin gives a device to one pod, but kubelets before 1.34 also list pods that have ended.
+        """
+        heard = self._heard.get(node)
+        found: dict[str, set[tuple[str, str]]] = {}
+        for allocation in (heard.allocations if heard is not None else None) or ():
+            if allocation.resource == resource:
+                for device in allocation.device_ids:
+                    found.setdefault(device, set()).add((allocation.namespace, allocation.pod))
+        return found
+
     def told_since(self, node: str, instant: float) -> bool:
         """It has said since then what the kubelet gave to whom."""
         heard = self._heard.get(node)

@@ -11,7 +11,7 @@ Rules
    was wanted before our eyes), and is gone when the API server *and* the kubelet have forgotten it.
 3. Not HELD in time: the pod goes, the node backs off, and the runs that were waiting are refused.
 4. Where shares run on a device whose reservation is gone, new ones are made until one gets that device, at most as many
-   as the node has. If none does, somebody else has it: the slot's runs are told.
+   as the node has. If the kubelet has given it to somebody else, the slot's runs are told.
 5. A device on which the shares of one slot run is given to no other slot. If the pod of another was given it, that pod
    holds it for the slot whose shares run there, and the other one gets a further pod.
 6. No pod is deleted whose device a share names.
@@ -267,13 +267,15 @@ class Reservations:
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
         node = names.node_of(slot.name)
+        taken = self._slots.taken(slot)
+        if taken:
+            sentence = f"The device {slot.right} on which its shares run is held by somebody else."
         told = f"{slot.name} could not be held: {sentence}"
         log.warning("reservation failed: slot=%s %s", slot.name, sentence)
         if back_off:
             self._nodes.back_off.add(node, told)
         slot.again_at = max(self._nodes.back_off.until(node), self._now() + self._options.unschedulable_after)
         slot.asked_at = None
-        taken = any(pod.unschedulable or self._slots.uuid(slot, pod) for pod in slot.pods.values())
         for claim in slot.claims.values():
             # Who runs already goes on, unless his device is in other hands.
             if not claim.device or taken:

@@ -194,6 +194,19 @@ class Slots:
         # It may be the one that is missing elsewhere.
         return not any(each.right and not self._stands(each) for each in self._beside(slot))
 
+    def taken(self, slot: Slot) -> bool:
+        """The device of its shares is in other hands, as the kubelet says: given to others, or none of those it has.
+
+        That a pod of ours is not placed says nothing: the node may be cordoned, or full.
+        """
+        node = names.node_of(slot.name)
+        if not slot.right or slot.pool is None or not self._agents.speaks(node):
+            return False
+        holders = self._agents.holders(node, slot.pool.resource)
+        if pods := holders.get(slot.right):
+            return all(namespace != self._namespace for namespace, _ in pods)
+        return 0 < len(self._nodes.slots(node)) <= len(holders)
+
     def _stands(self, slot: Slot) -> bool:
         """Its device is held, or may be, by a pod of its own."""
         return self.holder(slot) is not None or any(pod.phase == "Running" for pod in slot.standing())

@@ -106,11 +106,12 @@ class Paper:
     def gone(self, slot, number=0):
         self.slots.saw(self.pods.pop(names.reservation_name(slot, number)), None)
 
-    def report(self, given=(), probe="OK", silent_kubelet=False):
-        """The agent tells which pods have which devices: (pod, device)."""
+    def report(self, given=(), probe="OK", silent_kubelet=False, others=()):
+        """The agent tells which pods have which devices: (pod, device); `others` are no pods of ours."""
         allocations = [
-            AgentAllocation(namespace="nodes", pod=pod, container="c", resource=GPU, device_ids=[device])
-            for pod, device in given
+            AgentAllocation(namespace=namespace, pod=pod, container="c", resource=GPU, device_ids=[device])
+            for namespace, pods in (("nodes", given), ("other", others))
+            for pod, device in pods
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(self.gpus)]
         report = AgentReport(probe=probe, devices=devices, allocations=None if silent_kubelet else allocations)

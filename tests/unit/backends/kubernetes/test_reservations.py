@@ -422,3 +422,59 @@ def test_while_it_is_not_known_which_device_a_pod_holds_it_may_be_that_of_other_
     paper.report([(FIRST, "GPU-1")])
     paper.step(1)
     assert [uid for uid in paper.deeds.deleted if uid.startswith(FIRST)]
+
+
+def unplaced(why, **report):
+    """Shares run, their reservation is gone, and the scheduler finds no place for a new one; somebody else waits."""
+    paper = Paper()
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-0")
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    paper.work("w", SLOT, "GPU-0")
+    paper.report(**report)
+    paper.step()
+    paper.pod(SLOT, phase="Pending", node="", unschedulable=why)
+    paper.step(31)
+    return paper
+
+
+def test_what_keeps_a_reservation_out_says_nothing_of_the_device():
+    """A cordon, a taint, no processor left: the shares that run have their device."""
+    paper = unplaced("0/1 nodes are available: 1 node(s) were unschedulable.")
+    assert paper.slots.failure(SLOT, KEY) == ""
+    assert "were unschedulable" in paper.slots.failure(SLOT, OTHER), "who waits is refused"
+    assert paper.slots.failing == {OTHER}
+
+
+def test_who_runs_on_a_device_that_the_kubelet_gave_to_others_is_told():
+    paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("thief", "GPU-0")])
+    assert "The device GPU-0 on which its shares run is held by somebody else." in paper.slots.failure(SLOT, KEY)
+    assert KEY in paper.slots.failing
+
+
+def test_a_device_that_is_there_no_more_is_told_to_who_ran_on_it():
+    paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("a", "GPU-1"), ("b", "GPU-2")])
+    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+
+
+def test_what_a_silent_agent_said_last_convicts_nobody():
+    paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.")
+    paper.report(others=[("thief", "GPU-0")])
+    paper.slots.claim(SLOT, paper.pools[0], KEY, "GPU-0")
+    paper.gone(SLOT)
+    paper.step(61)
+    paper.pod(SLOT, phase="Pending", node="", unschedulable="no")
+    paper.step(31)
+    assert paper.slots.failure(SLOT, KEY) == ""
+
+
+def test_who_was_told_hears_that_its_device_is_held_again():
+    paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("thief", "GPU-0")])
+    paper.slots.release(SLOT, OTHER)
+    paper.gone(SLOT)
+    paper.clock.at += 30
+    paper.report()
+    paper.step()
+    paper.pod(SLOT, phase="Running", node="n1")
+    paper.report([(NAME, "GPU-0")])
+    paper.step()
+    assert (paper.slots.failure(SLOT, KEY), paper.slots.failing) == ("", set())
