@@ -15,14 +15,14 @@ from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.reasons import Explanation
 from jupyter_gq.domain.workload import Workload
 
-from . import reasons_to_wait
+from . import gang, reasons_to_wait
 from .books import Books
 from .classes import ClassKey, request_class
 from .holding import passing
 from .idle_rule import expiry
 from .in_the_way import InTheWay
 from .quota import Obstacle, Rule
-from .reservations import free_of, holders_of, those_on
+from .reservations import free_of, holders_beside, holders_of, those_on
 from .seniority import in_fair_order
 from .supply import Supply
 from .turns import user_shares
@@ -89,7 +89,7 @@ def _own(scene: _Scene, workload: Workload) -> Why:
     if workload.id in books.shielded:
         return partial(_the_same, _waits_for_min_runtime(scene, workload))
     gathers = _gathers(scene, workload)
-    if gathers.blockers:
+    if gathers.blockers and gathers.numbers["held"] < gang.smallest(workload):
         return partial(_the_same, gathers)
     with passing(books, workload):  # it is not devices that it waits for
         return _explain(scene, workload, request_class(workload))
@@ -114,8 +114,11 @@ def _explain(scene: _Scene, workload: Workload, key: ClassKey) -> Why:
         return partial(reasons_to_wait.never_fits, idle.lack, {**numbers, **idle.lack.numbers})
     room = scene.supply.room(workload, key)
     if room.place is not None:  # it would fit, but for what is held for others
+        numbers["held"] = room.held
         holders = holders_of(books, workload, room.place)
-        return partial(reasons_to_wait.behind, holders, {**numbers, "held": room.held}, books.now)
+        if holders:
+            return partial(reasons_to_wait.behind, holders, numbers, books.now)
+        return partial(reasons_to_wait.beside, holders_beside(books, room.place), numbers, books.now)
     blockers = tuple(scene.in_the_way.of(workload, key))
     return partial(reasons_to_wait.no_room, workload, account.queue, numbers, blockers, room.tight)
 

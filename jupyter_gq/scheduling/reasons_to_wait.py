@@ -109,8 +109,17 @@ def gathers(
 def behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
     """It would fit, but for what is held for these."""
     free = numbers["held"]
-    waited = enumerate_names([f"{who_with_amount(w, gang.smallest(w))}, {_claim(w, now)}" for w in holders])
     what = f"{gpus(free)} {'are' if free > ONE_GPU else 'is'} free, but" if free else "what becomes free next is"
+    return _held_for(holders, what, numbers, now)
+
+
+def beside(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
+    """GPUs would do; but for these, on the same nodes, CPU or memory is held."""
+    return _held_for(holders, "CPU or memory that it needs is", numbers, now)
+
+
+def _held_for(holders: Sequence[Workload], what: str, numbers: Numbers, now: Instant) -> Explanation:
+    waited = enumerate_names([f"{who_with_amount(w, gang.smallest(w))}, {_claim(w, now)}" for w in holders])
     return Explanation(
         reason=PendingReason.RESERVED,
         sentence=f"Waiting: {what} held for {waited}.",

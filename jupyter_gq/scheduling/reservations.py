@@ -89,6 +89,12 @@ def holders_of(books: Books, workload: Workload, place: Iterable[TaskPlacement])
     ]
 
 
+def holders_beside(books: Books, place: Iterable[TaskPlacement]) -> list[Workload]:
+    """Those for whom CPU, memory or the number of tasks of its nodes is held, with devices there or without."""
+    nodes = {task.node for task in place}
+    return [hold.workload for hold in books.holds.values() if any(task.node in nodes for task in hold.place)]
+
+
 def free_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) -> int:
     """How much of that place it could have now, in milli-GPU."""
     asked = [(device, workload.request_of(task.group).milli_per_device) for task in place for device in task.devices]

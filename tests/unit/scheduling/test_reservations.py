@@ -11,6 +11,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Reserve
 from jupyter_gq.scheduling.policy import Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, evicted, running, stopped, why, without
+from tests.explanations import explained
 
 LONG = 1800.0
 
@@ -270,3 +271,34 @@ def test_small_jobs_for_ever_do_not_keep_a_large_one_from_starting():
     waited = feed(Policy())
     assert waited is not None
     assert waited <= LONG + 450 + 100
+
+
+def four_cores(gpus):
+    """A node with four cores, one of them in use, and one who has waited long for all four and as many GPUs."""
+    cluster = Cluster().node("n", 2).queue("q", 2)
+    cluster.nodes[0] = replace(cluster.nodes[0], cpu_milli=4000)
+    here = with_cores(running(a_job("here", "q", gpus, preemptible=False), "n-0"), 1)
+    return cluster.add(here, with_cores(waiting_long(gpus=gpus), 4))
+
+
+def with_cores(job, cores):
+    return replace(job, request=replace(job.request, cpu_milli=1000 * cores))
+
+
+def test_who_waits_only_for_processors_that_are_held_is_told_for_whom():
+    after = plus(reserved(four_cores(gpus=1).snapshot()), with_cores(a_job("small", "q"), 1))
+    decision = explained(after, Policy(), NOW)
+    assert decision.instructions == ()
+    entry = why(decision, "small").why
+    assert entry.reason is PendingReason.RESERVED
+    assert entry.sentence == (
+        "Waiting: CPU or memory that it needs is held for bob's big (1 GPU), which has waited 40 min."
+    )
+    assert entry.blockers == ("big",)
+    assert admitted(decide(without(after, "big"))) == ["small"]
+
+
+def test_who_has_all_the_gpus_that_are_held_and_lacks_processors_is_told_so():
+    entry = why(explained(reserved(four_cores(gpus="0.5").snapshot()), Policy(), NOW), "big").why
+    assert entry.reason is PendingReason.NO_CPU_OR_MEMORY
+    assert "no node with 0.5 GPU idle has 4 CPU cores free; ann's here (0.5 GPU) is in the way" in entry.sentence
