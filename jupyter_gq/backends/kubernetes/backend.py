@@ -86,7 +86,12 @@ class KubernetesRuns:
         )
         self._deeds = Deeds(cluster, creations=options.creations, now=now, done=self._changed)
         self.reservations = Reservations(
-            options, deeds=self._deeds, agents=self.agents, nodes=self.cluster_nodes, now=now
+            options,
+            deeds=self._deeds,
+            agents=self.agents,
+            nodes=self.cluster_nodes,
+            take=lambda pod: self._held.copy.put(pod),
+            now=now,
         )
         places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
         self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, now=now)
@@ -288,13 +293,13 @@ class KubernetesRuns:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
         self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.saw))
-        held = self._pods(options.nodes_namespace, ours, self.reservations.saw)
+        self._held = self._pods(options.nodes_namespace, ours, self.reservations.saw)
         servers = {"labelSelector": names.WORKLOAD}
         self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.saw))
         watched: Reflector[NodeView] = Reflector(
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
-        watches: list[Reflector[Any]] = [watched, held, self._jobs, self._servers]
+        watches: list[Reflector[Any]] = [watched, self._held, self._jobs, self._servers]
         if options.observe_all_pods:
             others = Others()
             self.cluster_nodes.used_by_others = others.on

@@ -31,10 +31,10 @@ from .manifests import reservation_pod
 from .nodes import Nodes
 from .options import KubernetesOptions
 from .pools import PodPool
-from .resources import PODS, Json
+from .resources import PODS
 from .runs import RunKey
 from .slots import Claim, Slot, Slots, State
-from .views import PodView
+from .views import PodView, pod_view
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,19 @@ class Reservations:
     """The slots of all nodes that are held, shall be held or were."""
 
     def __init__(
-        self, options: KubernetesOptions, *, deeds: Deeds, agents: Agents, nodes: Nodes, now: Callable[[], float]
+        self,
+        options: KubernetesOptions,
+        *,
+        deeds: Deeds,
+        agents: Agents,
+        nodes: Nodes,
+        take: Callable[[PodView], None],
+        now: Callable[[], float],
     ) -> None:
+        """`take` is given each pod that was made, before the watch shows it."""
         self._options, self._deeds, self._agents, self._nodes, self._now = options, deeds, agents, nodes, now
-        self._slots = Slots(options.nodes_namespace, agents=agents, nodes=nodes)
+        self._take = take
+        self._slots = Slots(options, agents=agents, nodes=nodes)
         #: Runs that will not get a device of theirs, or have lost one.
         self.failing: set[RunKey] = set()
 
@@ -149,18 +158,7 @@ class Reservations:
 
     def saw_work(self, before: PodView | None, after: PodView | None) -> None:
         """A pod of work changed: until it has ended, the devices that it names are in use, whoever knows of its run."""
-        for pod in (before, after):
-            # Another installation beside the same Hub has reservations of its own.
-            if (
-                pod is None
-                or pod.labels.get(names.INSTALLATION, self._options.installation) != self._options.installation
-            ):
-                continue
-            for name, device in zip(pod.slots, pod.devices, strict=False):
-                if pod is after and not pod.finished:
-                    self._slots.of(name).work[pod.uid] = device
-                elif (slot := self._slots.get(name)) is not None:
-                    slot.work.pop(pod.uid, None)
+        self._slots.saw_work(before, after)
 
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
@@ -256,14 +254,15 @@ class Reservations:
         number = next(n for n in count() if names.reservation_name(slot.name, n) not in taken)
         name = names.reservation_name(slot.name, number)
         pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
-        making = self._deeds.make(pod, lambda: reservation_pod(slot.name, pool, self._options, number), self._made)
+        making = self._deeds.make(
+            pod,
+            lambda: reservation_pod(slot.name, pool, self._options, number),
+            lambda made: self._take(pod_view(made)),
+        )
         if making.state is MakingState.REFUSED:
             self._deeds.forget(PODS, pod.namespace, name)
             return making.sentence
         return ""
-
-    def _made(self, pod: Json) -> None:
-        """The watch shows it soon."""
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
         node = names.node_of(slot.name)
@@ -276,12 +275,20 @@ class Reservations:
             self._nodes.back_off.add(node, told)
         slot.again_at = max(self._nodes.back_off.until(node), self._now() + self._options.unschedulable_after)
         slot.asked_at = None
+        self._forget_unseen(slot)
         for claim in slot.claims.values():
             # Who runs already goes on, unless his device is in other hands.
             if not claim.device or taken:
                 claim.failure = told
                 self.failing.add(claim.key)
         self._drop(slot, [pod for pod in slot.pods.values() if not self._slots.serves(slot, pod)])
+
+    def _forget_unseen(self, slot: Slot) -> None:
+        """What was made and is not there may be made again: it may have gone before anybody saw it."""
+        seen = {pod.name for pod in slot.pods.values()}
+        for number in range(len(slot.pods) + 1):
+            if (name := names.reservation_name(slot.name, number)) not in seen:
+                self._deeds.forget(PODS, self._options.nodes_namespace, name)
 
     def _delete(self, pod: PodView) -> None:
         self._deeds.delete(thing_of(pod))

@@ -16,6 +16,7 @@ from jupyter_gq.domain.cluster import Device
 from . import names
 from .agents import Agents
 from .nodes import Nodes
+from .options import KubernetesOptions
 from .outcome import trouble_of
 from .pools import PodPool
 from .providers import PROVIDERS
@@ -102,9 +103,9 @@ class Slot:
 class Slots:
     """All slots that are held, shall be held or were."""
 
-    def __init__(self, namespace: str, *, agents: Agents, nodes: Nodes) -> None:
-        """`namespace`: where their pods are."""
-        self._namespace, self._agents, self._nodes = namespace, agents, nodes
+    def __init__(self, options: KubernetesOptions, *, agents: Agents, nodes: Nodes) -> None:
+        self._namespace, self._installation = options.nodes_namespace, options.installation
+        self._agents, self._nodes = agents, nodes
         self._by_name: dict[str, Slot] = {}
         self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
@@ -122,6 +123,18 @@ class Slots:
             slot = self._by_name[name] = Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
             self._by_node[names.node_of(name)][name] = slot
         return slot
+
+    def saw_work(self, before: PodView | None, after: PodView | None) -> None:
+        """A pod of work changed: until it has ended, the devices that it names are in use."""
+        for pod in (before, after):
+            # Another installation beside the same hub has reservations of its own.
+            if pod is None or pod.labels.get(names.INSTALLATION, self._installation) != self._installation:
+                continue
+            for name, device in zip(pod.slots, pod.devices, strict=False):
+                if pod is after and not pod.finished:
+                    self.of(name).work[pod.uid] = device
+                elif (slot := self.get(name)) is not None:
+                    slot.work.pop(pod.uid, None)
 
     def pool(self, slot: Slot) -> PodPool | None:
         """The pool by whose rules a pod is made for it; None = none is: its node is gone, or not shared like that."""

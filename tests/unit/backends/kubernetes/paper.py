@@ -55,15 +55,26 @@ class DeedsOnPaper:
 class Paper:
     """One node `n1` with devices, its agent, and its reservations."""
 
-    def __init__(self, gpus=2, **pool):
-        self.clock, self.deeds = Clock(), DeedsOnPaper()
+    def __init__(self, gpus=2, deeds=None, **pool):
+        """`deeds`: makes them of a clock."""
+        self.clock = Clock()
+        self.deeds = deeds(self.clock) if deeds is not None else DeedsOnPaper()
         self.pools = [PodPool(name="p", **pool)]
         self.agents = Agents(silent_after=60.0, now=self.clock.now)
         self.nodes = Nodes(pools=lambda: self.pools, agents=self.agents, now=self.clock.now, lost_after=60.0)
         self.gpus = gpus
         self.view = NodeView(name="n1", version=1, ready=True, devices={GPU: gpus})
         self.nodes.saw(None, self.view)
-        self.slots = Reservations(OPTIONS, deeds=self.deeds, agents=self.agents, nodes=self.nodes, now=self.clock.now)
+        #: Pods that were made, before the watch shows them.
+        self.taken = []
+        self.slots = Reservations(
+            OPTIONS,
+            deeds=self.deeds,
+            agents=self.agents,
+            nodes=self.nodes,
+            take=self.taken.append,
+            now=self.clock.now,
+        )
         self.pods = {}
 
     def node(self, **fields):

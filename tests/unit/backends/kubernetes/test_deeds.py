@@ -6,10 +6,10 @@ import pytest
 
 from jupyter_gq.backends.kubernetes.deeds import Deeds, State, Thing
 from jupyter_gq.backends.kubernetes.errors import Exists, Refused, Unreachable
-from jupyter_gq.backends.kubernetes.names import WORKLOAD
+from jupyter_gq.backends.kubernetes.names import WORKLOAD, reservation_name
 from jupyter_gq.backends.kubernetes.resources import PODS
 
-from .paper import Clock
+from .paper import Clock, Paper
 
 pytestmark = pytest.mark.asyncio
 
@@ -157,3 +157,23 @@ async def test_a_deletion_that_shows_no_effect_is_asked_for_again():
     bench.deeds.delete(thing)
     await bench.settle()
     assert len(bench.cluster.deleted) == 2
+
+
+async def test_a_reservation_that_was_made_and_is_gone_before_it_was_seen_is_made_again():
+    """The watch may be away when it is made, and when somebody deletes it."""
+    cluster = ClusterThatAnswers()
+    paper = Paper(deeds=lambda clock: Deeds(cluster, creations=4, now=clock.now, done=lambda: None))
+    paper.slots.claim("n1/0", paper.pools[0], ("job-1", 1))
+    paper.report()
+    for _ in range(4):
+        paper.step()
+        await asyncio.gather(*paper.deeds._tasks)
+    assert cluster.asked == 1
+    assert [pod.name for pod in paper.taken] == [reservation_name("n1/0")], "it counts from then on"
+    paper.step(31)
+    assert paper.slots.failure("n1/0", ("job-1", 1))
+    paper.slots.release("n1/0", ("job-1", 1))
+    paper.slots.claim("n1/0", paper.pools[0], ("job-2", 1))
+    paper.step(31)
+    await asyncio.gather(*paper.deeds._tasks)
+    assert cluster.asked == 2
