@@ -32,6 +32,10 @@ def gauges(controller: Facade) -> Iterator[Gauge]:
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
     yield _gauge("jupyter_gq_runs_found_unseen", "1 while what runs is out of sight.", health.runs != "ok")
+    troubled = sum(1 for each in controller.notebooks(_EVERYTHING, "*").notebooks if each.trouble)
+    yield _gauge(
+        "jupyter_gq_notebook_found_troubled", "Notebooks that run and with which something is wrong.", troubled
+    )
     queues = controller.queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),

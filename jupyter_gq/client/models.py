@@ -222,6 +222,7 @@ class NotebookView(BaseModel):
     enforcement: str = Field(default="cooperative", description="How strongly the share is enforced.")
     idle_since: float | None = Field(default=None, description="None: in use, or unknown.")
     warning: IdleWarning | None = None
+    trouble: str = Field(default="", description="What is wrong with it while it runs; empty: nothing.")
     eviction: Eviction | None = None
 
 

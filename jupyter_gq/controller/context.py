@@ -63,6 +63,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: What is wrong with what runs, in the words of its backend, from the last observation; most have nothing.
+    troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed at the last look.
     unseen: frozenset[Kind] = frozenset()
     #: How long jobs ran.

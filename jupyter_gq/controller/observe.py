@@ -76,6 +76,7 @@ class Observer:
         self._context.records.commit(changes)
         self._tell_owners(changes)
         self._remember_processes(seen)
+        self._remember_troubles(seen)
         for (workload, run), (backend, observation) in seen.runs.items():
             record = self._context.records.alive(workload)
             if record is None or not record.workload.holds or record.workload.run != run:
@@ -103,6 +104,26 @@ class Observer:
             for record in self._context.records.notebooks()
             if (observation := seen.of(record.workload.id, record.workload.run)) is not None
         }
+
+    def _remember_troubles(self, seen: Seen) -> None:
+        """Of runs that are not seen at present it stays as it was said last."""
+        kept = {
+            name: told
+            for name, told in self._context.troubles.items()
+            if (record := self._context.records.alive(name)) is not None and record.workload.kind in seen.unseen
+        }
+        told = {
+            name: observation.sentence
+            for (name, run), (_, observation) in seen.runs.items()
+            if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
+        }
+        for name in told.keys() - self._context.troubles.keys():
+            log.warning("%s: %s", name, told[name])
+        self._context.troubles = kept | told
+
+    def _is_present(self, workload: str, run: int) -> bool:
+        record = self._context.records.alive(workload)
+        return record is not None and record.workload.run == run
 
     async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """An ended run whose end is written down is forgotten; a run that should not be alive is ended."""

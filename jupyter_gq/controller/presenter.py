@@ -28,6 +28,8 @@ class Presenter:
         self._news = News()
         #: Milli-GPU of each job above its queue's quota.
         self._over_quota: Mapping[str, int] = {}
+        #: What was told of what is wrong.
+        self._troubles: Mapping[str, str] = {}
 
     def job(self, record: Record) -> JobView:
         """The view of a job."""
@@ -63,10 +65,14 @@ class Presenter:
             self._context.broker.mention(record.workload.owner, kind, workload, self.describe(record))
 
     def explain(self, pending: Iterable[Pending]) -> None:
-        """Take in why each workload waits, and tell those whose sentence or position changed."""
+        """Take in why each workload waits, and tell those whose sentence or position changed, or who have trouble."""
         self._context.pending = {entry.workload: entry for entry in pending}
         for name in self._news.of(self._context.pending, self._is_heard):
             self.mention(name)
+        before, self._troubles = self._troubles, self._context.troubles
+        for name in sorted(before.keys() | self._troubles.keys()):
+            if before.get(name) != self._troubles.get(name):
+                self.mention(name)
 
     def _is_heard(self, workload: str) -> bool:
         record = self._context.records.alive(workload)
@@ -97,4 +103,5 @@ class Presenter:
             idle=context.settings.policy.idle,
             over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
             usage=context.usage.get(workload.id),
+            trouble=context.troubles.get(workload.id, ""),
         )

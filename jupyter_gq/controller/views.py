@@ -73,6 +73,8 @@ class Surroundings:
     idle: IdleRule
     #: The last sample of a notebook's share.
     usage: ShareUse | None = None
+    #: What is wrong with what runs; "" = nothing.
+    trouble: str = ""
 
 
 def job_view(record: Record, around: Surroundings) -> JobView:
@@ -135,9 +137,9 @@ def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
     if workload.state in FINAL:
         return told or _ended(workload)
     if workload.stop is not None:
-        return workload.stop.sentence
+        return _with(workload.stop.sentence, around.trouble)
     place = _place(workload, details.where(record), around)
-    return f"Starting on {place}." if phase == "starting" else f"Running on {place}."
+    return f"Starting on {place}." if phase == "starting" else _with(f"Running on {place}.", around.trouble)
 
 
 def notebook_view(record: Record, around: Surroundings) -> NotebookView:
@@ -165,6 +167,7 @@ def notebook_view(record: Record, around: Surroundings) -> NotebookView:
         enforcement=limits.LEVEL if workload.request.devices else "none",
         idle_since=_idle_since(workload),
         warning=warning,
+        trouble=around.trouble,
         eviction=record.detail.get("eviction"),
     )
 
@@ -180,11 +183,16 @@ def notebook_sentence(record: Record, around: Surroundings) -> str:
         case "starting":
             return f"The server starts with {_place(workload, details.where(record), around)}."
         case "running":
-            return f"The server has {_place(workload, details.where(record), around)}."
+            return _with(f"The server has {_place(workload, details.where(record), around)}.", around.trouble)
         case "stopping":
-            return workload.stop.sentence if workload.stop else "The server is being stopped."
+            told = workload.stop.sentence if workload.stop else "The server is being stopped."
+            return _with(told, around.trouble)
         case _:
             return details.sentence(record) or "The server has stopped."
+
+
+def _with(told: str, trouble: str) -> str:
+    return f"{told} {trouble}" if trouble else told
 
 
 def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, str]) -> TicketView:

@@ -150,12 +150,15 @@ export function serverName(notebook: Pick<INotebook, 'server'>): string {
   return notebook.server === '' || notebook.server === '-' ? 'Default server' : notebook.server;
 }
 
-/** What a notebook does: idle since, memory, or why it waits. Unknown is said, never shown as 0. */
+/** What a notebook does: what is wrong with it, idle since, memory, or why it waits. Unknown is said, never shown as 0. */
 export function notebookLine(notebook: INotebook, now: number): string {
   if (notebook.phase !== 'running') {
     return notebook.position === null
       ? notebook.sentence
       : `${ordinal(notebook.position)} in line. ${notebook.sentence}`;
+  }
+  if (notebook.trouble !== undefined && notebook.trouble !== '') {
+    return notebook.trouble;
   }
   if (notebook.warning !== null) {
     return `Idle: its share is taken at ${clock(notebook.warning.expire_at, now)}`;

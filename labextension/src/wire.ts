@@ -114,6 +114,8 @@ export interface INotebook {
   /** null: in use, or unknown. */
   idle_since: number | null;
   warning: IIdleWarning | null;
+  /** What is wrong with it while it runs; '' = nothing. A service of an earlier release says nothing of that. */
+  trouble?: string;
   eviction: IEviction | null;
 }
 

@@ -5,6 +5,7 @@ Rules
 1. A ticket's pod is known by its label; the spawner puts it there with everything else that `pod` says.
 2. A notebook ends through the Hub, never by deleting its pod.
 3. A share is held until the pod is gone, whatever the Hub believes.
+4. A notebook whose device somebody else may have got is not ended: its owner is told.
 """
 
 import logging
@@ -138,11 +139,11 @@ class NotebookRuns:
     def _look(self, run: Run, calm: bool) -> Observation:
         """At what may have changed only."""
         revision = self.pods.revision(run.key)
-        if calm and run.steady is not None and run.steady_at == revision:
+        if calm and run.steady is not None and run.steady_at == revision and not self._places.is_failing(run.key):
             return run.steady
         seen = self._advance(run)
         calm_run = run.begun_at is not None and run.stop_at is None and not run.released and run.ended is None
-        run.steady, run.steady_at = (seen if calm_run else None), revision
+        run.steady, run.steady_at = (seen if calm_run and not run.sentence else None), revision
         return seen
 
     def restart_clocks(self) -> None:
@@ -201,6 +202,8 @@ class NotebookRuns:
             self._watch_start(run)
             if run.decided is not None:
                 return self._end(run, run.decided)
+        else:
+            run.sentence = self._devices_lost(run)
         return run.present()
 
     def _advance_awaited(self, run: Run) -> Observation:
@@ -267,6 +270,13 @@ class NotebookRuns:
             self._places.release(run.workload)
         log.info("notebook ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
         return run.end(end, self._now())
+
+    def _devices_lost(self, run: Run) -> str:
+        """It is not ended for that: what it holds in memory is for its user to save."""
+        failure = self._places.lost_devices(run.workload) if run.workload is not None else ""
+        if not failure:
+            return ""
+        return f"Its device may be in other hands as well, so save your work and start the server again: {failure}"
 
     def _overdue(self, run: Run) -> str:
         pod = run.pods[0]

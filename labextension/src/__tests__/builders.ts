@@ -58,6 +58,7 @@ export function aNotebook(given: Partial<INotebook> = {}): INotebook {
     enforcement: 'cooperative',
     idle_since: null,
     warning: null,
+    trouble: '',
     eviction: null,
     ...given
   };

@@ -108,6 +108,13 @@ describe('the words of a notebook', () => {
     expect(notebookLine(aNotebook({ sentence: 'Runs.' }), 2000)).toBe('Runs.');
   });
 
+  it('say what is wrong before anything else', () => {
+    const trouble = 'Its device may be in other hands as well.';
+    expect(notebookLine(aNotebook({ trouble, idle_since: 1000, memory_quota_mib: 10240 }), 9000)).toBe(
+      trouble
+    );
+  });
+
   it('say how long it has been idle', () => {
     expect(notebookLine(aNotebook({ idle_since: 1000 }), 1000 + 740)).toBe('Idle 12 min');
   });

@@ -1,12 +1,14 @@
 """What spawners ask: a share is granted within the quota, held by a process, and free when that is gone."""
 
+import asyncio
+
 import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.settings import build_settings
-from jupyter_gq.domain.errors import Conflict, InvalidAmount, NotFound, QuotaExceeded
+from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from tests.fakes import a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World
@@ -220,3 +222,37 @@ async def test_a_server_that_was_lost_says_how(world):
     ended = world.controller.ticket(ANN, ticket.id)
     assert (ended.phase, ended.sentence) == ("stopped", "Its node n1 has not answered for 61 s.")
     assert world.controller.me(ANN).last_eviction is None, "the Hub's spawner tells that"
+
+
+async def test_what_is_wrong_with_a_server_is_said_while_it_is_so(world):
+    ticket = await world.start_server(ANN, "0.25")
+    listener = world.controller.subscribe(ANN, None)
+    (run,) = world.servers.runs.values()
+    for trouble in ("Its device may be in other hands as well.", ""):
+        run.sentence = trouble
+        await world.step(3)
+        async with asyncio.timeout(5):
+            event = await anext(listener)
+        assert (event.id, event.data["trouble"]) == (None, trouble), "told once, not remembered"
+        (notebook,) = world.controller.notebooks(ANN).notebooks
+        assert notebook.trouble == trouble
+        assert notebook.sentence == f"The server has 0.25 GPU of A100-40GB. {trouble}".strip()
+    assert world.controller.ticket(ANN, ticket.id).phase == "running"
+
+
+async def test_what_is_wrong_is_not_forgotten_while_nothing_can_be_seen(world):
+    await world.start_server(ANN, "0.25")
+    (run,) = world.servers.runs.values()
+    run.sentence = "Its device may be in other hands as well."
+    await world.step()
+    observe, world.servers.observe = world.servers.observe, sees_nothing
+    await world.step()
+    assert world.controller.notebooks(ANN).notebooks[0].trouble == run.sentence
+    world.servers.observe = observe
+    world.servers.end(run.workload, Outcome.SUCCEEDED)
+    await world.step()
+    assert world.controller._context.troubles == {}
+
+
+async def sees_nothing():
+    raise BackendError("It is away.")

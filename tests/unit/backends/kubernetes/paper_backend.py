@@ -87,6 +87,9 @@ class PaperBackend:
         )
         self._reserved.put(replace(pod, **fields, version=self._next()))
 
+    def no_reservation(self, slot):
+        self._reserved.remove(("nodes", names.reservation_name(slot)), self._next())
+
     def pod(self, workload, slot, device="", **fields):
         """The first pod of that job or notebook is seen, running on that slot; returns its uid."""
         servers = workload.startswith("nb-")

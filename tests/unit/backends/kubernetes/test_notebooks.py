@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.kubernetes.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.states import State
 
@@ -67,3 +68,28 @@ async def test_a_node_where_pods_see_devices_of_others_pauses_for_longer_each_ti
             paper.clock.at += 5
         pauses.append(paper.clock.at - began)
     assert pauses == [20, 40]
+
+
+async def test_whose_device_a_pod_of_others_has_is_told_until_it_is_ours_again(paper):
+    notebook, _ = await a_server(paper)
+    paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
+    assert (await paper.observed(notebook.id)).sentence == ""
+
+    paper.no_reservation("n1/0")
+    paper.report(given=[("foreign", "x", "GPU-0"), ("foreign", "y", "GPU-1")])
+    await paper.observed(notebook.id)
+    paper.reservation("n1/0", phase="Pending", node="", unschedulable="0/1 nodes: Insufficient nvidia.com/gpu")
+    for _ in range(7):
+        paper.clock.at += 5
+        paper.report(given=[("foreign", "x", "GPU-0"), ("foreign", "y", "GPU-1")])
+        seen = await paper.observed(notebook.id)
+    assert seen.phase is Phase.RUNNING, "its user may save his work"
+    assert seen.sentence.startswith("Its device may be in other hands as well, so save your work")
+    assert paper.hub.asked == []
+
+    given = [("nodes", reservation_name("n1/0"), "GPU-0"), ("foreign", "y", "GPU-1")]
+    paper.reservation("n1/0", phase="Running", node="n1", unschedulable="")
+    for _ in range(2):
+        paper.report(given=given)
+        seen = await paper.observed(notebook.id)
+    assert (seen.phase, seen.sentence) == (Phase.RUNNING, "")
