@@ -18,6 +18,8 @@ EXAMPLES = tuple(sorted((CHART / "ci").glob("*-values.yaml")))
 RELEASE, NAMESPACE = "gq", "hub"
 #: The clusters that we support, the oldest and the newest (Chart.yaml and docs/explanation/security.md say the same).
 OLDEST, NEWEST = "1.30", "1.37"
+#: The one value that has no default.
+IMAGE = "registry.example.org/jupyter-gq/service"
 _PATIENCE = 30
 
 
@@ -39,10 +41,11 @@ def run_helm(*arguments: str, helm: str = "", given: str = "") -> subprocess.Com
 def template(
     values: dict[str, Any] | None = None, *files: Path, helm: str = "", release: str = RELEASE, hub: str = NAMESPACE
 ) -> subprocess.CompletedProcess[str]:
-    """`helm template` with these values over those of the files."""
+    """`helm template` with these values over those of the files; `IMAGE` where they name none."""
+    given = {**(values or {}), "image": {"name": IMAGE, **(values or {}).get("image", {})}}
     options = [option for file in files for option in ("--values", str(file))]
     place = [release, str(CHART), "--namespace", hub, "--kube-version", NEWEST]
-    return run_helm("template", *place, *options, "--values", "-", helm=helm, given=json.dumps(values or {}))
+    return run_helm("template", *place, *options, "--values", "-", helm=helm, given=json.dumps(given))
 
 
 def objects(values: dict[str, Any] | None = None, *files: Path, **more: str) -> list[dict[str, Any]]:

@@ -10,7 +10,19 @@ import yaml
 
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.routes import ROUTES
-from tests.chart.render import CHART, EXAMPLES, NAMESPACE, NEWEST, OLDEST, ROOT, example, named, objects, run_helm
+from tests.chart.render import (
+    CHART,
+    EXAMPLES,
+    IMAGE,
+    NAMESPACE,
+    NEWEST,
+    OLDEST,
+    ROOT,
+    example,
+    named,
+    objects,
+    run_helm,
+)
 
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 SERVICE = "gq-gq-service"
@@ -185,15 +197,31 @@ def notes(tmp_path, *values):
     (chart / "templates" / "_notes.tpl").write_text('{{- define "notes" }}' + text + "{{- end }}")
     (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}')
     options = ["--namespace", NAMESPACE, "--show-only", "templates/notes.yaml"]
-    options += [word for value in values for word in ("--set", value)]
+    options += [word for value in (f"image.name={IMAGE}", *values) for word in ("--set", value)]
     done = run_helm("template", "gq", str(chart), *options)
     assert done.returncode == 0, done.stderr
     return yaml.safe_load(done.stdout)["notes"]
 
 
+def test_the_image_is_the_administrators_own_by_tag_or_by_digest():
+    def images(**image):
+        found = objects({"image": {"name": "registry.example.org/gq", **image}})
+        return {pod["containers"][0]["image"] for pod in (pod_of(found, "DaemonSet"), pod_of(found, "Deployment"))}
+
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    assert images() == {f"registry.example.org/gq:{version}"}
+    assert images(tag="2") == {"registry.example.org/gq:2"}
+    digest = "sha256:" + "a" * 64
+    assert images(tag="2", digest=digest) == {f"registry.example.org/gq@{digest}"}
+
+
+def pod_of(found, kind):
+    return named(found, kind)["spec"]["template"]["spec"]
+
+
 def agent_and_service():
     found = objects()
-    return named(found, "DaemonSet")["spec"]["template"]["spec"], named(found, "Deployment")["spec"]["template"]["spec"]
+    return pod_of(found, "DaemonSet"), pod_of(found, "Deployment")
 
 
 def test_an_agent_shows_the_service_a_token_that_is_good_for_nothing_else():

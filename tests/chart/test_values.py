@@ -7,12 +7,13 @@ import subprocess
 
 import pytest
 
-from tests.chart.render import CHART, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
+from tests.chart.render import CHART, IMAGE, NEWEST, RELEASE, ROOT, defaults, helm3, schema, template
 
 #: Only there because Helm hands them to every chart.
 UNREAD = {"global", "enabled"}
 #: A value for those paths where the schema does not say enough to invent one.
 SAMPLES = {
+    "image.digest": "sha256:" + "a" * 64,
     "hub.url": "http://elsewhere:8081",
     "hub.baseUrl": "/jupyter/",
     "agent.kubeletDir": "/data/kubelet",
@@ -203,6 +204,7 @@ def test_a_value_that_makes_no_sense_is_refused(values):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
+        ({"image": {"name": ""}}, "Name the image that you built from docker/service.Dockerfile"),
         ({"service": {"replicas": 2}}, "Set database.kind: postgresql, or service.replicas: 1."),
         ({"database": {"kind": "postgresql"}}, "Name the Secret that holds the URL."),
         ({"training": {"checkpoints": {"claim": "mine", "create": True}}}, "Set one of the two."),
@@ -224,7 +226,7 @@ def test_an_umbrella_chart_can_switch_it_and_hand_it_its_globals(tmp_path):
     )
 
     def rendered(enabled):
-        values = {"global": {"site": "here"}, "jupyter-gq": {"enabled": enabled}}
+        values = {"global": {"site": "here"}, "jupyter-gq": {"enabled": enabled, "image": {"name": IMAGE}}}
         (umbrella / "values.yaml").write_text(json.dumps(values))
         command = [helm3(), "template", RELEASE, str(umbrella), "--kube-version", NEWEST]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.chart.render import CHART, run_helm
+from tests.chart.render import CHART, IMAGE, run_helm
 from tests.kubernetes.namespaces import NamespaceSet
 from tests.kubernetes.raw import Raw
 
@@ -21,7 +21,7 @@ def rendered(made: NamespaceSet, *files: Path, values=(), helm: str = "") -> lis
 
 
 def _rooms(made: NamespaceSet) -> tuple[str, ...]:
-    return f"nodes.namespace={made.nodes}", f"training.namespace={made.train}"
+    return f"image.name={IMAGE}", f"nodes.namespace={made.nodes}", f"training.namespace={made.train}"
 
 
 def grant_rights(raw: Raw, made: NamespaceSet, *, values=()) -> list[dict]:
