@@ -372,11 +372,19 @@ async def test_a_pool_that_keeps_its_devices_holds_them_without_shares(world, kw
 
 async def test_foreign_pods_and_sharing_plugins_take_slots_away(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=2)
+    share = world.job("share", (node, 0), gpus="0.5")
     world.agents.foreign[node] = [f"GPU-{node}-0"]
     await world.backend.observe()
     world.agents.report(node)
     await world.backend.observe()
     assert offered(world, node) == {f"{node}/0": True, f"{node}/1": False}
+    await world.launch(share)
+    # A kubelet before 1.34 lists pods that have ended: their devices are free, or already ours.
+    await world.held(f"{node}/0", node)
+    world.agents.given[node] = {key: [f"GPU-{node}-0"] for key in world.agents.given[node]}
+    world.agents.report(node)
+    await world.backend.observe()
+    assert offered(world, node) == {f"{node}/0": True, f"{node}/1": True}
     world.agents.foreign[node] = [f"GPU-{node}-0::2"]
     world.agents.report(node)
     await world.backend.observe()

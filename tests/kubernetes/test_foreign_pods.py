@@ -5,8 +5,9 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.client.agents import AgentAllocation
 from jupyter_gq.domain.errors import BackendError
-from tests.kubernetes.backend_world import World, make_runtime_class
+from tests.kubernetes.backend_world import GPU, World, make_runtime_class
 from tests.kubernetes.chart import grant_rights, revoke
 from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import eventually
@@ -50,6 +51,16 @@ def foreign_pod(node, name):
     }
 
 
+async def healthy(world, node, pod):
+    """How many devices are offered when the kubelet says that this pod has one."""
+    namespace, name = pod
+    given = AgentAllocation(namespace=namespace, pod=name, container="a", resource=GPU, device_ids=["GPU-x"])
+    world.agents.report(node, allocations=[given])
+    await world.backend.observe()
+    (seen,) = [each for each in world.backend.nodes() if each.name == node]
+    return sum(device.healthy for device in seen.devices)
+
+
 async def test_what_foreign_pods_use_is_known_where_all_pods_may_be_read(world, kwok, rights):
     (node,) = kwok.add_nodes(1, gpus=2)
     core, hub = world.plane.core, world.namespaces.hub
@@ -83,6 +94,11 @@ async def test_what_foreign_pods_use_is_known_where_all_pods_may_be_read(world, 
     await world.launch(job)
     await world.running(job)
     assert await counted(2000, 4096)
+
+    # Kubelets before 1.34 list pods that have ended with the devices that they had.
+    assert await healthy(world, node, ("elsewhere", "ended")) == 2
+    assert await healthy(world, node, (hub, "theirs")) == 1
+    world.agents.report(node, allocations=[])
 
     await asyncio.to_thread(core.create_namespaced_pod, hub, foreign_pod(node, "more"))
     await eventually(lambda: counted(4000, 8192), "one more")

@@ -187,18 +187,12 @@ class Agents:
         return heard is not None and self._now() - heard.at <= self._silent_after
 
     def foreign(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
-        """How many devices pods of others hold there, as far as is known."""
-        heard = self._heard.get(node)
-        if heard is None or heard.allocations is None:
-            return 0
-        return len(
-            {
-                device
-                for allocation in heard.allocations
-                if allocation.resource == resource and not ours(allocation.namespace, allocation.pod)
-                for device in allocation.device_ids
-            }
-        )
+        """How many devices pods of others hold there, as far as is known.
+
+        What is given to a pod of ours as well was theirs: the kubelet still lists a pod that has ended.
+        """
+        holders = self.holders(node, resource).values()
+        return sum(1 for pods in holders if not any(ours(*pod) for pod in pods))
 
     def use(self, uid: str) -> ShareUse | None:
         """What that pod does; None when no agent that reports at present speaks of it."""

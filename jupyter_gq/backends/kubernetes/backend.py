@@ -32,7 +32,7 @@ from .nodes import Nodes
 from .notebooks import NotebookRuns
 from .observe import Reflector
 from .options import KubernetesOptions
-from .others import QUERY, Others, claims_of
+from .others import QUERY, Claims, Others, claims_of
 from .places import Places
 from .pools import PodPool
 from .providers import PROVIDERS
@@ -300,18 +300,18 @@ class KubernetesRuns:
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
         watches: list[Reflector[Any]] = [watched, self._held, self._jobs, self._servers]
+        self._others: Reflector[Claims] | None = None
         if options.observe_all_pods:
             others = Others()
             self.cluster_nodes.used_by_others = others.on
-            watches.append(
-                Reflector(
-                    self.cluster,
-                    PODS,
-                    query=QUERY,
-                    trim=lambda pod: claims_of(pod, options.installation),
-                    changed=others.saw,
-                )
+            self._others = Reflector(
+                self.cluster,
+                PODS,
+                query=QUERY,
+                trim=lambda pod: claims_of(pod, options.installation),
+                changed=others.saw,
             )
+            watches.append(self._others)
         return watches
 
     def _pods(self, namespace: str, query: dict[str, str], saw: Callable[..., None]) -> Reflector[PodView]:
@@ -362,9 +362,11 @@ class KubernetesRuns:
         self._nodes = self.cluster_nodes.offered(used, blocked, self._ours)
 
     def _ours(self, namespace: str, pod: str) -> bool:
-        """That pod is ours, or was: others do not work in these namespaces."""
+        """That pod is ours, or was, since others do not work in these namespaces; or it is known to have ended."""
         options = self.options
         if namespace in (options.training_namespace, options.nodes_namespace):
+            return True
+        if self._others is not None and self._others.copy.get(namespace, pod) is None:
             return True
         return namespace == options.hub_namespace and self._servers.copy.get(namespace, pod) is not None
 

@@ -191,3 +191,11 @@ def test_what_others_ask_for_is_not_there_for_us():
     paper.nodes.used_by_others = others.on
     assert (paper.offered().cpu_milli, paper.offered().memory) == (6000, 3072)
     assert (paper.offered().cpu_by_others, paper.offered().memory_by_others) == (2000, 1024)
+
+
+def test_a_device_that_is_ours_is_not_counted_for_an_ended_pod_that_the_kubelet_still_lists():
+    paper = Paper()
+    paper.report([("gq-res-x", "GPU-0")], others=[("done-job", "GPU-0")])
+    assert healthy(paper.offered(used=["n1/0"])) == [True, True]
+    paper.report([("gq-res-x", "GPU-0")], others=[("done-job", "GPU-0"), ("theirs", "GPU-1")])
+    assert healthy(paper.offered(used=["n1/0"])) == [True, False]
