@@ -26,10 +26,7 @@ Within = tuple[Domain, ...]
 
 
 def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
-    """Take places for its smallest gang, all or nothing; None changes nothing.
-
-    Who needs no device, and cannot grow later, gets as many tasks as there is room for at once.
-    """
+    """Take places for its smallest gang, all or nothing; None changes nothing."""
     assembly = _Assembly(ledger, pool, workload, view)
     if not workload.groups and workload.topology is None:
         return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
@@ -177,13 +174,10 @@ class _Assembly:
         """What was placed stays placed, also on failure."""
         placed: list[TaskPlacement] = []
         for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
-            wanted = group.min_members if group.request.devices or self.workload.elastic else group.tasks
-            for number in range(wanted):
+            for _ in range(group.min_members):
                 task = self.ledger.place(self.pool, group.request, self.view, group=group.name, within=within)
-                if task is None and number < group.min_members:
-                    return None
                 if task is None:
-                    break
+                    return None
                 placed.append(task)
         return placed
 

@@ -103,9 +103,10 @@ class Books:
         comes_back = stops and workload.stop is not None and workload.stop.requeue
         if not (comes_back or workload.id in self.waiting) or not self.account(workload).known:
             return False
-        if self.obstacle(workload, now=False) or not self.ledger.keep_at(workload, workload.reserved):
+        there = replace(workload, placement=workload.reserved)
+        if self.obstacle(there, now=False) or not self.ledger.keep_at(workload, workload.reserved):
             return False
-        self.charges.promise(workload)
+        self.charges.promise(there)
         self.kept.add(workload.id)
         (self.moving if stops else self.promised)[workload.id] = workload.reserved
         return True
@@ -114,8 +115,8 @@ class Books:
 
     def start(self, unit: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """It starts at this place, which the ledger has just given it."""
-        self.charges.start(unit)
         started = replace(unit, placement=place, reserved=())
+        self.charges.hold(started)
         self.admitted[unit.id] = started
         if isinstance(unit, Part):
             self.units.join(unit, place, promised=False)
@@ -136,7 +137,7 @@ class Books:
 
     def promise(self, unit: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """It will start at this place, which the ledger keeps for it by now."""
-        self.charges.promise(unit)
+        self.charges.promise(replace(unit, placement=place))
         self.promised[unit.id] = place
         if isinstance(unit, Part):
             self.units.join(unit, place, promised=True)
@@ -145,7 +146,7 @@ class Books:
         """Take a promise back; return where it was."""
         place = self.promised.pop(unit.id)
         self.ledger.withdraw(unit, place)
-        self.charges.promise(unit, -1)
+        self.charges.promise(replace(unit, placement=place), -1)
         if isinstance(unit, Part):
             self.units.part(unit)
         return place
@@ -184,7 +185,7 @@ class Books:
 
     def _count(self, unit: Workload, sign: int) -> None:
         if unit.id in self.promised:
-            self.charges.keep_promise(unit, sign)
+            self.charges.promise(unit, sign)
         else:
             self.charges.hold(unit, sign, now=False)
 
@@ -213,7 +214,10 @@ class Books:
         return self.accounts.of(unit.queue)
 
     def obstacle(self, unit: Workload, *, now: bool) -> Obstacle | None:
-        """The first promise of its queues that forbids to start its smallest gang, now or once all that stops has."""
+        """The first promise of its queues that forbids to start it, now or once all that stops has.
+
+        With its placement, or without one its smallest gang.
+        """
         return self.charges.obstacle(unit, now=now)
 
     def is_unsettled(self, workload: Workload) -> bool:

@@ -9,6 +9,7 @@ Rules
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 
@@ -79,7 +80,7 @@ def _admit(books: Books, unit: Workload) -> bool:
 
 
 def _admit_at(books: Books, unit: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-    if books.obstacle(unit, now=True) or not books.ledger.take_at(unit, place):
+    if books.obstacle(replace(unit, placement=place), now=True) or not books.ledger.take_at(unit, place):
         return False
     books.start(unit, place)
     return True

@@ -193,7 +193,7 @@ CORES = (0, 500, 1000, 2000)
 
 @st.composite
 def worlds_with_cores(draw: st.DrawFn) -> World:
-    """As `worlds`, where processors are scarce too, and some queues have a quota or a limit of them."""
+    """As `worlds`, where processors are scarce too; some queues have a quota or a limit of them, some work no GPU."""
     world = draw(worlds())
     nodes = tuple(replace(node, cpu_milli=draw(st.sampled_from((2000, 3000)))) for node in world.snapshot.nodes)
     bounds = st.sampled_from((None, None, 0, 1000, 2000, 4000))
@@ -205,9 +205,13 @@ def worlds_with_cores(draw: st.DrawFn) -> World:
     )
     world.snapshot = replace(world.snapshot, nodes=nodes, queues=queues)
     world.history = [
-        (act, replace(what, request=replace(what.request, cpu_milli=draw(st.sampled_from(CORES)))))
+        (act, replace(what, request=replace(_some_request(draw, what), cpu_milli=draw(st.sampled_from(CORES)))))
         if isinstance(what, Workload)
         else (act, what)
         for act, what in world.history
     ]
     return world
+
+
+def _some_request(draw: st.DrawFn, job: Workload) -> Request:
+    return job.request if draw(st.integers(0, 4)) else Request(devices=0)

@@ -116,15 +116,22 @@ def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
 
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
     books = Books(Facts(snapshot, policy), NOW)
+    assert {a.queue.name: (a.used, *a.rest_used) for a in books.accounts} == _allocated(snapshot, books)
+
+
+def _allocated(snapshot: Snapshot, books: Books) -> dict[str, tuple[int, ...]]:
+    """GPUs, processors and memory by queue; the last two only where they are counted."""
+    found = {queue.name: (0, 0, 0) for queue in snapshot.queues}
     parents = {queue.name: queue.parent for queue in snapshot.queues}
-    expected = dict.fromkeys(parents, 0)
     for workload in snapshot.workloads:
         name: str | None = workload.queue if workload.holds else None
+        tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
         while name is not None:
-            tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
-            expected[name] += sum(workload.request_of(task.group).milli for task in tasks)
+            for request in (workload.request_of(task.group) for task in tasks):
+                rest = (request.cpu_milli, request.memory) if books.accounts.counts_rest else (0, 0)
+                found[name] = tuple(map(sum, zip(found[name], (request.milli, *rest), strict=True)))
             name = parents[name]
-    assert {account.queue.name: account.used for account in books.accounts} == expected
+    return found
 
 
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:

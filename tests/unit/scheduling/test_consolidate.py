@@ -209,3 +209,13 @@ def test_work_moves_for_the_one_for_whom_the_free_devices_are_held():
     cluster.add(a_job("wide", "a", gpus=2, submitted=-5000, reserved=place))
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert evicted(decision) in (["long"], ["other"])
+
+
+def test_what_moves_counts_with_all_that_moves_also_where_it_could_start_smaller():
+    """It may start with one task, and runs with two."""
+    place = (TaskPlacement(node="x", devices=("x-0",)), TaskPlacement(node="x", devices=("x-1",)))
+    cluster = Cluster().node("x", 3).queue("a", 2, limit=2)
+    cluster.add(a_job("moved", "a", tasks=2, min_members=1, reserved=place), a_job("next", "a", submitted=1))
+    decision = run_cycle(cluster.snapshot(), Policy(), NOW)
+    assert admitted(decision) == ["moved"]
+    assert why(decision, "next").why.reason is PendingReason.QUEUE_LIMIT

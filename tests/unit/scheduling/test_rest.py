@@ -51,6 +51,13 @@ def test_nor_of_memory():
     )
 
 
+@pytest.mark.parametrize(("limit", "starts"), [(1000, 0), (2000, 2), (3000, 3), (8000, 4)])
+def test_work_without_gpus_that_may_start_smaller_gets_no_more_than_the_limit_allows(limit, starts):
+    found = cluster(cpu_limit=limit)
+    found.add(needs(a_job("j", "vision", 0, tasks=4, min_members=2), cores=1))
+    assert sum(len(each.placement) for each in decide(found).instructions) == starts
+
+
 def test_what_another_queue_uses_above_its_quota_is_taken_back_for_work_that_needs_it():
     found = cluster(cores=4)
     found.add(running(needs(a_job("borrows", "nlp", 0), cores=4)), needs(a_job("wants", "vision", 0), cores=1))
