@@ -207,6 +207,24 @@ def _steady(size: int, repeats: int) -> list[Figure]:
     return _events(_Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True)), repeats)
 
 
+def _preview(size: int, repeats: int) -> list[Figure]:
+    """Somebody asks what would become of a job that he has not sent yet."""
+    living = _Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True))
+    living.settle()
+    template = next(w for w in living.workloads.values() if w.state is State.PENDING)
+    before, times = living.decide(), []
+    for number in range(repeats):
+        new = replace(template, id=f"new{number}", queue=clusters.leaf(number, 100), submitted_at=living.now)
+        gc.collect()
+        began = process_time()
+        decision = living.scheduler.decide_with(new, living.now)
+        times.append(process_time() - began)
+        _expect("more who wait", len(decision.pending) - len(before.pending), 1)
+    if living.decide() != before:
+        raise SystemExit("The decision is wrong: a question has changed it.")
+    return [("best", "s", min(times)), ("median", "s", median(times)), ("peak memory", "MB", _peak_memory())]
+
+
 def _huge(size: int, repeats: int) -> list[Figure]:
     return _events(_Living(clusters.mixed(size, 100_000, 100, full=True)), repeats)
 
@@ -269,6 +287,13 @@ CASES = (
         measure=_steady,
         goals={1000: 0.02},
         published={1000: 2.2},
+        repeats=20,
+    ),
+    Case(
+        name="preview",
+        title="preview, {n} nodes full, 8,000 wait",
+        measure=_preview,
+        goals={1000: 0.02},
         repeats=20,
     ),
     Case(

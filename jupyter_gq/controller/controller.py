@@ -12,7 +12,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 from jupyter_gq.backends.bundles import BundleStore
@@ -47,9 +47,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
-from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
-from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.store.protocol import Json, Store
 
 from .act import Actor
@@ -57,10 +55,10 @@ from .activity import ActivityLog
 from .caller import Caller
 from .clock import Clock
 from .context import Context
+from .deciding import Deciding
 from .duty import Duty
 from .events import Broker, Subscription
 from .forecasts import Forecasts
-from .held_back import held_back, without
 from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
 from .observe import Observer, Seen
@@ -122,12 +120,11 @@ class Controller:
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for those who wait in a request.
     _moved: Signal = field(init=False, default_factory=Signal)
-    #: Remembers between steps what it has seen; None before the first one.
-    _scheduler: Scheduler | None = field(init=False, default=None)
     #: What failed the last time the loop did it, and why.
     _failures: dict[str, str] = field(init=False, default_factory=dict)
     _context: Context = field(init=False)
     _duty: Duty = field(init=False)
+    _deciding: Deciding = field(init=False)
     _presenter: Presenter = field(init=False)
     _jobs: Jobs = field(init=False)
     _pods: JobPods = field(init=False)
@@ -158,14 +155,15 @@ class Controller:
             broker=broker,
         )
         self._duty = Duty(self._context, self.leads)
+        self._deciding = Deciding(self._context)
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
         self._pods = JobPods(self._context, self._moved)
         self._agents = Agents(context=self._context, moved=self._moved)
-        self._jobs = Jobs(self._context, self._presenter, self._pods)
+        self._jobs = Jobs(self._context, self._presenter, self._pods, self._deciding)
         self._tickets = Tickets(self._context, self._presenter, self._activity)
-        self._overview = Overview(self._context)
+        self._overview = Overview(self._context, self._deciding)
         self._observer = Observer(self._context)
         self._actor = Actor(self._context)
         self._past_use = PastUse(self._context)
@@ -210,7 +208,7 @@ class Controller:
         self._tickets.expire()
         self._activity.sample()
         self._past_use.look()
-        decision = only_seen(self._decide(), self._context.records, seen.unseen)
+        decision = only_seen(self._deciding.decide(), self._context.records, seen.unseen)
         self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
@@ -274,21 +272,6 @@ class Controller:
     def _is_settled(self) -> bool:
         """Nothing is about to begin or to end."""
         return not any(record.workload.state in _UNDER_WAY for record in self._context.records.begun())
-
-    def _decide(self) -> Decision:
-        context = self._context
-        now, policy = context.clock.now(), context.settings.policy
-        waiting = held_back(context.records.refused(), now)
-        snapshot = without(context.snapshot(), waiting)
-        # Put back only when all went well: after a step that failed, it begins anew.
-        scheduler, self._scheduler = self._scheduler, None
-        if scheduler is None:
-            scheduler = Scheduler(snapshot, policy)
-        else:
-            scheduler.follow(snapshot, policy)
-        decision = scheduler.decide(now)
-        self._scheduler = scheduler
-        return replace(decision, pending=(*decision.pending, *waiting.values())) if waiting else decision
 
     def _check(self, seen: Seen, decision: Decision) -> None:
         workloads = [record.workload for record in self._context.records.live()]
@@ -435,7 +418,7 @@ class Controller:
         """The input of a cycle now, and what it decides: see `client.state`."""
         context = self._context
         state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
-        return state_document(state, run_cycle(state.snapshot, state.policy, state.at))
+        return state_document(state, self._deciding.of(state.snapshot))
 
 
 def own_version() -> str:

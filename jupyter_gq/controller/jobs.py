@@ -40,6 +40,7 @@ from .act import stop_change
 from .asked import whose, with_the_rest
 from .caller import Caller
 from .context import Context
+from .deciding import Deciding
 from .pods import JobPods
 from .presenter import Presenter
 from .records import Change
@@ -57,8 +58,8 @@ _ERROR_TEXT = 500
 class Jobs:
     """The requests about jobs. A job that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter, pods: JobPods) -> None:
-        self._context, self._presenter, self._pods = context, presenter, pods
+    def __init__(self, context: Context, presenter: Presenter, pods: JobPods, deciding: Deciding) -> None:
+        self._context, self._presenter, self._pods, self._deciding = context, presenter, pods, deciding
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Queue a job. With a key that was seen before: the job of that time, and False."""
@@ -81,9 +82,7 @@ class Jobs:
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
         """What would happen if it were sent now; refused for the same reasons as `submit`."""
         workload = self._checked(caller, request, "preview")
-        context = self._context
-        snapshot = context.snapshot([caller])
-        outlook = admission.preview(snapshot, context.settings.policy, context.clock.now(), workload)
+        (outlook,) = self._deciding.outlooks(caller, [workload])
         return Preview(
             starts_now=outlook.starts_now,
             sentence=outlook.sentence,

@@ -1,7 +1,7 @@
 """Totals: what a user has and may choose, queues, pools, devices."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
@@ -16,6 +16,7 @@ from jupyter_gq.scheduling import admission, gang, wording
 from . import details
 from .caller import Caller
 from .context import Context
+from .deciding import Deciding
 from .settings import Settings
 from .views import eviction_view
 
@@ -39,8 +40,8 @@ class Totals:
 class Overview:
     """The requests about totals. Choices are dry runs of the cycle; they are kept until something changes."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, deciding: Deciding) -> None:
+        self._context, self._deciding = context, deciding
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
     def me(self, caller: Caller) -> Me:
@@ -87,37 +88,41 @@ class Overview:
         known = self._choices.get(key)
         if known is not None and known[0] == stamp:
             return known[1]
-        settings = context.settings
-        quota = settings.fixed_quota(caller.user, caller.groups)
-        rival = _only_rivals(snapshot, settings.build_pool)
-        amounts = sorted({0, quota, *(step for step in STEPS if step <= quota)})
-        choices = [self._choice(caller, rival, MilliGpu(amount)) for amount in amounts]
+        quota = context.settings.fixed_quota(caller.user, caller.groups)
+        choices = self._dry_runs(caller, snapshot, {quota, *(step for step in STEPS if step <= quota)} - {0})
         # What is remembered for a revision that has passed is useless to everybody.
         self._choices = {other: kept for other, kept in self._choices.items() if kept[0] == stamp}
         self._choices[key] = (stamp, choices)
         return choices
 
-    def _choice(self, caller: Caller, snapshot: Snapshot, amount: MilliGpu) -> Choice:
-        if amount == 0:
-            return Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")
-        context, text = self._context, format_gpus(amount)
-        workload = Workload(
+    def _dry_runs(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
+        found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
+        possible: dict[int, Workload] = {}
+        for amount in amounts:
+            workload = self._notebook(caller, MilliGpu(amount))
+            try:
+                admission.check_fixed_quota(snapshot, workload)
+                admission.check_fits(snapshot, workload)
+                possible[amount] = workload
+            except (QuotaExceeded, NeverFits) as refusal:
+                found[amount] = Choice(gpus=format_gpus(amount), available=False, sentence=str(refusal))
+        outlooks = self._deciding.outlooks(caller, tuple(possible.values()))
+        for amount, outlook in zip(possible, outlooks, strict=True):
+            now, told = outlook.starts_now, outlook.sentence
+            found[amount] = Choice(gpus=format_gpus(amount), available=True, starts_now=now, sentence=told)
+        return [found[amount] for amount in sorted(found)]
+
+    def _notebook(self, caller: Caller, amount: MilliGpu) -> Workload:
+        return Workload(
             id="choice",
             kind=Kind.NOTEBOOK,
             owner=caller.user,
             name="",
             queue=build_queue(caller.user),
-            request=context.request(Kind.NOTEBOOK, amount),
+            request=self._context.request(Kind.NOTEBOOK, amount),
             preemptible=False,
-            submitted_at=context.clock.now(),
+            submitted_at=self._context.clock.now(),
         )
-        try:
-            admission.check_fixed_quota(snapshot, workload)
-            admission.check_fits(snapshot, workload)
-        except (QuotaExceeded, NeverFits) as refusal:
-            return Choice(gpus=text, available=False, sentence=str(refusal))
-        outlook = admission.preview(snapshot, context.settings.policy, context.clock.now(), workload)
-        return Choice(gpus=text, available=True, starts_now=outlook.starts_now, sentence=outlook.sentence)
 
 
 def granted(snapshot: Snapshot, user: str) -> int:
@@ -208,12 +213,6 @@ def largest_request(nodes: Sequence[Node], pool: str) -> int:
     """Milli-GPU that one task can have at most: the devices of the largest node."""
     sizes = [sum(ONE_GPU for device in node.devices if device.pool == pool) for node in nodes]
     return max(sizes, default=0)
-
-
-def _only_rivals(snapshot: Snapshot, pool: str) -> Snapshot:
-    """Without work of other pools: it neither helps nor hinders, and a dry run is then as long as the pool is large."""
-    queues = {queue.name for queue in snapshot.queues if queue.pool == pool}
-    return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.queue in queues))
 
 
 def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:

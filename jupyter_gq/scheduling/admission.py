@@ -14,7 +14,7 @@ from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 
 from . import gang
 from .cycle import run_cycle
-from .decision import Admit
+from .decision import Admit, Decision
 from .lacking import lack_of
 from .placement import MemoryParts, empty_ledger
 from .policy import Policy
@@ -145,9 +145,18 @@ def _places(node: Node, pool: str, request: Request) -> int:
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
     """Run the cycle as if `workload` had been queued, and say what became of it."""
-    queued = replace(workload, state=State.PENDING, placement=())
     others = tuple(other for other in snapshot.workloads if other.id != workload.id)
-    decision = run_cycle(replace(snapshot, workloads=(*others, queued)), policy, now)
+    decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
+    return outlook(snapshot, workload, decision)
+
+
+def queued(workload: Workload) -> Workload:
+    """As it waits when it has just been queued."""
+    return replace(workload, state=State.PENDING, placement=())
+
+
+def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
+    """What became of `workload` in this decision on the snapshot and it."""
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             return Outlook(

@@ -87,3 +87,13 @@ class Scheduler:
             return decide(books, explained=explain)
         finally:
             books.forget()
+
+    def decide_with(self, workload: Workload, now: Instant) -> Decision:
+        """One cycle as if this workload, which is not known yet, were there as well; afterwards all is as it was."""
+        if workload.id in self._facts.workloads:
+            raise ValueError(f"the workload {workload.id!r} is known already")
+        self.put(workload)
+        try:
+            return self.decide(now)
+        finally:
+            self.remove(workload.id)

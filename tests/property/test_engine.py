@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.scheduling.admission import outlook, preview, queued
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.engine import Scheduler
 from tests.builders import NOW, apply, stopped
-from tests.property.clusters import worlds
+from tests.property.clusters import places, worlds
 from tests.property.histories import random_worlds, takes_place, told
 
 
@@ -32,6 +33,25 @@ def test_safety_it_decides_as_if_it_saw_everything_for_the_first_time(world, dat
             snapshot = stopped(snapshot)
         told(scheduler, before, snapshot)
         now = Instant(now + data.draw(st.sampled_from((0, 1, 700, 4000))))
+
+
+@random_worlds
+@given(st.one_of(worlds(), places()), st.data())
+def test_safety_asking_what_would_be_says_what_would_be_and_changes_nothing(world, data):
+    """Who has not sent his job yet is told what a scheduler says that sees everything for the first time."""
+    policy, snapshot = world.policy, world.snapshot
+    scheduler = Scheduler(snapshot, policy)
+    jobs = [what for act, what in world.history if act == "submit"]
+    for act, what in world.history:
+        snapshot = takes_place(snapshot, act, what)
+        scheduler.follow(snapshot, policy)
+        for job in data.draw(st.lists(st.sampled_from(jobs), max_size=2)) if jobs else ():
+            new = replace(job, id="new", submitted_at=NOW)
+            warm = outlook(snapshot, new, scheduler.decide_with(queued(new), NOW))
+            assert warm == preview(snapshot, policy, NOW, new)
+        decision = scheduler.decide(NOW)
+        assert decision == run_cycle(snapshot, policy, NOW), "asking changed something"
+        snapshot = stopped(apply(snapshot, decision))
 
 
 @random_worlds
