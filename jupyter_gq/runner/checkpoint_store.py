@@ -1,7 +1,7 @@
 """Copies of a job's checkpoint folder at an address that fsspec knows.
 
-`python -m jupyter_gq.runner.checkpoint_store up|down FOLDER JOB RUN TASK`, with the address in GQ_CHECKPOINT_URL: a
-program of its own, which can be killed at any instant.
+`python -m jupyter_gq.runner.checkpoint_store up|down FOLDER JOB RUN TASK`, with the address as its first line of input:
+a program of its own, which can be killed at any instant.
 
 Rules
 -----
@@ -10,6 +10,8 @@ Rules
 3. Only then what no list refers to any more is removed. So a killed upload leaves the state before it, complete.
 4. A run never touches what a later run has saved: a node that was given up may come back and go on uploading.
 5. Each task has its own states. A task begins with the files of task 0, then its own over them.
+6. The address may hold credentials, and the user's code runs beside this program, as the same user: it stands in no
+   environment and no command line, and nobody else may look into the memory of who has read it.
 """
 
 import json
@@ -19,7 +21,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
+
+from jupyter_gq.runner.pod_processes import hide
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
 #: Exit codes: it cannot work with this address at all; it did not work this time.
@@ -206,14 +210,20 @@ def _last(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def main(arguments: list[str]) -> int:
+def program(arguments: list[str], told: BinaryIO) -> int:
+    """This process: hidden first, then told the address."""
+    hide()
+    return main(arguments, told.readline().decode().strip())
+
+
+def main(arguments: list[str], url: str) -> int:
     """Copy up or down; say in the last line of standard error what went wrong."""
     what, folder, job, run, task = arguments
     try:
         if what == "down":
-            _fetch_all(Path(folder), job, int(task))
+            _fetch_all(url, Path(folder), job, int(task))
         else:
-            CheckpointStore(os.environ[URL_VARIABLE], job, int(task)).save(Path(folder), int(run))
+            CheckpointStore(url, job, int(task)).save(Path(folder), int(run))
     except WrongAddress as error:
         sys.stderr.write(f"{error}\n")
         return WRONG
@@ -223,10 +233,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _fetch_all(folder: Path, job: str, task: int) -> None:
+def _fetch_all(url: str, folder: Path, job: str, task: int) -> None:
     """What task 0 saved, then what this task did."""
     for whose in sorted({0, task}):
-        store = CheckpointStore(os.environ[URL_VARIABLE], job, whose)
+        store = CheckpointStore(url, job, whose)
         for left in reversed(range(_TRIES)):
             try:
                 store.fetch(folder)
@@ -242,4 +252,4 @@ def _without_secrets(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(program(sys.argv[1:], sys.stdin.buffer))

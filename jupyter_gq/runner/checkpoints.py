@@ -5,6 +5,7 @@ The copying is done by `checkpoint_store` in a process of its own; this is who s
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -97,12 +98,16 @@ class Checkpoints:
         self._words.seek(0)
         self._words.truncate()
         arguments = [what, str(self._folder), settings.job, str(settings.run), str(settings.task)]
-        self._helper = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-P", "-m", "jupyter_gq.runner.checkpoint_store", *arguments],
-            env={**os.environ, URL_VARIABLE: settings.checkpoint_url},
-            stdin=subprocess.DEVNULL,
-            stderr=self._words,
-        )
+        # A socket and no pipe: of a process that is not hidden yet, others could open a pipe by way of /proc.
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self._helper = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-P", "-m", "jupyter_gq.runner.checkpoint_store", *arguments],
+                env={name: value for name, value in os.environ.items() if name != URL_VARIABLE},
+                stdin=theirs,
+                stderr=self._words,
+            )
+            ours.sendall(f"{settings.checkpoint_url}\n".encode())
 
     def _wait(self, seconds: float) -> int:
         """The exit code of our child; it is killed after so long."""

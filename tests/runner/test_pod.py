@@ -55,6 +55,24 @@ while (zombies := zombies_of(first)) and time.monotonic() < deadline:
 print(zombies)
 """
 
+#: Looks at three of the processes that copy this job's checkpoints: no secret is in what may be seen of them.
+LOOKS_AT_WHO_COPIES = """
+import pathlib, time
+import jupyter_gq
+folder, seen, deadline = jupyter_gq.checkpoint_dir(), set(), time.monotonic() + 60
+while len(seen) < 3 and time.monotonic() < deadline:
+    (folder / "state").write_text(str(time.monotonic()))
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+            if b"checkpoint_store" in command and str(folder).encode() in command:
+                assert b"with-a-secret" not in command + (process / "environ").read_bytes()
+                seen.add(process.name)
+        except OSError:
+            pass
+print(len(seen), "seen")
+"""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -113,6 +131,15 @@ def test_no_secret_of_the_runner_is_in_the_kernel_and_a_gang_finds_itself(cluste
     assert cluster.log(job).startswith("== task 0 ==")
     assert "== task 1 ==" in cluster.log(job)
     assert {piece["run"] for piece in cluster.pieces(job)} == {1}, "only task 0 delivers"
+
+
+def test_the_address_of_checkpoints_is_with_nobody_whom_the_users_code_may_look_at(cluster):
+    url = (cluster.folder / "with-a-secret").as_uri()
+    job = cluster.send(("target", "target", LOOKS_AT_WHO_COPIES))
+    pod = cluster.pod(job, GQ_CHECKPOINT_URL=url, GQ_CHECKPOINT_EVERY="0.1")
+    assert pod.run()["outcome"] == "SUCCEEDED"
+    assert cluster.text(job) == "3 seen\n"
+    assert list((cluster.folder / "with-a-secret" / job / "0").glob("saved-*")), "it was copied all the same"
 
 
 def test_the_users_code_gets_no_token_for_that_of_the_pod(cluster):

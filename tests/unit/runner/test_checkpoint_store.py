@@ -31,8 +31,7 @@ class Place:
         """What a fresh pod finds."""
         folder = tmp_path / f"fresh-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        os.environ["GQ_CHECKPOINT_URL"] = self.url
-        assert main(["down", str(folder), "job-1", "9", str(task)]) == 0
+        assert main(["down", str(folder), "job-1", "9", str(task)], self.url) == 0
         return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
     def names(self, kind: str, task: int = 0) -> list[str]:
@@ -40,8 +39,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setenv("GQ_CHECKPOINT_URL", "")
+def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 

@@ -26,6 +26,39 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
+#: Looks, as the same user, into the program that copies checkpoints, until that is refused.
+LOOKS_AT_WHO_COPIES = """
+import os, socket, sys, time
+sys.path.insert(0, sys.argv[1])
+from jupyter_gq.runner import checkpoint_store, pod_processes
+os.setgid(65534)
+os.setuid(65534)
+pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
+ours, theirs = socket.socketpair()
+child = os.fork()
+if child == 0:
+    ours.close()
+    told = theirs.makefile("rb")
+    os._exit(checkpoint_store.program(["up", "/nowhere", "job", "1", "0"], told))
+theirs.close()
+until = time.monotonic() + 20
+while time.monotonic() < until:
+    try:
+        with open(f"/proc/{child}/environ"):
+            pass
+    except PermissionError:
+        print("refused", flush=True)  # before it was told anything
+        break
+ours.sendall(b"nonsense\\n")
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_who_copies_checkpoints_is_hidden_before_it_is_told_where_to() -> None:
+    command = [sys.executable, "-c", LOOKS_AT_WHO_COPIES, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+    assert done.stdout.split() == ["refused", "3"], done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
