@@ -144,6 +144,16 @@ def test_sqlite_has_one_writer_and_postgresql_two_replicas():
     assert "gq-gq-state" not in {found["metadata"]["name"] for found in two}
 
 
+def test_the_databases_certificate_is_held_against_the_authority_that_the_page_names():
+    service = pod_of(example(CHART / "ci/postgresql-values.yaml"), "Deployment")
+    (volume,) = [volume for volume in service["volumes"] if volume["name"] == "database-ca"]
+    (mount,) = [mount for mount in service["containers"][0]["volumeMounts"] if mount["name"] == "database-ca"]
+    (item,) = volume["secret"]["items"]
+    assert (volume["secret"]["secretName"], item["key"]) == ("gq-database-ca", "ca.crt")
+    page = (ROOT / "docs/how-to/use-postgresql.md").read_text()
+    assert f"sslmode=verify-full&sslrootcert={mount['mountPath']}/{item['path']}" in page
+
+
 def test_a_change_of_quotas_restarts_nothing_and_one_of_the_cluster_does():
     def pods(values):
         return named(objects(values), "Deployment")["spec"]["template"]

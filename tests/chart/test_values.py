@@ -28,10 +28,12 @@ SAMPLES = {
 }
 #: What must hold besides for a value to count; the longest prefix of the path decides.
 POSTGRESQL = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database"}}}
+AUTHORITY = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database", "caSecretName": "ca"}}}
 WITH = {
     "service.replicas": POSTGRESQL,
     "database.kind": {"database": {"postgresql": {"secretName": "database"}}},
     "database.postgresql": POSTGRESQL,
+    "database.postgresql.caSecretKey": AUTHORITY,
     "training.checkpoints.size": {"training": {"checkpoints": {"create": True}}},
     "training.checkpoints.storageClassName": {"training": {"checkpoints": {"create": True}}},
     "hub.serviceAccount": {"admissionPolicy": {"enabled": True}},
