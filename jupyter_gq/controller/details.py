@@ -11,7 +11,7 @@
 | `image` | jobs | that of the notebook it was sent from, where servers are pods |
 | `task_tokens` | jobs | hashes of the tokens of this run's tasks other than 0, by number |
 | `taken` | jobs | tasks of this run that have their bundle: their pods get no other token |
-| `lost` | jobs | how many runs vanished without a word |
+| `lost` | jobs | how many runs in a row vanished without a word, none of which came further |
 | `refused` | both | its place was refused: how often in a row, until when it is held back, and in whose words |
 | `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
 | `pid`, `pid_started` | notebooks | the process that holds the share |
@@ -126,7 +126,7 @@ def over_quota(record: Record) -> int:
 
 
 def lost(record: Record) -> int:
-    """How many of its runs vanished."""
+    """How many of its runs vanished in a row."""
     return int(record.detail.get("lost", 0))
 
 

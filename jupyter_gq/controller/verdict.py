@@ -5,7 +5,9 @@ Rules
 1. A run that the backend shows was launched, whatever we had written down: a crash between the two is mended here.
 2. The end of a run is what its code did: a job that finished although it was told to stop has finished.
 3. Told to pause -> back to its queue with its seniority. Told to end -> cancelled.
-4. A job that vanished goes back to its queue, at most `MOST_LOST` times. A notebook never comes back by itself: its
+4. A job that vanished goes back to its queue, at most `MOST_LOST` times in a row: after a run that came further (it
+   lasted for `FURTHER_AFTER` and saved its state meanwhile) it is counted anew. So a job of weeks outlives many nodes,
+   and one that is the end of each of its processes does not go on for ever. A notebook never comes back by itself: its
    process is gone, so it has stopped.
 5. No view of a backend is no news: nothing is concluded from a backend that could not be observed, nor from one that
    forgets (it is told again, see `act`).
@@ -27,6 +29,7 @@ from .records import Change
 
 #: How often a job may vanish before it fails.
 MOST_LOST = 3
+FURTHER_AFTER = Seconds(600)
 #: Seconds for which a workload is held back after its place was refused: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
 VANISHED = "It vanished without a word"
@@ -117,12 +120,18 @@ def _interrupted(record: Record, ending: Ending) -> Change:
         reason = ending.sentence.rstrip(".") or "Interrupted from outside"
         told = f"{reason}. Continues by itself."
         return _back_in_line(record, Event.LOST, ending.at, {"sentence": told})
-    times = details.lost(record) + 1
+    times = 1 if _came_further(record, ending.at) else details.lost(record) + 1
     if times > MOST_LOST:
-        told = f"{reason}, for the {times}th time; it is not started again."
+        told = f"{reason}, for the {times}th time in a row; it is not started again."
         return _final(record, Event.FAILED, ending, told)
     again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
     return _back_in_line(record, Event.LOST, ending.at, again)
+
+
+def _came_further(record: Record, at: Instant) -> bool:
+    """The run that is over lasted for long enough, and saved a state from which the next one goes on."""
+    saved, started = record.workload.checkpointed_at, record.workload.started_at
+    return saved is not None and started is not None and saved > started and at - started >= FURTHER_AFTER
 
 
 def _held_back(record: Record, ending: Ending) -> Change:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.models import Heartbeat
 from jupyter_gq.controller.out_of_sight import BLIND
 from tests.fakes import (
     CannotBeObserved,
@@ -161,7 +162,28 @@ async def test_a_job_that_vanishes_comes_back_three_times_then_fails(world):
     world.backend.end(job, Outcome.LOST, "The machine was restarted.")
     await world.step(2)
     assert world.job(job).phase == "failed"
-    assert world.job(job).sentence == "The machine was restarted, for the 4th time; it is not started again."
+    assert world.job(job).sentence == "The machine was restarted, for the 4th time in a row; it is not started again."
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("lasted", "saves", "phase"), [(700, True, "running"), (500, True, "failed"), (700, False, "failed")]
+)
+async def test_a_job_that_comes_further_between_may_vanish_again_and_again(world, lasted, saves, phase):
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    for _ in range(5):
+        world.clock.forward(lasted)
+        if saves:
+            world.controller.heartbeat(job, Heartbeat(run=world.job(job).run, saved_at=world.clock.now() - 30))
+        world.backend.end(job, Outcome.LOST, "Its node n1 is gone.")
+        await world.step(3)
+        if world.job(job).phase == "failed":
+            break
+    assert world.job(job).phase == phase
+    if phase == "running":
+        assert world.job(job).run == 6
+        assert world.sql.get(job).detail["lost"] == 1
 
 
 @pytest.mark.asyncio
