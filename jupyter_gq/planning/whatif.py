@@ -9,9 +9,10 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import minutes
+from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
-from jupyter_gq.simulation.whatif import InvalidChange, changed, differences, with_nodes, without_node
+from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes, without_node
 
 from .files import Refusal, load_state
 

@@ -1,22 +1,22 @@
-"""The same state with something changed: a queue, a job, a setting, a node. And what that changes in the decision.
+"""The same state with something changed: a queue, a job, a setting, a node.
 
 A change names its object and field as an administrator would write it: `queue.vision.quota=8`,
 `job.j-12.gpus=0.5`, `policy.placement=spread`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
-from jupyter_gq.domain.amount import MiB, Seconds, format_gpus, parse_cpus, parse_memory, parse_quota, parse_request
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.amount import ONE_GPU, MiB, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
+from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import AdminError
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.placement import at_its_best
 from jupyter_gq.scheduling.policy import Policy
 
 #: What a limit or a min runtime is called that does not exist.
@@ -26,15 +26,6 @@ _EXPECTED = "write queue.NAME.FIELD=VALUE, job.ID.FIELD=VALUE or policy.FIELD=VA
 
 class InvalidChange(AdminError, ValueError):
     """A change that names nothing, or a value that cannot be."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """What the change does to one workload."""
-
-    workload: str
-    before: str
-    after: str
 
 
 def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
@@ -55,19 +46,18 @@ def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapsh
 
 
 def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
-    """So many more nodes like the largest there is (of that pool), each with so many devices."""
+    """So many more nodes like the largest there is (of that pool), each with so many devices; all take new work."""
     pools = sorted({device.pool for node in snapshot.nodes for device in node.devices})
     if pool is not None and pool not in pools:
         raise InvalidChange(f"There is no pool {pool!r}. {_known(pool, pools)}")
-    model = max(
-        (device for node in snapshot.nodes for device in node.devices if pool in (None, device.pool)),
-        key=lambda device: (device.memory, device.id),
+    found = max(
+        ((device, node) for node in snapshot.nodes for device in node.devices if pool in (None, device.pool)),
+        key=lambda pair: (pair[0].memory, not pair[1].closed, pair[0].id),
         default=None,
     )
-    if model is None and not pools:
+    if found is None:
         raise InvalidChange("The state has no device, so it cannot be said what a new node is like.")
-    assert model is not None
-    like = max((n for n in snapshot.nodes if model in n.devices), key=lambda node: len(node.devices))
+    model, like = found
     new = tuple(_new_node(f"new-{number}", devices, model, like) for number in range(1, count + 1))
     return replace(snapshot, nodes=(*snapshot.nodes, *new))
 
@@ -82,33 +72,6 @@ def without_node(snapshot: Snapshot, name: str) -> Snapshot:
         nodes=tuple(node for node in snapshot.nodes if node.name != name),
         workloads=tuple(_restarted(w) if _is_on(w, name) else w for w in snapshot.workloads),
     )
-
-
-def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
-    """The workloads to which something else happens, in the order of their submission."""
-    old, new = _outcomes(before), _outcomes(after)
-    ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
-    found = [
-        Difference(workload=w.id, before=old.get(w.id, "goes on"), after=new.get(w.id, "goes on")) for w in ordered
-    ]
-    return [each for each in found if each.before != each.after]
-
-
-def _outcomes(decision: Decision) -> dict[str, str]:
-    outcomes = {entry.workload: entry.why.sentence for entry in decision.pending}
-    for instruction in decision.instructions:
-        match instruction:
-            case Admit(workload=name, over_quota=over):
-                outcomes[name] = f"starts now, {format_gpus(over)} over quota" if over else "starts now"
-            case Resume(workload=name):
-                outcomes[name] = "goes on after its suspension"
-            case Grow(workload=name, placement=more):
-                outcomes[name] = f"gets {len(more)} more tasks"
-            case Evict(workload=name, sentence=sentence) | Shrink(workload=name, sentence=sentence):
-                outcomes[name] = sentence
-            case Suspend(workload=name, sentence=sentence):
-                outcomes[name] = sentence
-    return outcomes
 
 
 # --- one change -------------------------------------------------------------------------------------------------
@@ -139,11 +102,20 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
         raise InvalidChange(f"There is no queue {value!r}. {_known(value, [q.name for q in snapshot.queues])}")
     changes = parse(value) if field == "queue" else _parsed(parse, f"job.{name}.{field}", value)
     if field in _REQUEST_FIELDS:
-        changes = {"request": replace(found[0].request, **changes)}
+        request = replace(found[0].request, **changes)
+        changes = {"request": _on_its_nodes(snapshot, request) if field == "gpus" else request}
     job = replace(found[0], **changes)
     if field in _REQUEST_FIELDS or field == "tasks":
         job = _restarted(job)
     return replace(snapshot, workloads=tuple(job if w is found[0] else w for w in snapshot.workloads))
+
+
+def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
+    """A part of a device goes to nodes whose devices can be shared, where not all can; whole devices go anywhere."""
+    other = tuple(label for label in request.node_labels if label != SHARE_LABEL)
+    key, value = SHARE_LABEL
+    marked = other != request.node_labels or any(node.labels.get(key) == value for node in snapshot.nodes)
+    return replace(request, node_labels=(*other, SHARE_LABEL) if marked and 0 < request.milli < ONE_GPU else other)
 
 
 def _with_setting(target: Any, path: list[str], value: str, whole: str) -> Any:
@@ -275,12 +247,13 @@ def _new_node(name: str, devices: int, model: Device, like: Node) -> Node:
     made = tuple(replace(model, id=f"{name}-{index}", index=index, healthy=True) for index in range(devices))
     # What a node has beside its devices grows with them, as on the node that it is modelled on.
     part = devices / max(1, len(like.devices))
+    new = at_its_best(like)
     return replace(
-        like,
+        new,
         name=name,
         devices=made,
-        cpu_milli=None if like.cpu_milli is None else int(like.cpu_milli * part),
-        memory=None if like.memory is None else MiB(int(like.memory * part)),
+        cpu_milli=None if new.cpu_milli is None else int(new.cpu_milli * part),
+        memory=None if new.memory is None else MiB(int(new.memory * part)),
     )
 
 

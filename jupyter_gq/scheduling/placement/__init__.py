@@ -16,7 +16,7 @@ different amounts, not as many as there are devices. Nodes whose CPU and memory 
 """
 
 from .choice import Choice, Ground, Spot
-from .ledger import DeviceLedger, empty_ledger
+from .ledger import DeviceLedger, at_its_best, empty_ledger
 from .memory import MemoryParts, resolved
 from .mix import Mix
 from .policies import choice_of
@@ -34,6 +34,7 @@ __all__ = [
     "Scope",
     "Spot",
     "View",
+    "at_its_best",
     "choice_of",
     "empty_ledger",
     "filter_of",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.amount import NO_MEMORY, MiB
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
@@ -385,17 +385,21 @@ def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, 
     `healthy`: only devices that work now, and without what others take of the nodes; otherwise all that there may be.
     """
     if not healthy:
-        nodes = map(_at_its_best, nodes)
+        nodes = map(at_its_best, nodes)
     return DeviceLedger(nodes, (), topologies=topologies)
 
 
-def _at_its_best(node: Node) -> Node:
+def at_its_best(node: Node) -> Node:
+    """As it would be if it took new work, all its devices worked and nobody but us used it."""
     return replace(
         node,
         devices=tuple(replace(device, healthy=True) for device in node.devices),
         cpu_milli=None if node.cpu_milli is None else node.cpu_milli + node.cpu_by_others,
         memory=None if node.memory is None else MiB(node.memory + node.memory_by_others),
+        cpu_by_others=0,
+        memory_by_others=NO_MEMORY,
         closed="",
+        emptying=False,
     )
 
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.simulation.whatif import InvalidChange, changed
-from tests.builders import Cluster, a_job
+from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes
+from tests.builders import NOW, Cluster, a_job, admitted, cordoned
 
 
 def after(assignment):
@@ -46,3 +48,45 @@ def test_a_job_gets_other_cpu_memory_and_model():
 def test_what_is_no_amount_is_refused():
     with pytest.raises(InvalidChange, match=r"job\.j\.cpus cannot be 'four': .* amount of CPU cores"):
         after("job.j.cpus=four")
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_part_of_a_device_goes_where_devices_can_be_shared_and_whole_devices_anywhere(shares):
+    cluster = Cluster().node("new", 4).node("old", 4).queue("vision", 8).add(a_job("whole", "vision", 1))
+    part = a_job("part", "vision", "0.5")
+    if shares:
+        cluster.nodes[1] = replace(cluster.nodes[1], labels=dict([SHARE_LABEL]))
+        part = replace(part, request=replace(part.request, node_labels=(("zone", "a"), SHARE_LABEL)))
+    snapshot = cluster.add(part).snapshot()
+
+    def labels(assignment):
+        return {w.id: w.request.node_labels for w in changed(snapshot, Policy(), assignment)[0].workloads}
+
+    zone = (("zone", "a"),) if shares else ()
+    label = (SHARE_LABEL,) if shares else ()
+    assert labels("job.part.gpus=1")["part"] == zone
+    assert labels("job.part.gpus=0.25")["part"] == (*zone, *label)
+    assert labels("job.part.cpus=1")["part"] == (*zone, *label)
+    assert labels("job.whole.gpus=0.5")["whole"] == label
+
+
+def test_a_new_node_takes_work_where_the_one_that_it_is_like_does_not():
+    cluster = Cluster().node("a", 2).node("b", 2).queue("q", 8).add(*(a_job(f"j{i}", "q", 2) for i in range(3)))
+    cluster.nodes[1] = cordoned(cluster.nodes[1])
+    *_, new = (snapshot := with_nodes(cluster.snapshot(), 1, 4)).nodes
+    assert (new.closed, new.emptying, all(device.healthy for device in new.devices)) == ("", False, True)
+    assert admitted(run_cycle(snapshot, Policy(), NOW)) == ["j0", "j1", "j2"]
+
+
+def test_a_new_node_has_all_of_the_room_of_the_one_that_it_is_like():
+    cluster = Cluster().node("a", 2).queue("q", 8)
+    others = {"cpu_by_others": 1000, "memory_by_others": MiB(40)}
+    cluster.nodes[0] = replace(cordoned(cluster.nodes[0]), cpu_milli=3000, memory=MiB(60), **others)
+    *_, new = with_nodes(cluster.snapshot(), 1, 4).nodes
+    assert (new.cpu_milli, new.memory, new.cpu_by_others, new.memory_by_others) == (8000, 200, 0, 0)
+
+
+def test_a_new_node_is_rather_like_one_that_takes_work():
+    cluster = Cluster().node("a", 2).node("b", 2)
+    cluster.nodes = [replace(cluster.nodes[0], labels={"rack": "1"}), cordoned(cluster.nodes[1])]
+    assert with_nodes(cluster.snapshot(), 1, 2).nodes[-1].labels == {"rack": "1"}

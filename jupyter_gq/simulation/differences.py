@@ -1,0 +1,43 @@
+"""What happens to each workload by one decision and not by another."""
+
+from dataclasses import dataclass
+
+from jupyter_gq.domain.amount import format_gpus
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Resume, Shrink, Suspend
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """What the change does to one workload."""
+
+    workload: str
+    before: str
+    after: str
+
+
+def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
+    """The workloads to which something else happens, in the order of their submission."""
+    old, new = _outcomes(before), _outcomes(after)
+    ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
+    found = [
+        Difference(workload=w.id, before=old.get(w.id, "goes on"), after=new.get(w.id, "goes on")) for w in ordered
+    ]
+    return [each for each in found if each.before != each.after]
+
+
+def _outcomes(decision: Decision) -> dict[str, str]:
+    outcomes = {entry.workload: entry.why.sentence for entry in decision.pending}
+    for instruction in decision.instructions:
+        match instruction:
+            case Admit(workload=name, over_quota=over):
+                outcomes[name] = f"starts now, {format_gpus(over)} over quota" if over else "starts now"
+            case Resume(workload=name):
+                outcomes[name] = "goes on after its suspension"
+            case Grow(workload=name, placement=more):
+                outcomes[name] = f"gets {len(more)} more tasks"
+            case Evict(workload=name, sentence=sentence) | Shrink(workload=name, sentence=sentence):
+                outcomes[name] = sentence
+            case Suspend(workload=name, sentence=sentence):
+                outcomes[name] = sentence
+    return outcomes
