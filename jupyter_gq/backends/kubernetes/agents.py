@@ -176,10 +176,10 @@ class Agents:
                     found.setdefault(device, set()).add((allocation.namespace, allocation.pod))
         return found
 
-    def told_since(self, node: str, instant: float) -> bool:
-        """It has said since then what the kubelet gave to whom."""
+    def told_at(self, node: str) -> float | None:
+        """When it said last what the kubelet gave to whom; None = never."""
         heard = self._heard.get(node)
-        return heard is not None and heard.allocations is not None and heard.allocations_at > instant
+        return heard.allocations_at if heard is not None and heard.allocations is not None else None
 
     def speaks(self, node: str) -> bool:
         """It reports at present."""

@@ -144,12 +144,15 @@ class Reservations:
         if not name:
             return
         slot = self._slots.of(name)
+        if after is not None:
+            self._slots.first_seen.setdefault(after.uid, self._now())
         if after is not None and (before is None or before.uid == after.uid):
             slot.pods[after.uid] = after
             slot.gone_at = None
             return
         if before is not None:
             slot.pods.pop(before.uid, None)
+            self._slots.first_seen.pop(before.uid, None)
             self._deeds.gone(before.uid)
             self._deeds.forget(PODS, before.namespace, before.name)
             slot.gone_at = self._now()

@@ -106,6 +106,8 @@ class Slots:
     def __init__(self, options: KubernetesOptions, *, agents: Agents, nodes: Nodes) -> None:
         self._namespace, self._installation = options.nodes_namespace, options.installation
         self._agents, self._nodes = agents, nodes
+        #: When each reservation's pod was, by uid.
+        self.first_seen: dict[str, float] = {}
         self._by_name: dict[str, Slot] = {}
         self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
@@ -185,6 +187,10 @@ class Slots:
         """The device that this pod holds, if the kubelet names exactly one."""
         if pod.phase != "Running" or pod.terminating or slot.pool is None:
             return ""
+        told = self._agents.told_at(pod.node)
+        if told is None or told < self.first_seen.get(pod.uid, told):
+            # The kubelet speaks of names: what it said before this pod was there is of an older one of its name.
+            return ""
         given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
         return given[0] if given is not None and len(given) == 1 else ""
 
@@ -235,7 +241,8 @@ class Slots:
         node = names.node_of(slot.name)
         if not self._agents.speaks(node):
             return False
-        if not self._agents.told_since(node, slot.gone_at):
+        told = self._agents.told_at(node)
+        if told is None or told <= slot.gone_at:
             return True
         pod = names.reservation_name(slot.name)
         if self._agents.given(node, self._namespace, pod, slot.pool.resource):

@@ -478,3 +478,29 @@ def test_who_was_told_hears_that_its_device_is_held_again():
     paper.report([(NAME, "GPU-0")])
     paper.step()
     assert (paper.slots.failure(SLOT, KEY), paper.slots.failing) == ("", set())
+
+
+def test_what_was_said_before_a_pod_was_there_is_of_an_older_one_of_its_name():
+    """As after a restart, or while the agent is silent: that the older one was there is not known, or forgotten."""
+    paper = Paper()
+    paper.report([(NAME, "GPU-1")])
+    paper.slots.claim(SLOT, paper.pools[0], KEY)
+    paper.step()
+    paper.clock.at += 1
+    paper.pod(SLOT)
+    paper.pod(SLOT, phase="Running")
+    assert paper.slots.held(SLOT) is None
+    paper.clock.at += 1
+    paper.pod(SLOT, reason="anything")
+    paper.report([(NAME, "GPU-0")])
+    assert paper.slots.held(SLOT).id == "GPU-0"
+
+
+def test_what_a_silent_agent_said_of_a_pod_that_is_gone_is_not_said_of_the_next_one():
+    paper = held()
+    paper.step(61)
+    paper.gone(SLOT)
+    paper.step()
+    paper.clock.at += 1
+    paper.pod(SLOT, phase="Running")
+    assert paper.slots.held(SLOT) is None
