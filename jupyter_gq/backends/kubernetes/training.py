@@ -284,12 +284,14 @@ class TrainingRuns:
 
     def _in_the_making(self, run: Run) -> bool:
         resource = JOBS if self._options.as_jobs else PODS
-        namespace = self._options.training_namespace
-        return any(
-            self._deeds.under_way(resource, namespace, names.training_name(run.id, run.number, task))
+        things = [
+            self._thing(resource, names.training_name(run.id, run.number, task))
             for task in range(run.tasks)
             if task not in run.pods
-        )
+        ]
+        if run.tasks > 1:
+            things.append(self._thing(SERVICES, names.gang_name(run.id, run.number)))
+        return any(self._deeds.under_way(thing.resource, thing.namespace, thing.name) for thing in things)
 
     def _end(self, run: Run) -> Observation:
         self._release(run)

@@ -113,6 +113,10 @@ class PaperBackend:
         copy = (self.runs._servers if servers else self.runs._jobs).copy
         copy.remove(("hub" if servers else "train", f"gq-{workload}-1-0"), self._next())
 
+    def no_task(self, workload, task):
+        """The pod of that task is gone."""
+        self.runs._jobs.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
+
     async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25"):
         """A job, or a notebook, that shall run on that slot."""
         build = a_notebook if kind == "nb" else a_job

@@ -1,0 +1,58 @@
+"""What is left of jobs in the cluster, and what is not."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.backends.kubernetes.names import gang_name
+from jupyter_gq.backends.kubernetes.resources import SERVICES
+from jupyter_gq.backends.protocol import Launch, Phase
+from jupyter_gq.domain.workload import TaskPlacement
+from tests.builders import a_job
+
+from .paper_backend import PaperBackend
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def paper():
+    made = PaperBackend()
+    yield made
+    await made.close()
+
+
+def a_gang():
+    gang = a_job("gang", "vision", 1, id="job-gang", tasks=2, run=1)
+    return replace(gang, placement=tuple(TaskPlacement(node="n1", devices=(f"n1/{index}",)) for index in range(2)))
+
+
+async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_that_is_known(paper):
+    """What lands in the cluster after its run was swept up would be left there."""
+    arrived, make = asyncio.Event(), paper.cluster.create
+
+    async def slowly(resource, body):
+        if resource is SERVICES:
+            await arrived.wait()
+        return await make(resource, body)
+
+    paper.cluster.create = slowly
+    await paper.runs.observe()
+    await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))
+    for _ in range(9):
+        await asyncio.sleep(0)
+    await paper.runs.stop("job-gang", 1, 1)
+    for task in range(2):
+        paper.no_task("job-gang", task)
+    assert (await paper.observed("job-gang")).phase is not Phase.ENDED, "its service may land yet"
+    arrived.set()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert (await paper.observed("job-gang")).phase is Phase.ENDED
+    await paper.runs.forget("job-gang", 1)
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert gang_name("job-gang", 1) in paper.cluster.made
+    assert gang_name("job-gang", 1) in paper.cluster.deleted
