@@ -74,7 +74,12 @@ class Overview:
         """Every device of a pool; who is on it only for admins."""
         snapshot = self._context.snapshot()
         found = [device for node in snapshot.nodes for device in node.devices]
-        return DeviceList(devices=[_device_view(device, snapshot, admin=caller.admin) for device in found])
+        used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
+        views = [
+            _device_view(device, used.get(device.id, 0), holders.get(device.id, []) if caller.admin else [])
+            for device in found
+        ]
+        return DeviceList(devices=views)
 
     def devices_sentence(self) -> str:
         """Real or simulated, and why."""
@@ -249,8 +254,15 @@ def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
     return used
 
 
-def _device_view(device: Device, snapshot: Snapshot, *, admin: bool) -> DeviceView:
-    holders = [workload for workload in snapshot.workloads if _is_on(workload, device.id)]
+def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
+    holders: dict[str, list[Workload]] = {}
+    for workload in snapshot.workloads:
+        for device in {device for task in workload.placement for device in task.devices}:
+            holders.setdefault(device, []).append(workload)
+    return holders
+
+
+def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> DeviceView:
     named = [
         {
             "id": workload.id,
@@ -267,10 +279,6 @@ def _device_view(device: Device, snapshot: Snapshot, *, admin: bool) -> DeviceVi
         memory_mib=device.memory,
         pool=device.pool,
         healthy=device.healthy,
-        used=format_gpus(_used_by_device(snapshot).get(device.id, 0)),
-        holders=named if admin else [],
+        used=format_gpus(used),
+        holders=named,
     )
-
-
-def _is_on(workload: Workload, device: str) -> bool:
-    return any(device in task.devices for task in workload.placement)
