@@ -154,6 +154,23 @@ def test_the_databases_certificate_is_held_against_the_authority_that_the_page_n
     assert f"sslmode=verify-full&sslrootcert={mount['mountPath']}/{item['path']}" in page
 
 
+def test_who_leads_works_on_until_the_next_one_can_follow_him():
+    """With SQLite nobody can follow before he has gone."""
+
+    def ends(values):
+        spec = named(objects(values), "Deployment")["spec"]["template"]["spec"]
+        return spec["containers"][0].get("lifecycle"), spec["terminationGracePeriodSeconds"]
+
+    postgresql = {"kind": "postgresql", "postgresql": {"secretName": "database"}}
+    assert ends({}) == (None, 30)
+    for replicas in (1, 2):
+        service = {"replicas": replicas}
+        works_on, grace = ends({"database": postgresql, "service": service})
+        assert works_on == {"preStop": {"sleep": {"seconds": 30}}}
+        assert grace == 30 + 30, "what is left after it is the time to end in order"
+        assert ends({"database": postgresql, "service": {**service, "handover": 0}}) == (None, 30)
+
+
 def test_a_change_of_quotas_restarts_nothing_and_one_of_the_cluster_does():
     def pods(values):
         return named(objects(values), "Deployment")["spec"]["template"]

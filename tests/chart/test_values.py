@@ -31,6 +31,7 @@ POSTGRESQL = {"database": {"kind": "postgresql", "postgresql": {"secretName": "d
 AUTHORITY = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database", "caSecretName": "ca"}}}
 WITH = {
     "service.replicas": POSTGRESQL,
+    "service.handover": POSTGRESQL,
     "database.kind": {"database": {"postgresql": {"secretName": "database"}}},
     "database.postgresql": POSTGRESQL,
     "database.postgresql.caSecretKey": AUTHORITY,

@@ -1,5 +1,7 @@
 """What kube-proxy does with a Service: a connection to its address goes to one of the pods that are ready.
 
+Where none is, it goes to one that is told to end and serves on.
+
 The API server takes no loopback addresses into EndpointSlices, so the pods are looked up by the Service's selector.
 """
 
@@ -33,7 +35,9 @@ class Front:
         selector = ",".join(f"{key}={value}" for key, value in service.spec.selector.items())
         pods = self._plane.core.list_namespaced_pod(self._namespace, label_selector=selector).items
         port = service.spec.ports[0].target_port
-        return [(pod.metadata.name, pod.status.pod_ip, _port(pod, port)) for pod in pods if _takes_requests(pod)]
+        serving = [pod for pod in pods if _serves(pod)]
+        staying = [pod for pod in serving if pod.metadata.deletion_timestamp is None]
+        return [(pod.metadata.name, pod.status.pod_ip, _port(pod, port)) for pod in staying or serving]
 
     async def _serve(self, reader, writer) -> None:
         task = asyncio.current_task()
@@ -60,9 +64,9 @@ async def _pump(source, sink) -> None:
         sink.close()
 
 
-def _takes_requests(pod) -> bool:
+def _serves(pod) -> bool:
     conditions = {each.type: each.status for each in pod.status.conditions or ()}
-    return pod.metadata.deletion_timestamp is None and conditions.get("Ready") == "True"
+    return conditions.get("Ready") == "True"
 
 
 def _port(pod, port) -> int:

@@ -56,6 +56,8 @@ class Kubelet:
         self.devices = Devices(name, gpus, resource)
         self.runtime = Runtime(self.folder, environment, python)
         self.pod_resources = PodResources(self.folder, self.devices, self.runtime)
+        #: Images that take their time to come, and when they are there.
+        self.pulled: dict[str, float] = {}
         #: What went wrong in its own threads: none, unless the stand-in itself is wrong.
         self.problems: list[str] = []
         self._workers: dict[str, PodWorker] = {}

@@ -4,8 +4,9 @@ Rules
 -----
 1. What the API server knows of the pod arrives in one patch: phase, address, container. While the server is away the
    patch is repeated; the process runs on.
-2. A pod that is deleted gets SIGTERM, then SIGKILL after its grace. Only when no process of it is left is it reported
-   as ended, and then removed from the API.
+2. A pod that is deleted waits for its `preStop.sleep`, gets SIGTERM, then SIGKILL after its grace, counted from the
+   deletion. It is probed until its process has ended. Only when no process of it is left is it reported as ended, and
+   then removed from the API.
 3. A worker whose kubelet is killed stops where it is; the next kubelet's worker finds the process by the pod's uid.
 """
 
@@ -25,6 +26,8 @@ from tests.kubernetes.pod_status import pod_status, running, terminated
 
 #: Seconds between restarts of a process that fails again; the first one is at once.
 _BACK_OFF = 1.0
+#: Seconds until a node has an image whose name begins with "slow/".
+_SLOW_PULL = 8.0
 
 
 class PodWorker(threading.Thread):
@@ -120,12 +123,22 @@ class PodWorker(threading.Thread):
 
     def _has_image(self) -> bool:
         image = self._main["image"]
+        if image.startswith("slow/") and not self._pulled(image):
+            return False
         if not image.startswith("missing/"):
             return True
         problem = f'Back-off pulling image "{image}": ErrImagePull: failed to resolve image: {image}: not found'
         self._report_waiting("ImagePullBackOff", problem)
         self._until_deleted()
         return False
+
+    def _pulled(self, image: str) -> bool:
+        """It takes its time, once on each node; False when the pod is deleted before."""
+        ready = self.kubelet.pulled.setdefault(image, _clock() + _SLOW_PULL)
+        if (left := ready - _clock()) > 0:
+            self._report_waiting("ContainerCreating", f'Pulling image "{image}"')
+            self._wait_for_deletion(left)
+        return not self._deleted
 
     def _prepared(self) -> bool:
         """Everything is there, sooner or later; False when the pod is deleted before."""
@@ -181,7 +194,7 @@ class PodWorker(threading.Thread):
             return
         if self.kubelet.api.stopped.is_set():
             raise Stopped
-        if news == "probe" and self.container.code is None and not self._deleted:
+        if news == "probe" and self.container.code is None and not self._gone:
             self._report(self._running())
         elif news == "report" and self._last is not None:
             self._report(self._last)
@@ -209,15 +222,24 @@ class PodWorker(threading.Thread):
             ReadinessProbe(self.kubelet, self._main, self.container, lambda: self._news.put("probe")).start()
 
     def _terminate(self) -> None:
-        """SIGTERM, grace, SIGKILL; the grace may be cut while it runs."""
+        """preStop, SIGTERM, grace, SIGKILL; the grace may be cut while it runs."""
         began = _clock()
+        self._until(lambda: began + min(self._pre_stop, self._grace))
         if not self._gone:
             self.container.signal(signal.SIGTERM)
-        while self.container.code is None and (left := began + self._grace - _clock()) > 0:
-            self._hear(left)
+        self._until(lambda: began + self._grace)
         self.container.signal(signal.SIGKILL)
         self.container.process.wait()
         self.container.sweep()
+
+    def _until(self, deadline) -> None:
+        """Its process has ended, or `deadline()`, which may change, is over."""
+        while self.container.code is None and (left := deadline() - _clock()) > 0:
+            self._hear(left)
+
+    @property
+    def _pre_stop(self) -> float:
+        return self._main.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
 
     @property
     def _grace(self) -> float:

@@ -36,7 +36,10 @@ while not pathlib.Path({file!r}).exists():
     time.sleep(0.05)
 print("finished", flush=True)
 """
-TWO = {"service": {"replicas": 2}, "database": {"kind": "postgresql", "postgresql": {"secretName": "database"}}}
+TWO = {
+    "service": {"replicas": 2, "handover": 20},
+    "database": {"kind": "postgresql", "postgresql": {"secretName": "database"}},
+}
 
 
 class Installed:
@@ -171,6 +174,34 @@ class Installed:
         except httpx.TransportError:
             return False
         return answer.status_code == 503 and answer.json()["message"].startswith(f"{leader}_")
+
+    @contextlib.asynccontextmanager
+    async def listened_to(self):
+        """Asks all the time whether somebody is ready; gives a list that ends with the longest silence, in seconds."""
+        asked, silences, over = f"{self.front.url}/services/jupyter-gq/api/v1/ready", [], asyncio.Event()
+
+        async def listen():
+            last = longest = 0.0
+            async with httpx.AsyncClient(timeout=5) as http:
+                last = time.monotonic()  # noqa: TID251 - how long people wait
+                while not over.is_set():
+                    answered = False
+                    with contextlib.suppress(httpx.TransportError):
+                        answered = (await http.get(asked, headers={"Connection": "close"})).is_success
+                    moment = time.monotonic()  # noqa: TID251 - how long people wait
+                    longest = max(longest, moment - last)
+                    last = moment if answered else last
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(0.1):
+                            await over.wait()
+            silences.append(longest)
+
+        listening = asyncio.create_task(listen())
+        try:
+            yield silences
+        finally:
+            over.set()
+            await listening
 
     async def another_leads(self, than, since):
         """Seconds from `since` until another one held the lease."""

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.asyncio
 
 #: The lease's duration, and how often a candidate looks.
 LEASE, RETRY = 15.0, 2.0
+#: How long one that is told to end works on.
+HANDOVER = TWO["service"]["handover"]
 #: Until the readiness probe has seen who leads: its period and its patience; and a busy machine.
 SEEN = 5.0 + 3.0 + 5.0
 
@@ -39,9 +41,9 @@ async def test_of_two_replicas_one_leads_and_jobs_go_on_whatever_becomes_of_it(i
     two = await installed.send(files[1])
     await installed.has_begun(two)
     (pod,) = installed.job_pods()
-    assert await after_a_drain(installed, second) == first
+    third = await after_a_drain(installed, second)
     assert installed.epoch() == 3
-    last = await after_a_rollout(installed, first)
+    last = await after_a_rollout(installed, third)
     assert [each.metadata.uid for each in installed.job_pods()] == [pod.metadata.uid], "the job has noticed nothing"
     files[1].touch()
     await installed.is_done(two)
@@ -74,20 +76,32 @@ async def after_a_drain(installed, leader):
     since, old = now(), installed.container(leader)
     about = {"metadata": {"name": leader, "namespace": installed.made.hub}}
     installed.plane.core.create_namespaced_pod_eviction(leader, installed.made.hub, about)
-    assert await installed.another_leads(leader, since) < LEASE / 2, "sooner than the lease would have ended"
+    assert await installed.another_leads(leader, since) < HANDOVER + LEASE / 2, "sooner than the lease would have ended"
     following = await installed.settled()
     assert old.code == 0
     return following
 
 
 async def after_a_rollout(installed, leader):
-    """Both are replaced, as by a new release."""
+    """Both are replaced, as by a new release, whose image takes its time; the old leader works on meanwhile."""
     since, old = now(), installed.container(leader)
-    change = {"spec": {"template": {"metadata": {"annotations": {"example.org/release": "next"}}}}}
-    AppsV1Api(installed.plane.client()).patch_namespaced_deployment(installed.service, installed.made.hub, change)
-    assert await installed.another_leads(leader, since) < LEASE, "sooner than the lease would have ended"
-    await eventually(lambda: old.code == 0, "the old leader ends in order")
-    return await installed.settled()
+    before = {pod.metadata.name for pod in installed.pods()}
+    change = {"spec": {"template": {"spec": {"containers": [{"name": "service", "image": "slow/service:next"}]}}}}
+    async with installed.listened_to() as silences:
+        AppsV1Api(installed.plane.client()).patch_namespaced_deployment(installed.service, installed.made.hub, change)
+        await eventually(lambda: len(running(installed, before)) == 2, "both new pods run")
+        assert old.code is None, "the old leader has ended before anybody could follow it"
+        assert await installed.another_leads(leader, since) < HANDOVER + LEASE / 2
+        await eventually(lambda: old.code == 0, "the old leader ends in order")
+        following = await installed.settled()
+    print(f"a new release: nobody was ready for {silences[0]:.1f} s")
+    assert silences[0] < SEEN, "nobody was ready for longer than a change of the leader takes"
+    return following
+
+
+def running(installed, others):
+    """Pods of the service that run, but those."""
+    return [pod for pod in installed.pods() if pod.metadata.name not in others and pod.status.phase == "Running"]
 
 
 def now():

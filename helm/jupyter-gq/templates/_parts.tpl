@@ -138,3 +138,8 @@ spec:
   {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* Seconds that a pod of the service works on when it is told to end. With SQLite there is one pod, and none follows before it has gone. */}}
+{{- define "gq.handover" -}}
+{{- ternary 0 (int .Values.service.handover) (eq .Values.database.kind "sqlite") -}}
+{{- end }}
