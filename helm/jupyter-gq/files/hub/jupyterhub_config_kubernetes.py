@@ -4,7 +4,8 @@
 
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 
-# Administrators see and change everybody's jobs: configure_kubernetes(c, admins={"root"}).
+# Administrators see and change everybody's jobs. With the chart they are its values admins.users and admins.groups;
+# elsewhere: configure_kubernetes(c, admins={"root"}).
 configure_kubernetes(c)
 
 # --- Devices: those of the nodes with these labels ----------------------------------------------------------------
