@@ -2,6 +2,7 @@
 
 import json
 import logging
+from bisect import bisect_right
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,10 +28,14 @@ def message_of(result: Mapping[str, str]) -> bytes:
     A run that is LOST may not say so of itself: its sentence is left as last words.
     """
     whole = result["sentence"]
-    for cut in range(len(whole), -1, -1):
-        sentence = whole if cut == len(whole) else f"{whole[:cut]}…"
-        content = sentence if result["outcome"] == "LOST" else json.dumps({**result, "sentence": sentence})
-        encoded = content.encode("utf-8", "replace")
-        if len(encoded) <= LONGEST:
-            return encoded
-    return b""
+    if len(encoded := _encoded(result, whole)) <= LONGEST:
+        return encoded
+    # No character takes less than a byte, and a longer sentence never takes less room.
+    cut = bisect_right(range(1, LONGEST), LONGEST, key=lambda length: len(_encoded(result, f"{whole[:length]}…")))
+    encoded = _encoded(result, f"{whole[:cut]}…")
+    return encoded if len(encoded) <= LONGEST else b""
+
+
+def _encoded(result: Mapping[str, str], sentence: str) -> bytes:
+    content = sentence if result["outcome"] == "LOST" else json.dumps({**result, "sentence": sentence})
+    return content.encode("utf-8", "replace")

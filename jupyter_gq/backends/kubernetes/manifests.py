@@ -222,12 +222,13 @@ def _runner(
     }
     if options.checkpoint_url:
         told["GQ_CHECKPOINT_URL"] = options.checkpoint_url
+    asked = workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
     requests: Json = {}
     limits: Json = {}
-    if workload.request.cpu_milli:
-        requests["cpu"] = f"{workload.request.cpu_milli}m"
-    if workload.request.memory:
-        requests["memory"] = limits["memory"] = f"{workload.request.memory}Mi"
+    if asked.cpu_milli:
+        requests["cpu"] = f"{asked.cpu_milli}m"
+    if asked.memory:
+        requests["memory"] = limits["memory"] = f"{asked.memory}Mi"
     return {
         "name": "runner",
         "image": image,

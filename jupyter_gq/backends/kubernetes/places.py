@@ -40,7 +40,7 @@ class Places:
         """See that the devices of this run are held. `devices`: by slot, those that its pods have already."""
         for task in workload.placement:
             pool = self._nodes.pool(task.node)
-            if pool is not None and self._reserved(pool, workload):
+            if pool is not None and self._reserved(pool, workload, task):
                 for slot in task.devices:
                     self._reservations.claim(slot, pool, _key(workload), devices.get(slot, ""))
 
@@ -79,7 +79,7 @@ class Places:
         if pool is None:
             return Place(sentence=f"The node {task.node} is in no pool any more, or gone.", refused=True)
         provider = PROVIDERS[pool.provider]
-        if self._reserved(pool, workload):
+        if self._reserved(pool, workload, task):
             return self._shares(workload, task, pool)
         devices: tuple[Device, ...] = ()
         if not provider.counts_slots:
@@ -128,8 +128,8 @@ class Places:
         wanted = [int(slot.rpartition("/")[2]) for slot in task.devices]
         return tuple(told[index] for index in wanted if index < len(told))
 
-    def _reserved(self, pool: PodPool, workload: Workload) -> bool:
-        whole = workload.request.milli_per_device >= ONE_GPU
+    def _reserved(self, pool: PodPool, workload: Workload, task: TaskPlacement) -> bool:
+        whole = workload.request_of(task.group).milli_per_device >= ONE_GPU
         return PROVIDERS[pool.provider].needs_reservation(pool, whole=whole)
 
     def _failure(self, slot: str, workload: Workload) -> str:

@@ -244,9 +244,11 @@ class Slots:
         told = self._agents.told_at(node)
         if told is None or told <= slot.gone_at:
             return True
-        pod = names.reservation_name(slot.name)
-        if self._agents.given(node, self._namespace, pod, slot.pool.resource):
-            return True
+        there = {pod.name for pod in slot.pods.values()}
+        for number in range(len(self._nodes.slots(node)) + 1):
+            name = names.reservation_name(slot.name, number)
+            if name not in there and self._agents.given(node, self._namespace, name, slot.pool.resource):
+                return True
         slot.gone_at = None
         return False
 

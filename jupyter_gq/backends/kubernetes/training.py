@@ -103,7 +103,8 @@ class TrainingRuns:
 
     def forget(self, key: RunKey) -> None:
         """Its end is written down: its pods go."""
-        run = self.runs.pop(key, None) or self._found(key)
+        run = self.runs.get(key) or self._found(key)
+        self.runs.pop(key, None)
         if run is None:
             return
         self._release(run)

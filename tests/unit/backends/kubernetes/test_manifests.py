@@ -15,6 +15,7 @@ from jupyter_gq.backends.kubernetes.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pools import PodPool
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.workload import TaskGroup, TaskPlacement
 from tests.builders import a_job
 
 OPTIONS = KubernetesOptions(
@@ -100,6 +101,22 @@ def test_the_tasks_of_a_gang_find_each_other_by_the_service_of_their_run():
     assert told["MASTER_ADDR"] == "gq-job-1-3-0.gq-job-1-3.train.svc"
     assert (told["RANK"], told["WORLD_SIZE"], told["LOCAL_RANK"]) == ("1", "2", "0")
     assert service["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_each_task_asks_for_what_its_group_needs():
+    job = a_job("two", "vision", 1, tasks=2, run=1)
+    larger = replace(job.request, memory=4096)
+    groups = tuple(
+        TaskGroup(name=name, request=request, tasks=1, min_members=1)
+        for name, request in (("small", job.request), ("large", larger))
+    )
+    placement = tuple(TaskPlacement(node="n1", group=group.name) for group in groups)
+    job = replace(job, groups=groups, placement=placement)
+    resources = [
+        training_pod(job, task, PodAdditions(node="n1"), {}, "i", OPTIONS)["spec"]["containers"][0]["resources"]
+        for task in range(2)
+    ]
+    assert resources == [{}, {"requests": {"memory": "4096Mi"}, "limits": {"memory": "4096Mi"}}]
 
 
 def test_processors_and_memory_are_asked_for_as_the_job_said():

@@ -504,3 +504,16 @@ def test_what_a_silent_agent_said_of_a_pod_that_is_gone_is_not_said_of_the_next_
     paper.clock.at += 1
     paper.pod(SLOT, phase="Running")
     assert paper.slots.held(SLOT) is None
+
+
+def test_the_kubelet_remembers_further_pods_of_a_slot_too():
+    paper = given_the_device_of_others()
+    paper.pod(BESIDE, 1, phase="Running")
+    paper.report([(FIRST, "GPU-0"), (FURTHER, "GPU-1")])
+    paper.slots.release(BESIDE, OTHER)
+    paper.gone(BESIDE, 1)
+    paper.clock.at += 1
+    paper.report([(FIRST, "GPU-0"), (FURTHER, "GPU-1")])
+    assert not paper.slots.free(BESIDE)
+    paper.report([(FIRST, "GPU-0")])
+    assert paper.slots.free(BESIDE)

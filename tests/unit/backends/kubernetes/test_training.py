@@ -56,3 +56,12 @@ async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_
         await asyncio.sleep(0)
     assert gang_name("job-gang", 1) in paper.cluster.made
     assert gang_name("job-gang", 1) in paper.cluster.deleted
+
+
+async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it_is_forgotten(paper):
+    """The store may have ended it while the service was away."""
+    paper.pod("job-old", "n1/0")
+    await paper.runs.forget("job-old", 1)
+    paper.clock.at += 60
+    assert await paper.observed("job-old") is None
+    assert paper.runs.training.blocked() == {"n1/0"}, "its pod stands"
