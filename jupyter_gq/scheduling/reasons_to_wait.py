@@ -99,7 +99,7 @@ def gathers(
     return Explanation(
         reason=PendingReason.NO_FREE_DEVICE,
         sentence=f"Waiting: after {minutes(waited)} GPUs are held for it as they free: {format_gpus(free)} of "
-        f"{gpus(gang.smallest(workload))} {'are' if free > ONE_GPU else 'is'} there{left}.",
+        f"{gpus(gang.smallest(workload))} {_is(free)} there{left}.",
         numbers={**numbers, "held": free, "seconds_waited": int(waited)},
         blockers=_wholes(using),
         remedy=_stops(using),
@@ -109,7 +109,7 @@ def gathers(
 def behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
     """It would fit, but for what is held for these."""
     free = numbers["held"]
-    what = f"{gpus(free)} {'are' if free > ONE_GPU else 'is'} free, but" if free else "what becomes free next is"
+    what = f"{gpus(free)} {_is(free)} free, but" if free else "what becomes free next is"
     return _held_for(holders, what, numbers, now)
 
 
@@ -196,13 +196,14 @@ def no_room(
     elif idle == 0:
         free = "no device is idle" if not _is_choosy(workload) else "no device that it may use is idle"
     elif idle < needed:
-        free = f"only {gpus(idle)} is idle of the {format_gpus(needed)} it needs"
+        free = f"only {gpus(idle)} {_is(idle)} idle of the {format_gpus(needed)} it needs"
     elif "in_one_domain" in numbers:
         reason = PendingReason.NO_DOMAIN
-        free = f"{gpus(idle)} is idle, at most {format_gpus(numbers['in_one_domain'])} of it in one domain"
+        most = format_gpus(numbers["in_one_domain"])
+        free = f"{gpus(idle)} {_is(idle)} idle, at most {most} of {_it(idle)} in one domain"
     else:
         reason = PendingReason.FRAGMENTED
-        free = f"{gpus(idle)} is idle, at most {format_gpus(largest)} of it on one device"
+        free = f"{gpus(idle)} {_is(idle)} idle, at most {format_gpus(largest)} of {_it(idle)} on one device"
     return Explanation(
         reason=reason,
         sentence=f"Waiting: {_standing(queue, numbers['used'], workload)} {free}{_way(blockers)}.",
@@ -210,6 +211,14 @@ def no_room(
         blockers=_wholes(blockers),
         remedy=_stops(blockers),
     )
+
+
+def _is(milli: int) -> str:
+    return "are" if milli > ONE_GPU else "is"
+
+
+def _it(milli: int) -> str:
+    return "them" if milli > ONE_GPU else "it"
 
 
 def _claim(holder: Workload, now: Instant) -> str:

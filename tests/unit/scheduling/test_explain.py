@@ -34,6 +34,13 @@ def test_enough_is_idle_but_not_on_one_device():
     )
 
 
+def test_more_than_one_gpu_are_idle():
+    cluster = Cluster().node("n", 4).queue("q", 4).add(a_job("whole", "q"), a_job("three", "q", 3))
+    cluster.add(*[running(a_job(f"h{i}", "q", "0.5", preemptible=False), f"n-{i}") for i in range(4)])
+    assert "and 2 GPUs are idle, at most 0.5 of them on one device; " in explained(cluster, "whole").sentence
+    assert "and only 2 GPUs are idle of the 3 it needs; " in explained(cluster, "three").sentence
+
+
 def test_a_limit_names_what_would_have_to_end():
     cluster = Cluster().node("n", 3).queue("q", 1, limit=1).add(running(a_job("a", "q"), "n-0"), a_job("b", "q"))
     found = explained(cluster, "b")
