@@ -1,7 +1,9 @@
 """Where the pieces of a run go: into the log and, for the task that speaks for the job, on to the service."""
 
 import asyncio
+import contextlib
 import logging
+import math
 import sys
 from typing import Any
 
@@ -16,6 +18,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds to wait for the service to say what it has, before a later run begins.
 ASK = 3.0
+#: Seconds that the last sign of life may take when there is no time left.
+LAST_BEAT = 0.3
 
 
 class Outlet:
@@ -30,6 +34,8 @@ class Outlet:
         self.spool = Spool(folder.spool, folder.earlier_spools()) if folder.task == 0 else None
         self._channel: Delivery | None = None
         self._courier: Courier | None = None
+        #: Up to when `close` may wait, by the clock of the loop.
+        self._until = math.inf
         if self.spool is not None and job.url and job.token:
             self._channel = Delivery(job.url, job.id, job.token)
             self._courier = Courier(self.spool, self._channel)
@@ -79,17 +85,24 @@ class Outlet:
     def hurry(self, seconds: float) -> None:
         """`close` may wait for so long from now, and no longer."""
         if self._courier is not None:
-            asyncio.get_running_loop().call_later(seconds, self._courier.give_up)
+            loop = asyncio.get_running_loop()
+            self._until = min(self._until, loop.time() + seconds)
+            loop.call_later(seconds, self._courier.give_up)
 
     async def close(self, seconds: float) -> bool:
         """Deliver what is left, for at most so long, and end; False when the service lacks some that it may want."""
         delivered = True
         if self._courier is not None and self._channel is not None:
+            folder, loop = self._job.folder, asyncio.get_running_loop()
+            self._until = loop.time() + seconds
+            last = asyncio.create_task(self._courier.beat_once(folder.run, folder.progress, folder.saved_at))
             delivered = await self._courier.finish(seconds) or self._courier.unwanted
             if not self._courier.done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
-            folder = self._job.folder
-            await self._courier.beat_once(folder.run, folder.progress, folder.saved_at)
+            # A service that hears and does not answer must not take the time in which the result is written.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(LAST_BEAT, min(ASK, self._until - loop.time()))):
+                    await last
             for task in self._tasks:
                 task.cancel()
             self._channel.close()

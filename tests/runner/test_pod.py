@@ -1,6 +1,7 @@
 """A job in pods: nothing outlives a pod but what the service has, and that is enough."""
 
 import json
+import socket
 
 import psutil
 import pytest
@@ -231,6 +232,20 @@ def test_paused_by_sigterm_it_goes_on_from_its_checkpoint_in_a_fresh_pod(cluster
     assert cluster.text(job, "one") == "one\n"
     cluster.over(second)
     eventually(lambda: cluster.get(f"jobs/{job}")["phase"] == "done")
+
+
+def test_a_service_that_hears_and_never_answers_does_not_use_up_the_grace(cluster):
+    job = cluster.send(("target", "target", TRAINS))
+    pod = cluster.pod(job, GQ_STOP_GRACE="6").start()
+    eventually(lambda: "from 0" in cluster.text(job))
+    cluster.kill()
+    with socket.create_server(("127.0.0.1", cluster.port), backlog=100):
+        pod.stop()
+        try:
+            assert pod.finish(6)["outcome"] == "PAUSED"
+        finally:
+            pod.clean_up()
+    cluster.start()
 
 
 def test_told_to_end_before_it_began_it_ends_at_once(cluster):
