@@ -7,6 +7,7 @@ import {
   hint,
   inShort,
   poolOf,
+  proposal,
   recalled,
   remembered,
   requestOf,
@@ -77,7 +78,8 @@ describe('what is asked for', () => {
   });
 
   it('is remembered without the name, and read back whatever was kept', () => {
-    expect(recalled(remembered(ALL))).toEqual({
+    expect(recalled(remembered(ALL, 'a.ipynb'))).toEqual({
+      notebook: 'a.ipynb',
       queue: 'vision',
       gpus: '1',
       cpus: ' 4 ',
@@ -91,6 +93,21 @@ describe('what is asked for', () => {
       {},
       { gpus: '1' }
     ]);
+  });
+
+  it('is proposed again where it is still possible', () => {
+    const me = { queues: [aQueue(), aQueue({ name: 'nlp' })], largest_request: '4' };
+    const kept = remembered({ ...ALL, queue: 'nlp', gpus: '4' }, 'a.ipynb');
+    expect(proposal(kept, me, 'a.ipynb', 'a')).toEqual({ ...ALL, name: 'a', queue: 'nlp', gpus: '4' });
+    expect(proposal({}, me, 'a.ipynb', 'a')).toEqual({ ...NOTHING, name: 'a' });
+    expect(proposal(kept, { ...me, queues: [aQueue()] }, 'a.ipynb', 'a').queue).toBe('vision');
+    expect(proposal(kept, me, 'b.ipynb', 'b')).toMatchObject({ expected: '', cpus: ' 4 ' });
+  });
+
+  it('is proposed with as many GPUs as can be chosen', () => {
+    const gpus = (largest: string): string =>
+      proposal({ gpus: '4' }, { queues: [aQueue()], largest_request: largest }, '', '').gpus;
+    expect(['8', '4', '2', '0.5', '0.3', '0'].map(gpus)).toEqual(['4', '4', '1', '0.5', '0.25', '0']);
   });
 
   it('has hints with what the queue gives and the most there is', () => {

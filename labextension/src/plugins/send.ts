@@ -13,7 +13,7 @@ import { messageOf } from '../client';
 import { trainIcon } from '../icons';
 import { activeJobOf, memberQueues } from '../jobs';
 import type { IAsked, IRemembered } from '../send/asked';
-import { recalled, remembered } from '../send/asked';
+import { proposal, recalled, remembered } from '../send/asked';
 import { SendDialog } from '../send/dialog';
 import type { Targets } from '../send/targets';
 import { prefixOf, targetsOf } from '../send/targets';
@@ -167,28 +167,17 @@ class Sender {
     if (answer === null) {
       return null;
     }
-    this._last = remembered(answer.asked);
+    this._last = remembered(answer.asked, panel.context.path);
     void this._memory?.save(MEMORY, this._last);
     this._training.learn(answer.job);
     await this._outputs.begin(panel, answer.job);
     return answer.job;
   }
 
-  /** What was asked for last time, where that is still possible. */
   private async _proposal(panel: NotebookPanel, me: IMe): Promise<IAsked> {
     this._last ??= recalled(await this._memory?.fetch(MEMORY).catch(() => null));
-    const queues = memberQueues(me.queues);
-    const queue = queues.find(known => known.name === this._last?.queue) ?? queues[0];
-    return {
-      gpus: Number(me.largest_request) >= 1 ? '1' : me.largest_request,
-      cpus: '',
-      memory: '',
-      model: '',
-      expected: '',
-      ...this._last,
-      name: PathExt.basename(panel.context.path, PathExt.extname(panel.context.path)).slice(0, 100),
-      queue: queue.name
-    };
+    const path = panel.context.path;
+    return proposal(this._last, me, path, PathExt.basename(path, PathExt.extname(path)).slice(0, 100));
   }
 
   private async _cancel(job: IJob): Promise<void> {

@@ -1,8 +1,9 @@
 /** What the user asks for in the dialog, as he writes it: how it is sent, said in short, and remembered. Pure. */
 
-import { coreWords, gpuWords, milli } from '../amounts';
+import { choices, coreWords, gpuWords, milli } from '../amounts';
+import { memberQueues } from '../jobs';
 import { parsedSpan, span } from '../times';
-import type { IBounds, IJobRequest, IPool, IProblem, IQueue } from '../wire';
+import type { IBounds, IJobRequest, IMe, IPool, IProblem, IQueue } from '../wire';
 
 /** Text of each field; "" is "not said". */
 export interface IAsked {
@@ -15,10 +16,11 @@ export interface IAsked {
   readonly expected: string;
 }
 
-/** What is the same from one job to the next. */
-export type IRemembered = Partial<Omit<IAsked, 'name'>>;
+/** What is the same from one job to the next; `notebook` is the path of the last one. */
+export type IRemembered = Partial<Omit<IAsked, 'name'> & { readonly notebook: string }>;
 
-const REMEMBERED = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
+const SAME = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
+const REMEMBERED = [...SAME, 'notebook'] as const;
 
 /** As the service has it. */
 const LONGEST = 10 * 366 * 24 * 3600;
@@ -91,8 +93,8 @@ export function poolOf(queue: IQueue | undefined, pools: readonly IPool[]): IPoo
 }
 
 /** What is kept for the next time. */
-export function remembered(asked: IAsked): IRemembered {
-  return Object.fromEntries(REMEMBERED.map(key => [key, asked[key]]));
+export function remembered(asked: IAsked, notebook: string): IRemembered {
+  return { ...Object.fromEntries(SAME.map(key => [key, asked[key]])), notebook };
 }
 
 /** What was kept, as far as it can be read: it may come from another version. */
@@ -101,6 +103,28 @@ export function recalled(kept: unknown): IRemembered {
   return Object.fromEntries(
     REMEMBERED.filter(key => typeof known[key] === 'string').map(key => [key, known[key]])
   );
+}
+
+/** What the dialog opens with: what was asked for last time, where that is still possible. */
+export function proposal(
+  kept: IRemembered,
+  me: Pick<IMe, 'queues' | 'largest_request'>,
+  notebook: string,
+  name: string
+): IAsked {
+  const queues = memberQueues(me.queues);
+  const possible = choices(me.largest_request);
+  const usual = possible.includes('1') ? '1' : possible[possible.length - 1];
+  return {
+    name,
+    queue: (queues.find(queue => queue.name === kept.queue) ?? queues[0]).name,
+    gpus: possible.find(gpus => gpus === kept.gpus) ?? usual,
+    cpus: kept.cpus ?? '',
+    memory: kept.memory ?? '',
+    model: kept.model ?? '',
+    // How long it runs is a matter of the work: another notebook is other work.
+    expected: kept.notebook === notebook ? (kept.expected ?? '') : ''
+  };
 }
 
 /** "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h": what a job asked for. */
