@@ -64,6 +64,16 @@ def test_what_the_pods_name_is_made_by_the_chart(chart, job, reservation):
     assert job["spec"]["nodeSelector"] == {"example.org/disk": "fast"}, "podOverrides of the values"
 
 
+def test_agents_come_before_whatever_else_runs_on_a_node(chart):
+    agent = named(chart, "DaemonSet")["spec"]["template"]["spec"]
+    order = [
+        named(chart, "PriorityClass", name)
+        for name in (agent["priorityClassName"], "gq-gq-reservation", "gq-gq-training")
+    ]
+    assert [each["value"] for each in order] == sorted((each["value"] for each in order), reverse=True)
+    assert [each.get("preemptionPolicy") for each in order] == [None, "Never", "Never"]
+
+
 def test_a_job_dials_the_service_of_the_chart(chart, job, options):
     (url,) = [each["value"] for each in job["spec"]["containers"][0]["env"] if each["name"] == "GQ_SERVICE_URL"]
     service = named(chart, "Service")

@@ -10,6 +10,7 @@ Every name that the chart gives. Rules:
 {{- define "gq.hubConfig" -}}{{ .Release.Name }}-gq-hub{{- end }}
 {{- define "gq.state" -}}{{ .Release.Name }}-gq-state{{- end }}
 {{- define "gq.agent" -}}{{ .Release.Name }}-gq-agent{{- end }}
+{{- define "gq.agentPriority" -}}{{ .Release.Name }}-gq-agent{{- end }}
 {{- define "gq.checkpoints" -}}{{ .Release.Name }}-gq-checkpoints{{- end }}
 {{- define "gq.reservation" -}}{{ .Release.Name }}-gq-reservation{{- end }}
 {{- define "gq.training" -}}{{ .Release.Name }}-gq-training{{- end }}
