@@ -80,7 +80,7 @@ class Transport:
         )
         response = await self._fetch(request)
         if not 200 <= response.code < 300:
-            raise error_of(response.code, response.body or b"", self.url)
+            raise error_of(response.code, response.body or b"", self.url, response.headers.get("Location", ""))
         return Answer(status=response.code, body=response.body or b"")
 
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
@@ -98,9 +98,19 @@ class Transport:
             self._client = None
 
 
-def error_of(status: int, body: bytes, url: str) -> ServiceError:
-    """The error for this answer; a body that is not the service's own form is described, not shown."""
+def error_of(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
+    """The error for this answer; a body that is not the service's own form is described, not shown.
+
+    `elsewhere` is where a redirect points to. None is followed: a token would go to whoever answers.
+    """
     problem = _problem_in(body)
+    if problem is None and elsewhere and 300 <= status < 400:
+        problem = PlainProblem(
+            code="unexpected_answer",
+            message=f"The address {url} of the GPU scheduler service redirects to {elsewhere.partition('?')[0]}: "
+            "probably the hub's proxy, which takes only HTTPS. Your administrator has to set an address that answers "
+            "by itself: hub.notebookUrl in the values of the chart, or c.GPUShareMixin.server_service_url.",
+        )
     if problem is None:
         problem = PlainProblem(
             code="service_unavailable" if status in UNAVAILABLE else "unexpected_answer",

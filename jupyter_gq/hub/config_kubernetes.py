@@ -15,16 +15,13 @@ from typing import Any
 
 from .config_parts import SERVICE, base_url, items, page_login, set_pages, set_scopes
 
-#: The proxy of Zero to JupyterHub, which notebooks may reach by its network policies; the service itself they may not.
-PROXY = "http://proxy-public"
-
 
 def configure_kubernetes(
     c: Any,
     *,
     service_url: str = "",
     service_token: str = "",
-    notebook_url: str = PROXY,
+    notebook_url: str = "",
     admins: Collection[str] = (),
     spawner: str = "jupyter_gq.hub.kube.GQKubeSpawner",
 ) -> None:
@@ -32,14 +29,16 @@ def configure_kubernetes(
 
     `service_url` is the root at which the Hub reaches the service, such as "http://jupyter-gq:8089"; the chart sets the
     address itself, and with it may be left out. `service_token` is for a Hub that is not Zero to JupyterHub's, which
-    makes one. `notebook_url` is the root at which servers reach the Hub's proxy. `admins` may see and change
-    everybody's jobs and become administrators of the hub. `spawner` is an entry point or a class.
+    makes one. `notebook_url` is the root at which servers reach it, where that is another one, such as the Hub's proxy.
+    `admins` may see and change everybody's jobs and become administrators of the hub. `spawner` is an entry point or a
+    class.
     """
     c.SchedulerService.backend = "kubernetes"
     path = f"{base_url(c)}services/{SERVICE}/"
     if service_url:
         c.GPUShareMixin.service_url = service_url.rstrip("/") + path
-    c.GPUShareMixin.server_service_url = notebook_url.rstrip("/") + path
+    if notebook_url:
+        c.GPUShareMixin.server_service_url = notebook_url.rstrip("/") + path
     c.JupyterHub.spawner_class = spawner
     set_pages(c)
     set_scopes(c, admins)

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.chart.policies import Peer, connects
-from tests.chart.render import NAMESPACE, objects
+from tests.chart.render import NAMESPACE, named, objects
+from tests.chart.test_objects import to_add_to_the_hub
 
 NODES, TRAIN = "gq-gq-nodes", "gq-gq-train"
 
@@ -25,6 +26,7 @@ TASK = ours("gq-training", TRAIN, labels={"jupyter-gq.org/workload": "a", "jupyt
 OTHER_INSTALLATION = Peer(namespace=TRAIN, labels={**JOB.labels, "app.kubernetes.io/instance": "other"})
 HUB = Peer(namespace=NAMESPACE, labels={"app": "jupyterhub", "component": "hub", "release": "jhub"})
 PROXY = Peer(namespace=NAMESPACE, labels={"app": "jupyterhub", "component": "proxy", "release": "jhub"})
+AUTOHTTPS = Peer(namespace=NAMESPACE, labels={"app": "jupyterhub", "component": "autohttps", "release": "jhub"})
 NOTEBOOK = Peer(namespace=NAMESPACE, labels={"app": "jupyterhub", "component": "singleuser-server"})
 PROMETHEUS = Peer(namespace="monitoring", labels={"app.kubernetes.io/name": "prometheus"})
 STRANGER = Peer(namespace="default", labels={"app": "shop"})
@@ -57,6 +59,7 @@ YES = [
     (AGENT, SERVICE, 8089),
     (HUB, SERVICE, 8089),
     (PROXY, SERVICE, 8089),
+    (NOTEBOOK, SERVICE, 8089),
     (SERVICE, HUB, 8081),
     (SERVICE, API_SERVER, 443),
 ]
@@ -76,7 +79,7 @@ NO = [
     (AGENT, HUB, 8081),
     (RESERVATION, SERVICE, 8089),
     (RESERVATION, INTERNET, 443),
-    (NOTEBOOK, SERVICE, 8089),
+    (NOTEBOOK, AGENT, 8089),
     (NOTEBOOK, JOB, 29500),
     (PROMETHEUS, SERVICE, 8089),
     (STRANGER, SERVICE, 8089),
@@ -114,6 +117,34 @@ def test_the_administrator_opens_and_closes():
     assert connects(policies(), JOB, PUBLIC_API_SERVER, 443), "else the next line shows nothing"
     assert not connects(policies(apiServer=["203.0.113.10/32"]), JOB, PUBLIC_API_SERVER, 443)
     assert connects(policies(prometheus={"kubernetes.io/metadata.name": "monitoring"}), PROMETHEUS, SERVICE, 8089)
+
+
+def z2jh_policy(egress):
+    """What Zero to JupyterHub 4.4 lets notebooks out to by its defaults, and these rules of its values."""
+    known = [(HUB, 8081), (PROXY, 8000), (AUTOHTTPS, 8080), (AUTOHTTPS, 8443)]
+    private = [{"ipBlock": {"cidr": cidr}} for cidr in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
+    public = {"cidr": "0.0.0.0/0", "except": [peer["ipBlock"]["cidr"] for peer in private] + ["169.254.169.254/32"]}
+    rules = [{"to": [{"podSelector": {"matchLabels": pod.labels}}], "ports": [{"port": port}]} for pod, port in known]
+    rules += [{"to": private, "ports": [{"port": 53}]}, {"to": [{"ipBlock": public}]}, *egress]
+    spec = {"podSelector": {"matchLabels": NOTEBOOK.labels}, "policyTypes": ["Egress"], "egress": rules}
+    return {"metadata": {"name": "singleuser", "namespace": NAMESPACE}, "spec": spec}
+
+
+def test_notebooks_reach_the_service_where_they_dial_it_with_what_the_notes_say(usual, tmp_path):
+    """At its own address: the proxy would send them on to HTTPS, where some of its ports are closed to them."""
+    settings = named(objects(), "ConfigMap", "gq-gq-hub")["data"]["jupyterhub_config_values_cluster.py"]
+    assert 'server_service_url = "http://gq-gq-service.hub.svc:8089/services/jupyter-gq/"' in settings
+    egress = to_add_to_the_hub(tmp_path / "own")["singleuser"]["networkPolicy"]["egress"]
+    assert connects([*usual, z2jh_policy(egress)], NOTEBOOK, SERVICE, 8089)
+    assert not connects([*usual, z2jh_policy([])], NOTEBOOK, SERVICE, 8089), "else nothing need be added"
+
+
+def test_notebooks_may_be_told_to_use_the_proxy(usual, tmp_path):
+    values = {"hub": {"notebookUrl": "http://proxy-public/"}}
+    settings = named(objects(values), "ConfigMap", "gq-gq-hub")["data"]["jupyterhub_config_values_cluster.py"]
+    assert 'server_service_url = "http://proxy-public/services/jupyter-gq/"' in settings
+    assert "networkPolicy" not in to_add_to_the_hub(tmp_path, "hub.notebookUrl=http://proxy-public")["singleuser"]
+    assert connects([*usual, z2jh_policy([])], NOTEBOOK, PROXY, 8000)
 
 
 def test_without_policies_there_are_none():

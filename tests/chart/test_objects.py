@@ -199,7 +199,7 @@ def test_the_chart_is_of_the_version_of_the_product():
 
 
 def test_the_notes_name_what_is_to_be_added_to_the_hub(tmp_path):
-    to_add = yaml.safe_load(notes(tmp_path).partition("upgrade it:\n")[2].partition("\n2.")[0])
+    to_add = to_add_to_the_hub(tmp_path)
     hub = to_add["hub"]
     assert hub["services"]["jupyter-gq"]["url"] == "http://gq-gq-service:8089"
     assert hub["extraVolumes"][0]["configMap"]["name"] == "gq-gq-hub"
@@ -215,6 +215,11 @@ def test_the_notes_of_two_replicas_do_not_say_to_wait_for_the_second(tmp_path):
     told = notes(tmp_path / "two", *two)
     assert "get lease/gq-gq-service" in told
     assert "deployment/gq-gq-service" not in told
+
+
+def to_add_to_the_hub(tmp_path, *values):
+    """The values of Zero to JupyterHub in the notes."""
+    return yaml.safe_load(notes(tmp_path, *values).partition("upgrade it:\n")[2].partition("\n2.")[0])
 
 
 def notes(tmp_path, *values):

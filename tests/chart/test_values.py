@@ -14,6 +14,7 @@ UNREAD = {"global", "enabled"}
 #: A value for those paths where the schema does not say enough to invent one.
 SAMPLES = {
     "image.digest": "sha256:" + "a" * 64,
+    "hub.notebookUrl": "http://proxy-public",
     "hub.url": "http://elsewhere:8081",
     "hub.baseUrl": "/jupyter/",
     "agent.kubeletDir": "/data/kubelet",

@@ -109,7 +109,7 @@ def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
     assert {"mine", "jupyter-gq"} <= {role["name"] for role in hub["roles"]}
     assert (hub["spawner"], hub["last_activity_interval"]) == ("jupyter_gq.hub.kube.GQKubeSpawner", 0)
     assert hub["service_url"] == "http://gq-service.hub.svc:8089/services/jupyter-gq/"
-    assert hub["server_service_url"] == "http://proxy-public/services/jupyter-gq/"
+    assert hub["server_service_url"] == "", "servers dial the address that the Hub dials"
     assert set(USER_SCOPES) <= set(hub["server_token_scopes"])
     assert (hub["unknown"], hub["backend"]) == ([], "kubernetes")
 

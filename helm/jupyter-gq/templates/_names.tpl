@@ -29,6 +29,10 @@ Every name that the chart gives. Rules:
 
 {{- define "gq.prefix" -}}{{ .Values.hub.baseUrl | trimSuffix "/" }}/services/jupyter-gq/{{- end }}
 {{- define "gq.serviceUrl" -}}http://{{ include "gq.service" . }}.{{ .Release.Namespace }}.svc:8089{{ include "gq.prefix" . }}{{- end }}
+{{- /* Where notebooks dial the service. */}}
+{{- define "gq.notebookUrl" -}}
+{{- with .Values.hub.notebookUrl }}{{ . | trimSuffix "/" }}{{ include "gq.prefix" $ }}{{ else }}{{ include "gq.serviceUrl" . }}{{ end }}
+{{- end }}
 {{- /* It runs privileged on the GPU nodes, so there is no default that somebody else could publish. */}}
 {{- define "gq.image" -}}
 {{- required "image.name is empty. Name the image that you built from docker/service.Dockerfile, such as registry.example.org/jupyter-gq/service." .Values.image.name }}

@@ -1,5 +1,6 @@
 """Addresses and errors of the client, and how a delivery is cut."""
 
+import asyncio
 import json
 
 import pytest
@@ -48,6 +49,30 @@ def test_an_answer_of_somebody_else_names_the_address(body):
     error = error_of(404, body, "http://box/gq/")
     assert error.problem.code == "unexpected_answer"
     assert "http://box/gq/" in error.problem.message
+
+
+async def redirected(reader, writer):
+    await reader.readuntil(b"\r\n\r\n")
+    where = b"https://hub.example.org/services/jupyter-gq/api/v1/me?t=1"
+    writer.write(b"HTTP/1.1 301 Moved Permanently\r\nContent-Length: 0\r\nLocation: " + where + b"\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+@pytest.mark.asyncio
+async def test_a_redirect_is_not_followed_and_names_the_setting():
+    """As the proxy of Zero to JupyterHub answers by plain HTTP where it has HTTPS."""
+    server = await asyncio.start_server(redirected, "127.0.0.1", 0)
+    transport = Transport(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/services/jupyter-gq", "secret")
+    with pytest.raises(ServiceError) as caught:
+        await transport.request("GET", "me")
+    said = caught.value.problem.message
+    assert "redirects to https://hub.example.org/services/jupyter-gq/api/v1/me:" in said
+    assert "hub.notebookUrl" in said
+    assert "c.GPUShareMixin.server_service_url" in said
+    transport.close()
+    server.close()
+    await server.wait_closed()
 
 
 def test_a_delivery_is_cut_by_count_and_by_size_and_keeps_its_order():
