@@ -24,7 +24,7 @@ function pair(big: number, bigUnit: string, small: number, smallUnit: string): s
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: MINUTE, h: HOUR, d: DAY };
-const PART = /(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)\b/gi;
+const PART = /(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])/gi;
 
 /** Seconds of "45 min", "2 h 30 min", "1.5 days"; null when it is no length of time. */
 export function parsedSpan(text: string): number | null {
