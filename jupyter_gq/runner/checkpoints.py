@@ -104,7 +104,7 @@ class Checkpoints:
             self._helper = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-P", "-m", "jupyter_gq.runner.checkpoint_store", *arguments],
                 env={name: value for name, value in os.environ.items() if name != URL_VARIABLE},
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stderr=self._words,
             )
             ours.sendall(f"{settings.checkpoint_url}\n".encode())
