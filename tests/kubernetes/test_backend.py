@@ -196,17 +196,17 @@ async def test_what_finds_no_place_is_refused_and_its_node_pauses(world, kwok):
 
 
 async def test_another_process_finds_everything_again(world, kwok):
-    (node,) = kwok.add_nodes(1, gpus=5)
+    (node,) = kwok.add_nodes(1, gpus=6)
+    world.agents.gpus = 6
     whole, share = world.job("kept", (node, 0)), world.job("share", (node, 1), gpus="0.5")
     gang = world.job("half", (node, 2), (node, 3))
-    for job in (whole, share):
+    unknown, unknown_share = world.job("unknown", (node, 4)), world.job("unknown-share", (node, 5), gpus="0.5")
+    for job in (whole, share, unknown, unknown_share):
         await world.launch(job)
-    await world.held(f"{node}/1", node)
-    for job in (whole, share):
+    for index in (1, 5):
+        await world.held(f"{node}/{index}", node)
+    for job in (whole, share, unknown, unknown_share):
         await world.running(job)
-    unknown = world.job("unknown", (node, 4))
-    await world.launch(unknown)
-    await world.running(unknown)
     before = {pod.metadata.uid for pod in await asyncio.to_thread(world.pods)}
     world.backend = world.new_backend()
     assert await world.observed(unknown) is None, "who is alive is told first; what nobody speaks of is reported then"
@@ -221,10 +221,16 @@ async def test_another_process_finds_everything_again(world, kwok):
     assert before < after, "nothing was made twice"
     assert len(after) == len(before) + 2, "what was missing was made"
     (seen,) = [each for each in world.backend.nodes() if each.name == node]
-    assert not {device.id: device.healthy for device in seen.devices}[f"{node}/4"], "somebody unknown is there"
-    world.clock.ahead += 11
-    assert (await world.observed(unknown)).phase is Phase.RUNNING, "it is reported, and left alone"
-    jobs = (whole, share, gang, unknown)
+    healthy = {device.id: device.healthy for device in seen.devices}
+    assert (healthy[f"{node}/4"], healthy[f"{node}/5"]) == (False, False), "somebody unknown is there"
+    for _ in range(7):
+        world.clock.ahead += 11
+        await asyncio.to_thread(world.agents.report, node)
+        for job in (unknown, unknown_share):
+            assert (await world.observed(job)).phase is Phase.RUNNING, "it is reported, and left alone"
+    held = {pod.metadata.uid for pod in await asyncio.to_thread(world.pods) if not pod.metadata.deletion_timestamp}
+    assert before <= held, "its device is held, too"
+    jobs = (whole, share, gang, unknown, unknown_share)
     for job in jobs:
         await world.backend.stop(job.id, job.run, 1)
     for job in jobs:
