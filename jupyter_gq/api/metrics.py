@@ -1,4 +1,7 @@
-"""Figures in Prometheus' text form, named jupyter_gq_<noun>_<verb>_<unit>. No user names in labels."""
+"""Figures in Prometheus' text form, named jupyter_gq_<noun>_<verb>_<unit>. No user names in labels.
+
+A service that waits for its place says that, and nothing else: a target of Prometheus that refuses is reported as down.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -6,6 +9,7 @@ from dataclasses import dataclass, field
 from jupyter_gq.controller.caller import Caller
 
 from .facade import Facade
+from .standby import Standby
 
 #: Sees every queue and device; only sums leave this module.
 _EVERYTHING = Caller(user="service/metrics", groups=frozenset(), admin=True)
@@ -21,13 +25,17 @@ class Gauge:
     samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
 
 
-def exposition(controller: Facade) -> str:
+def exposition(controller: Facade | Standby) -> str:
     """The whole page."""
     return "".join(line + "\n" for gauge in gauges(controller) for line in _lines(gauge))
 
 
-def gauges(controller: Facade) -> Iterator[Gauge]:
-    """All metrics."""
+def gauges(controller: Facade | Standby) -> Iterator[Gauge]:
+    """All metrics; of a service that waits, that it does."""
+    waits = isinstance(controller, Standby)
+    yield _gauge("jupyter_gq_service_leads", "1 on the service that decides, 0 on one that waits.", not waits)
+    if waits:
+        return
     health = controller.health()
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")

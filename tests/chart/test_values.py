@@ -30,6 +30,7 @@ SAMPLES = {
 #: What must hold besides for a value to count; the longest prefix of the path decides.
 POSTGRESQL = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database"}}}
 AUTHORITY = {"database": {"kind": "postgresql", "postgresql": {"secretName": "database", "caSecretName": "ca"}}}
+LETS_PROMETHEUS_IN = {"networkPolicies": {"prometheus": {"kubernetes.io/metadata.name": "monitoring"}}}
 WITH = {
     "service.replicas": POSTGRESQL,
     "service.handover": POSTGRESQL,
@@ -40,8 +41,8 @@ WITH = {
     "training.checkpoints.storageClassName": {"training": {"checkpoints": {"create": True}}},
     "hub.serviceAccount": {"admissionPolicy": {"enabled": True}},
     "admissionPolicy.exemptNamespaces": {"admissionPolicy": {"enabled": True}},
-    "monitoring": {"monitoring": {"serviceMonitor": True}},
-    "monitoring.serviceMonitor": {},
+    "monitoring": {"monitoring": {"serviceMonitor": True}, **LETS_PROMETHEUS_IN},
+    "monitoring.serviceMonitor": LETS_PROMETHEUS_IN,
     "queues.x.parent": {"queues": {"y": {}}},
     "pools.x": {"pools": {"x": {"nodes": {}}}},
 }
@@ -212,6 +213,7 @@ def test_a_value_that_makes_no_sense_is_refused(values):
         ({"service": {"replicas": 2}}, "Set database.kind: postgresql, or service.replicas: 1."),
         ({"database": {"kind": "postgresql"}}, "Name the Secret that holds the URL."),
         ({"training": {"checkpoints": {"claim": "mine", "create": True}}}, "Set one of the two."),
+        ({"monitoring": {"serviceMonitor": True}}, "Prometheus may not reach the service. Give the labels"),
     ],
 )
 def test_values_that_contradict_each_other_are_refused_with_a_sentence(values, sentence):

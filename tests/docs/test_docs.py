@@ -39,6 +39,12 @@ def test_no_row_is_cut_off_from_its_table(page):
             assert re.match(r"\|[ :]*-", after), f"{page.name}:{number} is a row of no table"
 
 
+def test_the_page_on_prometheus_names_every_figure_that_there_is():
+    page = (ROOT / "docs/how-to/watch-with-prometheus.md").read_text()
+    told = set(re.findall(r"jupyter_gq_\w+", page))
+    assert told == set(re.findall(r'"(jupyter_gq_\w+)"', (ROOT / "jupyter_gq/api/metrics.py").read_text()))
+
+
 def test_each_decision_says_what_would_prove_it_wrong():
     for page in (ROOT / "docs/decisions").glob("*.md"):
         assert "**Wrong if**" in page.read_text(), page.name

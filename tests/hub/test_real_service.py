@@ -7,8 +7,10 @@ import signal
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
+import yaml
 
 from tests.hub.real_hub import ADMIN_TOKEN, PATIENCE, ROOT, Person, RealHub, eventually, free_port
 
@@ -20,6 +22,9 @@ c = get_config()
 load_subconfig({base!r})
 c.JupyterHub.spawner_class = "jupyter_gq.hub.local.GQLocalSpawner"  # also where the package is not installed
 c.JupyterHub.services.append({{"name": "test", "api_token": {token!r}}})
+c.JupyterHub.services.append({{"name": "prometheus", "api_token": "token-of-prometheus"}})
+c.JupyterHub.services.append({{"name": "other", "api_token": "token-of-another"}})
+c.JupyterHub.load_roles.append({role!r})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"], "scopes": [
     "admin:users", "admin:servers", "servers", "access:servers", "read:servers", "tokens"]}})
 c.Spawner.cmd = [sys.executable, {tiny!r}]
@@ -30,11 +35,19 @@ c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 5}}
 """
 
 
+#: What the page says to add to Zero to JupyterHub.
+WATCHING = ROOT / "docs/how-to/watch-with-prometheus.md"
+PROMETHEUS = yaml.safe_load(re.search(r"```yaml\n(.*?)```", WATCHING.read_text(), re.DOTALL)[1])
+
+
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     base = str(ROOT / "hub_config" / "jupyterhub_config_local.py")
     tiny = str(Path(__file__).with_name("tiny_server.py"))
-    hub = RealHub(tmp_path_factory.mktemp("hub"), config=CONFIG.format(base=base, token=ADMIN_TOKEN, tiny=tiny))
+    role = {"name": "prometheus", **PROMETHEUS["hub"]["loadRoles"]["prometheus"]}
+    hub = RealHub(
+        tmp_path_factory.mktemp("hub"), config=CONFIG.format(base=base, token=ADMIN_TOKEN, tiny=tiny, role=role)
+    )
     hub.arguments = [
         f"--JupyterHub.bind_url={hub.url}",
         f"--JupyterHub.hub_port={hub.hub_port}",
@@ -61,6 +74,24 @@ async def me(person):
 async def left(person, amount):
     said = await me(person)
     return said is not None and said["left"] == amount
+
+
+async def test_a_service_of_the_hub_with_the_role_of_the_page_reads_the_metrics_and_nothing_else(hub):
+    async def status(path, token):
+        headers = {"Authorization": f"token {token}"}
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
+            answer = await client.get(f"{hub.url}/services/jupyter-gq/api/v1/{path}", headers=headers)
+        return answer.status_code, answer.text
+
+    async def is_up():
+        return (await status("ready", "none"))[0] == 200
+
+    await eventually(is_up)
+    code, text = await status("metrics", "token-of-prometheus")
+    assert code == 200, text
+    assert "jupyter_gq_service_leads 1\n" in text
+    assert (await status("metrics", "token-of-another"))[0] == 403
+    assert (await status("state", "token-of-prometheus"))[0] == 403
 
 
 async def test_the_beginning_of_the_story(hub):
