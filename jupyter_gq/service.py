@@ -188,7 +188,7 @@ class SchedulerService(Application):
 
     @contextlib.asynccontextmanager
     async def _on_a_cluster(self, place: Place) -> AsyncIterator[_Parts]:
-        from jupyter_gq.backends.kubernetes import KubernetesBackend  # one machine has no use for it
+        from jupyter_gq.backends.kubernetes import Clocks, KubernetesBackend  # one machine has no use for it
 
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
@@ -202,7 +202,7 @@ class SchedulerService(Application):
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
                 stopper=HubServerStopper(*_hub()),
-                now=clock.now,
+                clocks=Clocks(elapsed=clock.elapsed, now=clock.now),
                 on_change=wake,
                 service_url=place.service_url,
             )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kubernetes.client import ApiException, NodeV1Api
 
-from jupyter_gq.backends.kubernetes import KubernetesOptions, KubernetesRuns, PodPool
+from jupyter_gq.backends.kubernetes import Clocks, KubernetesOptions, KubernetesRuns, PodPool
 from jupyter_gq.backends.kubernetes.cluster import Cluster
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
@@ -128,7 +128,7 @@ class World:
             cluster=cluster,
             pools=lambda: self.pools,
             stopper=self.hub,
-            now=self.clock.now,
+            clocks=Clocks(elapsed=self.clock.now, now=self.clock.now),
             on_change=self._changed,
         )
         self.backends.append(backend)

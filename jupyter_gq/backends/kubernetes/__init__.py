@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .clocks import Clocks
 from .options import KubernetesOptions
 from .pools import PodPool, pool_of
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from .backend import KubernetesRuns
     from .settings import KubernetesBackend
 
-__all__ = ["KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
+__all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
 
 
 def __getattr__(name: str) -> Any:

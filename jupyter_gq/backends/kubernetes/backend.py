@@ -27,6 +27,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import names
 from .agents import Agents
+from .clocks import Clocks
 from .deeds import Deeds
 from .nodes import Nodes
 from .notebooks import NotebookRuns
@@ -70,11 +71,12 @@ class KubernetesRuns:
         cluster: "Cluster",
         pools: Callable[[], Sequence[PodPool]],
         stopper: ServerStopper,
-        now: Callable[[], float],
+        clocks: Clocks,
         on_change: Callable[[], None],
     ) -> None:
         """`pools`: the pools in force; `stopper` ends servers; `on_change` is called when something has changed."""
         self.options, self.cluster = options, cluster
+        now = clocks.elapsed
         self._now, self._on_change = now, on_change
         self.agents = Agents(silent_after=options.agent_silent_after, now=now)
         self.cluster_nodes = Nodes(
@@ -94,10 +96,10 @@ class KubernetesRuns:
             now=now,
         )
         places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
-        self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, now=now)
+        self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, clocks=clocks)
         self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
         self.training = TrainingRuns(
-            options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, now=now
+            options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
         )
         self._watches = self._reflectors()
         self._opened = False

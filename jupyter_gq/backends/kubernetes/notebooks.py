@@ -9,7 +9,6 @@ Rules
 """
 
 import logging
-from collections.abc import Callable
 
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.servers import ServerStopper
@@ -18,6 +17,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
 
 from . import names
+from .clocks import Clocks
 from .nodes import Nodes
 from .options import KubernetesOptions
 from .outcome import End, end_of_pod, trouble_of
@@ -41,12 +41,13 @@ class NotebookRuns:
         stopper: ServerStopper,
         places: Places,
         nodes: Nodes,
-        now: Callable[[], float],
+        clocks: Clocks,
     ) -> None:
-        self._options, self._places, self._nodes, self._now = options, places, nodes, now
+        self._options, self._places, self._nodes = options, places, nodes
+        self._now, self._day = clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
-        self._stops = ServerStops(stopper, now)
+        self._stops = ServerStops(stopper, self._now)
 
     # --- what the controller says
 
@@ -57,7 +58,12 @@ class NotebookRuns:
         if key in self.runs:
             return
         run = self.runs[key] = Run(
-            id=workload.id, number=workload.run, launched_at=self._now(), workload=workload, detail=launch.detail
+            id=workload.id,
+            number=workload.run,
+            launched_at=self._day(),
+            known_at=self._now(),
+            workload=workload,
+            detail=launch.detail,
         )
         run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
         self._update(run)
@@ -189,7 +195,7 @@ class NotebookRuns:
         if pod is None:
             return self._advance_awaited(run)
         if pod.phase == "Running" and run.begun_at is None:
-            run.begun_at, run.sentence = self._now(), ""
+            run.begun_at, run.sentence = self._day(), ""
             self._nodes.back_off.clear(pod.node)
         if run.over(0) or self._nodes.lost(pod.node):
             return self._end(run, self._end_of(run))
@@ -269,7 +275,7 @@ class NotebookRuns:
         if run.workload is not None:
             self._places.release(run.workload)
         log.info("notebook ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
-        return run.end(end, self._now())
+        return run.end(end, self._day())
 
     def _devices_lost(self, run: Run) -> str:
         """It is not ended for that: what it holds in memory is for its user to save."""

@@ -24,7 +24,10 @@ class Run:
 
     id: str
     number: int
+    #: By the time of day, for who reads it; so is `begun_at`.
     launched_at: float
+    #: The same by the clock that nobody sets; so are all other times.
+    known_at: float
     #: What was decided; None: it was only found by its pods.
     workload: Workload | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -102,13 +105,13 @@ class Run:
             sentence=self.sentence,
         )
 
-    def end(self, end: End, now: float) -> Observation:
+    def end(self, end: End, day: float) -> Observation:
         """It has ended like that."""
         self.ended = Observation(
             workload=self.id,
             run=self.number,
             phase=Phase.ENDED,
-            since=Instant(now),
+            since=Instant(day),
             outcome=end.outcome,
             sentence=end.sentence if end.outcome is not Outcome.SUCCEEDED else "",
         )

@@ -14,6 +14,7 @@ from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.domain.errors import BackendError
 
 from .backend import KubernetesRuns
+from .clocks import Clocks
 from .lease import Lease, Seat, Times
 from .names import SERVICE, labels
 from .options import KubernetesOptions
@@ -196,7 +197,7 @@ class KubernetesBackend(LoggingConfigurable):
         *,
         pools: Callable[[], Sequence[PodPool]],
         stopper: ServerStopper,
-        now: Callable[[], float],
+        clocks: Clocks,
         on_change: Callable[[], None],
         service_url: str = "",
         cluster: "Cluster | None" = None,
@@ -207,7 +208,7 @@ class KubernetesBackend(LoggingConfigurable):
             cluster=cluster or self.open_cluster(),
             pools=pools,
             stopper=stopper,
-            now=now,
+            clocks=clocks,
             on_change=on_change,
         )
 

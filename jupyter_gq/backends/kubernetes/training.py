@@ -18,6 +18,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
 from . import names
+from .clocks import Clocks
 from .deeds import Deeds, Making, Thing, thing_of
 from .deeds import State as MakingState
 from .judging import Judge
@@ -51,12 +52,12 @@ class TrainingRuns:
         places: Places,
         nodes: Nodes,
         take: Callable[[PodView], None],
-        now: Callable[[], float],
+        clocks: Clocks,
     ) -> None:
         """`take` is given each pod that was made, before the watch shows it."""
         self._options, self._deeds, self._places, self._nodes = options, deeds, places, nodes
-        self._take, self._now = take, now
-        self._judge = Judge(options, places=places, nodes=nodes, now=now)
+        self._take, self._now, self._day = take, clocks.elapsed, clocks.now
+        self._judge = Judge(options, places=places, nodes=nodes, now=self._now)
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
         #: The cluster was looked at: before that no node is known, and no place could be told from one that is gone.
@@ -72,13 +73,15 @@ class TrainingRuns:
         key = (workload.id, workload.run)
         run = self.runs.get(key)
         if run is None:
-            run = self.runs[key] = Run(id=workload.id, number=workload.run, launched_at=self._now())
+            run = self.runs[key] = Run(
+                id=workload.id, number=workload.run, launched_at=self._day(), known_at=self._now()
+            )
         if run.workload is not None or run.ended is not None:
             return
         run.workload, run.detail, run.environment = workload, launch.detail, launch.environment
         run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
         if workload.state in (State.RUNNING, State.STOPPING):
-            run.begun_at = workload.started_at or self._now()
+            run.begun_at = workload.started_at or self._day()
         self._update(run)
         if not run.leaving:
             self._places.claim(workload, run.devices())
@@ -127,7 +130,7 @@ class TrainingRuns:
         seen = [(run, run.ended or self._look(run, calm)) for run in list(self.runs.values())]
         # Whoever is alive is told to us again right after a restart; what nobody speaks of is reported then.
         hidden = self._now() - _SILENT_AT_FIRST
-        return [observation for run, observation in seen if run.workload is not None or run.launched_at <= hidden]
+        return [observation for run, observation in seen if run.workload is not None or run.known_at <= hidden]
 
     def _look(self, run: Run, calm: bool) -> Observation:
         """At what may have changed only: of thousands of runs hardly any does between two looks."""
@@ -167,14 +170,14 @@ class TrainingRuns:
         if all(pod.terminating and not pod.finished for pod in pods):
             # It ends already, and whoever is alive will be told of by `launch`.
             return
-        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._now())
+        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
         log.info("found a run by its pods: workload=%s run=%d", *key)
         self._update(run)
 
     def _found(self, key: RunKey) -> Run | None:
         if not self.pods.of_run(key):
             return None
-        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._now())
+        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
         self._update(run)
         return run
 
@@ -206,7 +209,7 @@ class TrainingRuns:
         if run.begun_at is None and len(run.pods) >= run.tasks:
             begun = [pod.phase != "Pending" for pod in run.pods.values()]
             if all(begun):
-                run.begun_at, run.sentence = self._now(), ""
+                run.begun_at, run.sentence = self._day(), ""
                 for pod in run.pods.values():
                     self._nodes.back_off.clear(pod.node)
 
@@ -298,7 +301,7 @@ class TrainingRuns:
         self._release(run)
         end = self._end_of(run)
         log.info("run ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
-        return run.end(end, self._now())
+        return run.end(end, self._day())
 
     def _end_of(self, run: Run) -> End:
         stopped = run.stop_at is not None

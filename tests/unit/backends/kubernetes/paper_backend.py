@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.kubernetes import KubernetesRuns, PodPool, names
+from jupyter_gq.backends.kubernetes import Clocks, KubernetesRuns, PodPool, names
 from jupyter_gq.backends.kubernetes.views import NodeView, PodView
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
@@ -44,13 +44,14 @@ class PaperBackend:
     """Nodes n1, n2, ... with two devices each."""
 
     def __init__(self, *nodes, **options):
-        self.clock, self.cluster, self.hub = Clock(), NotesWhatIsAsked(), NotesWhoIsStopped()
+        self.clock, self.day, self.cluster, self.hub = Clock(), Clock(), NotesWhatIsAsked(), NotesWhoIsStopped()
+        self.day.at = 1_000_000.0
         self.runs = KubernetesRuns(
             replace(OPTIONS, **options),
             cluster=self.cluster,
             pools=lambda: [PodPool(name="p")],
             stopper=self.hub,
-            now=self.clock.now,
+            clocks=Clocks(elapsed=self.clock.now, now=self.day.now),
             on_change=lambda: None,
         )
         self.runs._opened = True

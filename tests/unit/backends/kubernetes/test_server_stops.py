@@ -48,7 +48,7 @@ def stops(hub, clock):
 
 
 def a_run(**fields):
-    return Run(id="nb-1", number=1, launched_at=0.0, workload=a_notebook("ann", id="nb-1"), **fields)
+    return Run(id="nb-1", number=1, launched_at=0.0, known_at=0.0, workload=a_notebook("ann", id="nb-1"), **fields)
 
 
 async def asked(stops, run):

@@ -1,0 +1,14 @@
+"""Two clocks: one to count by, one to tell the time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clocks:
+    """What waits, pauses or counts as lost does not depend on who sets the clock of the machine."""
+
+    #: Seconds since some moment in the past: nobody sets this clock. For all that is decided.
+    elapsed: Callable[[], float]
+    #: Seconds since the epoch. For what people read.
+    now: Callable[[], float]
