@@ -1,15 +1,18 @@
 """What the chart renders: valid everywhere, named once, with no right and no secret too many."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
+from traitlets.config import Config
 
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.routes import ROUTES
+from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 from tests.chart.render import (
     CHART,
     EXAMPLES,
@@ -207,6 +210,24 @@ def test_the_notes_name_what_is_to_be_added_to_the_hub(tmp_path):
     assert to_add["cull"] == {"enabled": False}, "two judges of idleness would fight"
     # Zero to JupyterHub drops services from hub.config: they have values of their own.
     assert "config" not in hub
+
+
+def test_the_page_has_the_lines_of_the_notes(tmp_path):
+    """Nobody who installs by Argo CD or Flux ever sees the notes."""
+
+    def without_images(lines):
+        return {**lines, "hub": {**lines["hub"], "image": 0}, "singleuser": {**lines["singleuser"], "image": 0}}
+
+    page = (ROOT / "docs/how-to/install-beside-zero-to-jupyterhub.md").read_text()
+    blocks = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    (told,) = [block for block in blocks if "cull" in block]
+    assert without_images(told) == without_images(to_add_to_the_hub(tmp_path))
+    ours = {"spawner_class", "custom_scopes", "load_roles", "template_paths", "last_activity_interval"}
+    c = Config()
+    c.JupyterHub.services = [{"name": "jupyter-gq"}]
+    configure_kubernetes(c)
+    written = set(c.JupyterHub) - {"services", "extra_user_scopes"}
+    assert written == ours, "name on the page whatever is taken from the administrator"
 
 
 def test_the_notes_of_two_replicas_do_not_say_to_wait_for_the_second(tmp_path):
