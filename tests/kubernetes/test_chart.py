@@ -88,7 +88,10 @@ def test_the_pods_of_the_chart_may_run_in_their_namespaces(raw, namespace_set):
     agent = pod_of(next(each for each in found if each["kind"] == "DaemonSet"))
     # Pod Security applies to pods, not to what makes them. The runtime class is the cluster's own.
     del agent["spec"]["runtimeClassName"]
+    rank = next(each for each in found if each["metadata"]["name"] == agent["spec"]["priorityClassName"])
+    raw.apply(rank)
     answer = raw.dry_run(agent)
+    raw.delete(rank)
     assert answer.is_success, answer.text
     service = pod_of(next(each for each in found if each["kind"] == "Deployment"))
     answer = raw.dry_run(service)
