@@ -325,6 +325,73 @@ def evict(core, name, namespace):
     return 201
 
 
+# --- who may be the service
+
+
+def of_the_service(namespace, field="serviceAccountName"):
+    pod = training_pod(namespace)
+    pod["spec"][field] = "gq-service"
+    return pod
+
+
+def with_its_token(namespace):
+    """Kubernetes would write it there, for whoever may read Secrets."""
+    meta = {
+        "name": "token",
+        "namespace": namespace,
+        "annotations": {"kubernetes.io/service-account.name": "gq-service"},
+    }
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "kubernetes.io/service-account-token"}
+
+
+def test_the_hub_cannot_become_the_service_and_its_deployment_still_makes_it(installed, control_plane, raw):
+    """Zero to JupyterHub's account may make pods and Secrets in the namespace, and read Secrets."""
+    hub = account(installed.hub, "hub")
+    allowed = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "hub", "namespace": installed.hub}}
+    rule = {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get", "list", "watch", "create", "delete"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hub"}
+    subject = {"kind": "ServiceAccount", "name": "hub", "namespace": installed.hub}
+    raw.apply({**allowed, "kind": "Role", "rules": [rule]})
+    raw.apply({**allowed, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]})
+    control_plane.core.create_namespaced_service_account(installed.hub, {"metadata": {"name": "hub"}})
+
+    def answer(wanted):
+        return raw.create(wanted, as_user=hub, dryRun="All")
+
+    until(lambda: answer(of_the_service(installed.hub)).status_code == 422, "the policy", every=0.2)
+    refused = {
+        "pod": answer(of_the_service(installed.hub)),
+        "pod, in old words": answer(of_the_service(installed.hub, "serviceAccount")),
+        "secret": answer(with_its_token(installed.hub)),
+    }
+    assert {name: each.status_code for name, each in refused.items()} == dict.fromkeys(refused, 422)
+    assert all("it is as powerful as the GPU nodes are" in each.text for each in refused.values())
+    other = with_its_token(installed.hub)
+    other["metadata"]["annotations"]["kubernetes.io/service-account.name"] = "default"
+    plain = {**with_its_token(installed.hub), "type": "Opaque"}
+    for free in (training_pod(installed.hub), other, plain):
+        assert answer(free).status_code == 201, answer(free).text
+    # A new one, now that the policy is in force.
+    labels = "app.kubernetes.io/component=gq-service"
+    before = {pod.metadata.name for pod in control_plane.core.list_namespaced_pod(installed.hub).items}
+    control_plane.core.delete_collection_namespaced_pod(installed.hub, label_selector=labels, grace_period_seconds=0)
+
+    def made_anew():
+        found = control_plane.core.list_namespaced_pod(installed.hub, label_selector=labels).items
+        return [pod for pod in found if pod.metadata.name not in before]
+
+    (pod,) = until(made_anew, "the Deployment makes its pod")
+    assert pod.spec.service_account_name == "gq-service"
+
+    def looked_at():
+        read = client.AdmissionregistrationV1Api(control_plane.client()).read_validating_admission_policy
+        status = read(f"{installed.release}-gq-account").status
+        return status and status.observed_generation and status
+
+    checked = until(looked_at, "the policy's expressions are checked").type_checking
+    assert not (checked and checked.expression_warnings)
+
+
 # --- who may name a GPU
 
 
@@ -333,7 +400,7 @@ def device_policy(raw, control_plane, namespace_set):
     """In force, in the namespaces of this module alone: other tests go on beside it."""
     made = namespace_set
     found = rendered(made, values=["admissionPolicy.enabled=true"])
-    policy = [each for each in found if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    policy = [each for each in found if each["metadata"]["name"] == f"{made.release}-gq-devices"]
     for each in policy:
         if each["kind"].endswith("Binding"):
             rooms = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(made.all)}

@@ -14,6 +14,7 @@ Every name that the chart gives. Rules:
 {{- define "gq.checkpoints" -}}{{ .Release.Name }}-gq-checkpoints{{- end }}
 {{- define "gq.reservation" -}}{{ .Release.Name }}-gq-reservation{{- end }}
 {{- define "gq.training" -}}{{ .Release.Name }}-gq-training{{- end }}
+{{- define "gq.accountPolicy" -}}{{ .Release.Name }}-gq-account{{- end }}
 {{- define "gq.devicePolicy" -}}{{ .Release.Name }}-gq-devices{{- end }}
 
 {{- define "gq.nodesNamespace" -}}{{ .Values.nodes.namespace | default (printf "%s-gq-nodes" .Release.Name) }}{{- end }}
