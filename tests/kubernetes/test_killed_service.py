@@ -1,5 +1,7 @@
 """A service that is killed again and again, at any point: nothing is lost, nothing is doubled, no pod is left.
 
+At every moment the pods of two slots are on two devices, and a reservation holds each device that a pod of work names.
+
 `JUPYTER_GQ_KILLS`: how often (CI: 25). The moments are drawn from a fixed seed.
 """
 
@@ -18,7 +20,8 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
-from tests.kubernetes.backend_world import World, give_rights
+from tests.kubernetes.backend_world import World
+from tests.kubernetes.given_devices import GivenDevices
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -26,8 +29,8 @@ pytestmark = pytest.mark.asyncio
 KILLS = int(os.environ.get("JUPYTER_GQ_KILLS", "25"))
 ANN = Caller(user="ann", groups=frozenset(), admin=False)
 CONFIG = Config(TrainingQueues={"queues": {"all": {"quota": 8}}}, Pools={"pools": {"train": {"nodes": {}}}})
-#: What jobs ask for: GPUs of a task, and tasks.
-SIZES = ((1, 1), (2, 1), (1, 2), (2, 2))
+#: What jobs ask for: GPUs of a task, and tasks. Half of them run on shares.
+SIZES = ((1, 1), (0.5, 1), (2, 1), (0.5, 2), (1, 2), (0.25, 1), (2, 2), (0.5, 1))
 
 
 class Service:
@@ -71,33 +74,57 @@ def submission(gpus, tasks):
     return JobSubmission.model_validate({"queue": "all", "gpus": gpus, "tasks": tasks, "bundle": bundle})
 
 
-async def test_killed_again_and_again(control_plane, namespace_set, kwok, tmp_path):
-    give_rights(control_plane, namespace_set)
-    kwok.add_nodes(2, 4, name="ending")  # whatever runs there has done its work after a second
-    world, chance = World(control_plane, namespace_set), random.Random(20)
-    mark, sent = control_plane.mark(), []
+def cordon(world, node, cordoned):
+    world.plane.core.patch_node(node, {"spec": {"unschedulable": cordoned}})
+
+
+async def live_and_die(world, database, devices, chance, size):
+    """One life; returns the job that was sent in it, if any."""
+    service, sent = Service(world, database), None
+    devices.backend = service.backend
+    if size is not None:
+        await service.backend.observe()  # as the service does before it answers
+        sent = service.controller.submit(ANN, submission(*size), None)[0].id
+    await service.live(chance.uniform(0.02, 0.6))
+    devices.backend = None
+    await service.end()
+    return sent
+
+
+async def test_killed_again_and_again(control_plane, installation, kwok, tmp_path):
+    nodes = kwok.add_nodes(2, 4, name="ending")  # whatever runs there has done its work after a second
+    # Jobs stay on a cordoned node, or each cordon would end a run; what lingers goes soon, so that much comes and goes.
+    world = World(control_plane, installation, leave_cordoned=False, linger=0.5)
+    chance, devices = random.Random(20), GivenDevices(world, nodes, 4, seed=20)
+    mark, sent, database = control_plane.mark(), [], tmp_path / "service.sqlite"
+    agents = asyncio.create_task(devices.go_on())
     for life in range(KILLS):
-        service = Service(world, tmp_path / "service.sqlite")
-        if life % 2 == 0:
-            await service.backend.observe()  # as the service does before it answers
-            sent.append(service.controller.submit(ANN, submission(*chance.choice(SIZES)), None)[0].id)
-        await service.live(chance.uniform(0.02, 0.6))
-        await service.end()
-    last = Service(world, tmp_path / "service.sqlite")
+        size = chance.choice(SIZES) if life % 2 == 0 else None
+        sent += filter(None, [await live_and_die(world, database, devices, chance, size)])
+        if life % 5 in (2, 4):  # for two lives
+            await asyncio.to_thread(cordon, world, nodes[life % 2], life % 5 == 2)
+        assert not agents.done(), agents.exception()
+    for node in nodes:
+        await asyncio.to_thread(cordon, world, node, cordoned=False)
+    last = Service(world, database)
+    devices.backend = last.backend
     loop = asyncio.create_task(last.controller.run())
 
     def phases():
+        assert not agents.done(), agents.exception()
         return [last.controller.job(ANN, job).phase for job in sent]
 
     await eventually(lambda: set(phases()) == {"done"}, lambda: f"all jobs are done: {phases()}", 240)
     await eventually(lambda: not world.pods(), lambda: f"no pod is left: {[p.metadata.name for p in world.pods()]}")
-    loop.cancel()
-    await asyncio.gather(loop, return_exceptions=True)
+    for each in (loop, agents):
+        each.cancel()
+    await asyncio.gather(loop, agents, return_exceptions=True)
     jobs = [last.controller.job(ANN, job) for job in sent]
     assert {job.run for job in jobs} == {1}, "a run was lost"
-    made = control_plane.requests(mark, verb="create", resource="pods", namespace=namespace_set.train, status=201)
+    made = control_plane.requests(mark, verb="create", resource="pods", namespace=installation.train, status=201)
     wanted = [f"gq-{job.id}-1-{task}" for job in jobs for task in range(job.tasks)]
     assert sorted(request.name for request in made) == sorted(wanted), "a pod was made twice"
-    services = control_plane.core.list_namespaced_service(namespace_set.train).items
+    assert len(devices.seen) >= len(sent) // 4, "the devices of shares were seen"
+    services = control_plane.core.list_namespaced_service(installation.train).items
     assert not services, "headless services of gangs go with them"
     await last.end()

@@ -153,6 +153,7 @@ class Reservations:
         if before is not None:
             slot.pods.pop(before.uid, None)
             self._slots.first_seen.pop(before.uid, None)
+            self._slots.ending.discard(before.uid)
             self._deeds.gone(before.uid)
             self._deeds.forget(PODS, before.namespace, before.name)
             slot.gone_at = self._now()
@@ -183,8 +184,8 @@ class Reservations:
 
     def _step(self, slot: Slot) -> None:
         for pod in slot.pods.values():
-            if pod.finished and not pod.terminating:
-                # Evicted, or not admitted by its node: it holds nothing, and its name is in the way.
+            # Evicted, or not admitted by its node: it holds nothing, and its name is in the way.
+            if pod.uid in self._slots.ending or (pod.finished and not pod.terminating):
                 self._delete(pod)
         if not slot.wanted:
             slot.asked_at = None
@@ -208,7 +209,7 @@ class Reservations:
 
     def _is_kept_unseen(self, slot: Slot) -> bool:
         """A pod holds a device for it, which one is not said at present, and nobody waits for that."""
-        if not any(pod.phase == "Running" for pod in slot.standing()):
+        if not any(pod.phase == "Running" for pod in self._slots.standing(slot)):
             return False
         if any(self._slots.uuid(slot, pod) for pod in slot.pods.values()):
             return False
@@ -227,7 +228,7 @@ class Reservations:
         """Keep the pod that holds the right device, and no other."""
         keeper = self._slots.holder(slot)
         assert keeper is not None
-        self._drop(slot, [pod for pod in slot.standing() if pod.uid != keeper.uid])
+        self._drop(slot, [pod for pod in self._slots.standing(slot) if pod.uid != keeper.uid])
 
     def _drop(self, slot: Slot, pods: Iterable[PodView]) -> None:
         """Delete those on whose device nothing runs."""
@@ -246,7 +247,7 @@ class Reservations:
     def _make_next(self, slot: Slot, pool: PodPool) -> str:
         """Make a pod if one is missing; return why that was refused."""
         pods = [pod for pod in slot.pods.values() if not self._slots.lent(slot, pod)]
-        if any(pod.terminating or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
+        if any(self._slots.ends(pod) or pod.finished for pod in pods) or self._slots.kubelet_remembers(slot):
             return ""
         wrong = [pod for pod in pods if self._slots.uuid(slot, pod) and not self._slots.serves(slot, pod)]
         if len(wrong) < len(pods):
@@ -294,4 +295,5 @@ class Reservations:
                 self._deeds.forget(PODS, self._options.nodes_namespace, name)
 
     def _delete(self, pod: PodView) -> None:
+        self._slots.ending.add(pod.uid)
         self._deeds.delete(thing_of(pod))

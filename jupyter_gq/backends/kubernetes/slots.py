@@ -95,10 +95,6 @@ class Slot:
             yield claim.device
             yield claim.told
 
-    def standing(self) -> Iterator[PodView]:
-        """Its pods that have not been told to go."""
-        return (pod for pod in self.pods.values() if not pod.terminating)
-
 
 class Slots:
     """All slots that are held, shall be held or were."""
@@ -108,6 +104,8 @@ class Slots:
         self._agents, self._nodes = agents, nodes
         #: When each reservation's pod was, by uid.
         self.first_seen: dict[str, float] = {}
+        #: Those that somebody was asked to delete, by uid: the cluster may not have said so yet.
+        self.ending: set[str] = set()
         self._by_name: dict[str, Slot] = {}
         self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
@@ -176,8 +174,16 @@ class Slots:
         if slot.wanted and self.held(slot) is not None:
             return State.HELD
         if slot.wanted:
-            return State.BOUND if any(slot.standing()) else State.WANTED
+            return State.BOUND if any(self.standing(slot)) else State.WANTED
         return State.RELEASING if self.occupied(slot) else State.FREE
+
+    def ends(self, pod: PodView) -> bool:
+        """It was told to go, or will be: nothing new may count on its device."""
+        return pod.terminating or pod.uid in self.ending
+
+    def standing(self, slot: Slot) -> Iterator[PodView]:
+        """The slot's pods that were not told to go."""
+        return (pod for pod in slot.pods.values() if not self.ends(pod))
 
     def occupied(self, slot: Slot) -> bool:
         """Something of ours holds its device, or may."""
@@ -185,7 +191,7 @@ class Slots:
 
     def uuid(self, slot: Slot, pod: PodView) -> str:
         """The device that this pod holds, if the kubelet names exactly one."""
-        if pod.phase != "Running" or pod.terminating or slot.pool is None:
+        if pod.phase != "Running" or self.ends(pod) or slot.pool is None:
             return ""
         told = self._agents.told_at(pod.node)
         if told is None or told < self.first_seen.get(pod.uid, told):
@@ -228,7 +234,7 @@ class Slots:
 
     def _stands(self, slot: Slot) -> bool:
         """Its device is held, or may be, by a pod of its own."""
-        return self.holder(slot) is not None or any(pod.phase == "Running" for pod in slot.standing())
+        return self.holder(slot) is not None or any(pod.phase == "Running" for pod in self.standing(slot))
 
     def _beside(self, slot: Slot) -> Iterator[Slot]:
         """The other slots of its node."""

@@ -88,7 +88,8 @@ async def test_whose_device_a_pod_of_others_has_is_told_until_it_is_ours_again(p
     assert paper.hub.asked == []
 
     given = [("nodes", reservation_name("n1/0"), "GPU-0"), ("foreign", "y", "GPU-1")]
-    paper.reservation("n1/0", phase="Running", node="n1", unschedulable="")
+    paper.no_reservation("n1/0")  # it was deleted, since it was not held in time
+    paper.reservation("n1/0", uid="another")
     for _ in range(2):
         paper.report(given=given)
         seen = await paper.observed(notebook.id)

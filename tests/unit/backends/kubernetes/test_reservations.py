@@ -517,3 +517,24 @@ def test_the_kubelet_remembers_further_pods_of_a_slot_too():
     assert not paper.slots.free(BESIDE)
     paper.report([(FIRST, "GPU-0")])
     assert paper.slots.free(BESIDE)
+
+
+def test_nothing_new_counts_on_a_pod_that_is_being_deleted():
+    """The deletion is on its way, and the watch has not shown it."""
+    paper = held()
+    paper.slots.release(SLOT, KEY)
+    paper.step()
+    paper.report([(NAME, "GPU-1")])
+    paper.step(60)
+    assert len(paper.deeds.deleted) == 1
+    paper.slots.claim(SLOT, paper.pools[0], OTHER)
+    assert paper.slots.held(SLOT) is None
+    paper.pod(SLOT, message="seen before it was deleted")
+    paper.deeds.deleted.clear()
+    paper.step()
+    assert (paper.slots.held(SLOT), len(paper.deeds.deleted)) == (None, 1), "it is asked for until it is gone"
+    paper.gone(SLOT)
+    paper.clock.at += 1
+    paper.report([])
+    paper.step()
+    assert paper.deeds.made == [NAME]
