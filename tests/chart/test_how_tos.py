@@ -1,0 +1,57 @@
+"""What administrators are told to write: values that exist, objects that Kubernetes takes, secrets where they count."""
+
+import re
+import textwrap
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.chart.render import NEWEST, OLDEST, ROOT, named, objects, schema
+
+PAGES = sorted((ROOT / "docs/how-to").glob("*.md"))
+INSTALL = ROOT / "docs/how-to/install-beside-zero-to-jupyterhub.md"
+#: Values of Zero to JupyterHub under the name that both charts have.
+THEIRS = {"services", "loadRoles", "config", "extraConfig", "consecutiveFailureLimit", "concurrentSpawnLimit"}
+
+
+def blocks():
+    """Page and content of each block of YAML."""
+    for page in PAGES:
+        for text in re.findall(r"^ *```yaml\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE):
+            yield page.name, yaml.safe_load(textwrap.dedent(text))
+
+
+OBJECTS = [pytest.param(block, id=page) for page, block in blocks() if "kind" in block]
+
+
+@pytest.mark.parametrize("found", OBJECTS)
+def test_objects_of_a_page_are_valid(found):
+    if found["apiVersion"].startswith("monitoring.coreos.com/"):
+        return  # not of Kubernetes itself
+    for version in (OLDEST, NEWEST):
+        kubernetes_validate.validate(found, version, strict=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_value_that_a_page_names_exists(page):
+    known = schema()["properties"]
+    named_here = re.findall(r"`([a-z][A-Za-z]+(?:\.[a-z][A-Za-z]+)+)(?::[^`]*)?`", page.read_text())
+    for path in named_here:
+        first, *rest = path.split(".")
+        if first not in known or (first == "hub" and rest[0] in THEIRS):
+            continue
+        node = known[first]
+        for step in rest:
+            node = node.get("properties", {}).get(step) or node.get("additionalProperties")
+            assert isinstance(node, dict), f"{page.name} names {path}, which is no value of the chart"
+
+
+def test_a_private_registry_is_known_in_every_namespace_where_images_are_pulled():
+    loop = re.search(r"for namespace in (.*?); do\n\s+kubectl create secret docker-registry (\S+)", INSTALL.read_text())
+    found = objects({"imagePullSecrets": [loop[2]]})
+    pulling = {each["metadata"]["namespace"] for each in found if each["kind"] in ("Deployment", "DaemonSet")}
+    pulling.add(named(found, "ServiceAccount", "gq-runner")["metadata"]["namespace"])
+    assert {name.replace("$NAMESPACE_OF_YOUR_HUB", "hub") for name in loop[1].split()} == pulling
+    (copies,) = [block for page, block in blocks() if block.get("kind") == "Pod"]
+    assert copies["spec"]["imagePullSecrets"] == [{"name": loop[2]}]
