@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, Seconds
-from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.cluster import NewNodes, Node
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind, Workload
 
@@ -207,4 +207,33 @@ class HearsAgents(Protocol):
 
     def orders(self, node: str) -> AgentOrders:
         """The answer that its agent would get now, without its having said anything new."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodesAsked:
+    """What became of asking the cluster for new nodes of a pool."""
+
+    #: Since when the oldest is asked for that has not come; None = none could be asked for, or all have come.
+    since: Instant | None = None
+    #: What the cluster says to that; "" = nothing.
+    sentence: str = ""
+    #: A node that has come and is being made ready; "" = none.
+    arriving: str = ""
+
+
+@runtime_checkable
+class AddsNodes(Protocol):
+    """A backend whose cluster adds nodes to some pools when it is asked for them."""
+
+    def new_nodes(self) -> tuple[NewNodes, ...]:
+        """What may still come, one entry for each pool that grows."""
+        ...
+
+    def want_nodes(self, wanted: Mapping[str, int]) -> None:
+        """So many new nodes of each pool would serve somebody now; a pool that is not named needs none."""
+        ...
+
+    def asked_for(self, pool: str) -> NodesAsked | None:
+        """What became of that; None = nothing has been asked for, and it will be."""
         ...

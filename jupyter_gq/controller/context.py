@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import Backend, PreparesPods
+from jupyter_gq.backends.protocol import AddsNodes, Backend, PreparesPods
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MilliGpu
-from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.cluster import Device, NewNodes, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Kind, Request, Workload
@@ -104,6 +104,11 @@ class Context:
             self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
         return self._nodes
 
+    def new_nodes(self) -> tuple[NewNodes, ...]:
+        """What the cluster may still add to pools that grow."""
+        grow = [backend for backend in self.backends if isinstance(backend, AddsNodes)]
+        return tuple(new for backend in grow for new in backend.new_nodes() if new.pool in self.settings.pools)
+
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
         self.groups[caller.user] = caller.groups
@@ -128,12 +133,13 @@ class Context:
             queues=queues,
             workloads=workloads,
             usage=self.past_use,
+            new_nodes=self.new_nodes(),
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
         )
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The nodes and queues of this moment, as if nobody held or wanted anything."""
-        return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=())
+        return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=(), new_nodes=self.new_nodes())
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
         """The devices that it holds, as they are known now."""

@@ -20,6 +20,7 @@ from jupyter_gq.scheduling.engine import Scheduler
 
 from .caller import Caller
 from .context import Context
+from .growth import Growth
 from .held_back import held_back, without
 
 
@@ -30,19 +31,23 @@ class Deciding:
         self._context = context
         #: None before the first question, and after one that failed.
         self._scheduler: Scheduler | None = None
+        self._growth = Growth(context)
 
     def decide(self) -> Decision:
         """What is to be done now. Those whose place was refused a moment ago are left out, and told so."""
         context, now = self._context, self._context.clock.now()
         waiting = held_back(context.records.refused(), now)
-        with self._knowing(without(context.snapshot(), waiting)) as scheduler:
+        snapshot = without(context.snapshot(), waiting)
+        with self._knowing(snapshot) as scheduler:
             decision = scheduler.decide(now)
+        decision = self._growth.follow(snapshot, decision)
         return replace(decision, pending=(*decision.pending, *waiting.values())) if waiting else decision
 
     def of(self, snapshot: Snapshot) -> Decision:
         """What is to be done about that snapshot, which is one of now."""
         with self._knowing(snapshot) as scheduler:
-            return scheduler.decide(self._context.clock.now())
+            decision = scheduler.decide(self._context.clock.now())
+        return self._growth.explained(snapshot, decision)
 
     def outlooks(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
         """What would happen to each of them if it alone were queued now, by the caller. Their ids are nobody's."""

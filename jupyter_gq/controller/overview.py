@@ -61,7 +61,7 @@ class Overview:
             choices=self._choices_of(caller, snapshot),
             queues=queue_views(settings, snapshot, caller),
             pools=[pool_view(name, snapshot) for name in settings.pools],
-            largest_request=format_gpus(largest_request(snapshot.nodes, settings.train_pool)),
+            largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
             last_eviction=eviction_view(context.store.setting(details.last_eviction_key(caller.user))),
             devices_sentence=self.devices_sentence(),
         )
@@ -88,7 +88,7 @@ class Overview:
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
         context = self._context
-        stamp = (context.records.revision, context.settings, snapshot.nodes)
+        stamp = (context.records.revision, context.settings, snapshot.nodes, snapshot.new_nodes)
         key = (caller.user, caller.groups)
         known = self._choices.get(key)
         if known is not None and known[0] == stamp:
@@ -192,6 +192,7 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
     """Totals of a pool. Model and memory are those of its first device."""
     nodes = [node for node in snapshot.nodes if any(device.pool == name for device in node.devices)]
     devices = [device for node in nodes for device in node.devices if device.pool == name]
+    possible = [node for node in possible_nodes(snapshot) if any(device.pool == name for device in node.devices)]
     used = _used_by_device(snapshot)
     free = [ONE_GPU - used.get(device.id, 0) for device in devices if device.healthy]
     return PoolView(
@@ -200,8 +201,8 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
         model=devices[0].model if devices else None,
         models=sorted({device.model for device in devices}),
         memory_mib=devices[0].memory if devices else None,
-        largest_cpus=_largest([node.cpu_milli for node in nodes], format_cpus),
-        largest_memory=_largest([node.memory for node in nodes], wording.memory),
+        largest_cpus=_largest([node.cpu_milli for node in possible], format_cpus),
+        largest_memory=_largest([node.memory for node in possible], wording.memory),
         total=format_gpus(ONE_GPU * len(devices)),
         free=format_gpus(sum(free)),
         largest_fraction=format_gpus(max(free, default=0)),
@@ -212,6 +213,11 @@ def _largest(amounts: Sequence[int | None], text: Callable[[int], str]) -> str |
     """None where a node counts nothing, since any amount goes there."""
     counted = [amount for amount in amounts if amount is not None]
     return text(max(counted)) if counted and len(counted) == len(amounts) else None
+
+
+def possible_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    """Nodes that are there, and one of each kind that may still come."""
+    return (*snapshot.nodes, *(new.like for new in snapshot.new_nodes if new.count))
 
 
 def largest_request(nodes: Sequence[Node], pool: str) -> int:

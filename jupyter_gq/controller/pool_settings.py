@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Provider, Visibility
 from jupyter_gq.domain.cluster import Device
 
+from .growing_pools import scale_up
 from .traits import SettingsError
 
 TRAIT = "Pools.pools"
 #: Keys of a pool of nodes.
-_NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "tolerations")
+_NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "tolerations", "scale_up")
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -39,14 +40,16 @@ def _pod_pool(name: str, entry: Mapping[str, Any]) -> PodPool:
     if "nodes" not in entry:
         fix = 'add the labels of its nodes, such as "nodes": {"jupyter-gq.org/pool": "build"}'
         raise SettingsError(TRAIT, dict(entry), 'it has no "nodes"', fix, path=(name,))
+    provider = _choice(name, "provider", entry, Provider.RESERVATION)
     return PodPool(
         name=name,
         selector=_labels(name, entry["nodes"]),
         resource=_resource(name, entry.get("resource", "nvidia.com/gpu")),
-        provider=_choice(name, "provider", entry, Provider.RESERVATION),
+        provider=provider,
         visibility=_choice(name, "visibility", entry, Visibility.ENV),
         hold=_choice(name, "hold", entry, Hold.DEMAND),
         tolerations=_tolerations(name, entry.get("tolerations", ())),
+        scale_up=scale_up(name, entry.get("scale_up"), provider),
     )
 
 

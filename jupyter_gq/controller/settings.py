@@ -86,7 +86,9 @@ class Pools(Configurable):
         several pools the first that fits), and any of: resource (name of a whole GPU, default "nvidia.com/gpu"),
         provider (of fractions: "reservation", "hami" or "kai", default "reservation"), visibility (how a container sees
         its device: "env", "env-cdi", "volume-mount" or "cdi-annotation", default "env"), hold ("demand" or "always",
-        default "demand": devices are held for fractions while there are any), tolerations (as in a pod, default none).
+        default "demand": devices are held for fractions while there are any), tolerations (as in a pod, default none),
+        scale_up (a cluster autoscaler adds nodes to it: {'gpus': 8, 'nodes': 4, 'cpus': 64, 'memory': '512G'} is what
+        a new node has, and the most nodes that the pool may have in all; cpus and memory may be left out; default off).
         Default: one pool "default" with every device.""",
     ).tag(config=True)
     build = Word("", help='Pool of the notebooks. Default: the pool named "build", or the only one.').tag(config=True)

@@ -1,7 +1,7 @@
 """Nodes and their devices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .amount import NO_MEMORY, MiB
 
@@ -46,6 +46,25 @@ class Node:
     emptying: bool = False
     #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewNodes:
+    """Nodes that a cluster adds to a pool when somebody needs them."""
+
+    pool: str
+    #: What each of them has. Its name, and those of its devices, begin names that no node and no device has.
+    like: Node
+    #: So many may still come.
+    count: int
+
+    def some(self, most: int) -> tuple[Node, ...]:
+        """As many of them as may come, but at most so many; each has names of its own."""
+        return tuple(self._numbered(number) for number in range(min(self.count, most)))
+
+    def _numbered(self, number: int) -> Node:
+        devices = tuple(replace(device, id=f"{device.id}-{number}") for device in self.like.devices)
+        return replace(self.like, name=f"{self.like.name}-{number}", devices=devices)
 
 
 #: Label of the nodes whose devices can be shared, where not all can.

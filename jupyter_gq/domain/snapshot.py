@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .cluster import Node, Topology
+from .cluster import NewNodes, Node, Topology
 from .queue import Queue
 from .workload import Workload
 
@@ -20,3 +20,5 @@ class Snapshot:
     vanished: tuple[str, ...] = ()
     #: Past use of each queue in GPU-seconds, decayed; only for time-aware fairness.
     usage: Mapping[str, float] = field(default_factory=dict)
+    #: What the cluster may still add to pools that grow.
+    new_nodes: tuple[NewNodes, ...] = ()

@@ -36,6 +36,7 @@ def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
     queues = {queue.name: queue for queue in snapshot.queues}
     topologies = {topology.name: topology for topology in snapshot.topologies}
     yield from _of_nodes(snapshot.nodes)
+    yield from _of_new_nodes(snapshot)
     yield from _of_topologies(snapshot.topologies)
     yield from _of_queues(snapshot.queues, queues)
     yield from _of_usage(snapshot.usage)
@@ -87,6 +88,18 @@ def _of_nodes(nodes: Sequence[Node]) -> Iterator[str]:
         yield from _negative(f"the node {node.name!r}", amounts)
         for device in node.devices:
             yield from _negative(f"the device {device.id!r}", {"index": device.index, "memory": device.memory})
+
+
+def _of_new_nodes(snapshot: Snapshot) -> Iterator[str]:
+    yield from _twice("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
+    for each in snapshot.new_nodes:
+        yield from _negative(f"the new nodes of the pool {each.pool!r}", {"count": each.count})
+        for device in each.like.devices:
+            if device.pool != each.pool:
+                yield (
+                    f"a new node of the pool {each.pool!r} has the device {device.id!r} of the pool {device.pool!r}; "
+                    "the same pool was expected."
+                )
 
 
 def _of_topologies(topologies: Sequence[Topology]) -> Iterator[str]:

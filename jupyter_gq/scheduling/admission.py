@@ -19,6 +19,7 @@ from .lacking import lack_of
 from .placement import MemoryParts, empty_ledger
 from .policy import Policy
 from .quota import Account, Accounts
+from .wanted_nodes import wanted_nodes
 from .wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
 
 #: A preview names at most so many other queues.
@@ -71,7 +72,8 @@ def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
 def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits.
 
-    A node that cannot share its devices now may do so again: who needs that waits.
+    A node that cannot share its devices now may do so again, and one that the cluster may add may come: who needs that
+    waits.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     if queue is None:
@@ -79,7 +81,8 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     chain = Accounts(snapshot.queues).of(workload.queue).chain
     _check_rest(chain, workload)
     workload = replace(workload, request=_lasting(workload.request))
-    workload = MemoryParts(snapshot.nodes).of_workload(workload, queue.pool)
+    every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
+    workload = MemoryParts(every_kind).of_workload(workload, queue.pool)
     _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
     for account in chain:
@@ -117,7 +120,9 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
         return
     if _plainly_fits(snapshot, queue.pool, workload):
         return
-    lack = lack_of(empty_ledger(snapshot.nodes, snapshot.topologies, healthy=False), queue.pool, workload)
+    tasks = sum(group.min_members for group in gang.groups_of(workload))
+    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.some(tasks)))
+    lack = lack_of(empty_ledger(nodes, snapshot.topologies, healthy=False), queue.pool, workload)
     if lack is not None:
         raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}", lack.resource)
 
@@ -128,6 +133,7 @@ def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
     if workload.groups or workload.topology or request.device_memory is not None or request.node_labels:
         return False
     places = sum(_places(node, pool, request) for node in snapshot.nodes)
+    places += sum(new.count * _places(new.like, pool, request) for new in snapshot.new_nodes)
     return request.devices > 0 and places >= workload.tasks
 
 
@@ -166,7 +172,17 @@ def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlo
                 placement=instruction.placement,
             )
     entry = next(entry for entry in decision.pending if entry.workload == workload.id)
-    return Outlook(starts_now=False, sentence=_later(entry.why), position=entry.position, why=entry.why)
+    sentence, pool = _later(entry.why), _makes_grow(snapshot, decision, queued(workload))
+    if pool is not None:
+        sentence += f" The cluster is asked for a new node of {pool}."
+    return Outlook(starts_now=False, sentence=sentence, position=entry.position, why=entry.why)
+
+
+def _makes_grow(snapshot: Snapshot, decision: Decision, workload: Workload) -> str | None:
+    """The pool that a new node is asked for if this one waits as well; None = no pool grows for it."""
+    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
+    wanted = wanted_nodes(replace(snapshot, workloads=(*others, workload)), decision)
+    return wanted.served.get(workload.id)
 
 
 def _later(why: Explanation) -> str:

@@ -34,7 +34,7 @@ NODES, TRAINING = "gq-gq-nodes", "gq-gq-train"
 
 def test_there_is_an_example_of_every_way_to_install():
     assert {path.name.removesuffix("-values.yaml") for path in EXAMPLES} == {
-        "minimal", "postgresql", "hami", "jobs", "closed", "monitoring"
+        "minimal", "postgresql", "hami", "jobs", "closed", "monitoring", "growing"
     }  # fmt: skip
 
 
@@ -83,6 +83,18 @@ def test_no_right_is_wider_than_its_use(path):
         if found["kind"].endswith("Binding") and "roleRef" in found:
             assert found["roleRef"]["name"] == SERVICE
             assert found["subjects"] == [{"kind": "ServiceAccount", "name": "gq-service", "namespace": NAMESPACE}]
+
+
+def test_placeholders_have_a_priority_only_where_the_cluster_grows():
+    def classes(values):
+        return {f["metadata"]["name"]: f for f in objects(values) if f["kind"] == "PriorityClass"}
+
+    growing = {"pools": {"a": {"nodes": {}}, "b": {"nodes": {"b": "c"}, "scaleUp": {"gpus": 8, "nodes": 4}}}}
+    assert "gq-gq-placeholder" not in classes({"pools": {"a": {"nodes": {}}}})
+    placeholder = classes(growing)["gq-gq-placeholder"]
+    others = [each["value"] for name, each in classes(growing).items() if name != "gq-gq-placeholder"]
+    assert (placeholder["value"], placeholder["preemptionPolicy"]) == (-10, "Never")
+    assert placeholder["value"] < min(others)
 
 
 def test_foreign_pods_are_read_only_where_the_administrator_says_so():

@@ -1,17 +1,21 @@
 """The pods that the backend makes, told by the chart's settings, are those that the chart's other objects speak of."""
 
+import kubernetes_validate
 import pytest
 
-from jupyter_gq.backends.kubernetes.manifests import gang_service, reservation_pod, training_pod
-from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.backends.kubernetes.manifests import gang_service, training_pod
+from jupyter_gq.backends.kubernetes.pause_pods import placeholder_pod, reservation_pod
+from jupyter_gq.backends.kubernetes.pools import PodPool, ScaleUp
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.policy_file import _load_config
+from jupyter_gq.controller.settings import build_settings
 from tests.builders import a_job
-from tests.chart.render import EXAMPLES, named, objects
+from tests.chart.render import EXAMPLES, NEWEST, named, objects
 from tests.chart.test_settings import folder
 
 A_GANG = a_job("digits", "vision", 2, id="job-1", run=3, tasks=2)
+GROWING = next(path for path in EXAMPLES if path.name == "growing-values.yaml")
 JOBS = next(path for path in EXAMPLES if path.name == "jobs-values.yaml")
 
 
@@ -80,3 +84,18 @@ def test_a_job_dials_the_service_of_the_chart(chart, job, options):
     host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     assert url == f"http://{host}:{service['spec']['ports'][0]['port']}/services/jupyter-gq/"
     assert gang_service(A_GANG, options)["metadata"]["namespace"] == job["metadata"]["namespace"]
+
+
+def test_a_placeholder_is_the_pod_of_the_pool_that_the_values_describe(tmp_path, monkeypatch):
+    found = objects(None, GROWING)
+    config = _load_config(folder(found, tmp_path, monkeypatch), [])
+    (pool,) = [each for each in build_settings(config, ()).pod_pools if each.scale_up is not None]
+    assert pool.scale_up == ScaleUp(gpus=8, nodes=4, cpu_milli=90_000, memory=1000 * 1024)
+    pod = placeholder_pod(pool, 0, KubernetesBackend(config=config).options())
+    assert pod["spec"]["priorityClassName"] == named(found, "PriorityClass", "gq-gq-placeholder")["metadata"]["name"]
+    assert pod["spec"]["nodeSelector"]["jupyter-gq.org/pool"] == "train"
+    assert [each["metadata"]["name"] for each in found if each["kind"] == "NetworkPolicy" and selects(each, pod)] == [
+        "gq-gq-placeholder"
+    ]
+    assert not selects(named(found, "PodDisruptionBudget"), pod)
+    kubernetes_validate.validate(pod, NEWEST, strict=True)

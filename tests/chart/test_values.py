@@ -45,6 +45,8 @@ WITH = {
     "monitoring.serviceMonitor": LETS_PROMETHEUS_IN,
     "queues.x.parent": {"queues": {"y": {}}},
     "pools.x": {"pools": {"x": {"nodes": {}}}},
+    "pools.x.scaleUp": {"pools": {"x": {"nodes": {}, "scaleUp": {"gpus": 1, "nodes": 1}}}},
+    "priorityClasses.placeholder": {"pools": {"x": {"nodes": {}, "scaleUp": {"gpus": 1, "nodes": 1}}}},
 }
 
 

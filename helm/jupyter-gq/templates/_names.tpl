@@ -13,6 +13,7 @@ Every name that the chart gives. Rules:
 {{- define "gq.agentPriority" -}}{{ .Release.Name }}-gq-agent{{- end }}
 {{- define "gq.checkpoints" -}}{{ .Release.Name }}-gq-checkpoints{{- end }}
 {{- define "gq.reservation" -}}{{ .Release.Name }}-gq-reservation{{- end }}
+{{- define "gq.placeholder" -}}{{ .Release.Name }}-gq-placeholder{{- end }}
 {{- define "gq.training" -}}{{ .Release.Name }}-gq-training{{- end }}
 {{- define "gq.accountPolicy" -}}{{ .Release.Name }}-gq-account{{- end }}
 {{- define "gq.devicePolicy" -}}{{ .Release.Name }}-gq-devices{{- end }}

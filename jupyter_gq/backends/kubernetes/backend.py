@@ -10,17 +10,17 @@ Rules
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Stray
+from jupyter_gq.backends.protocol import DevicesSeen, Launch, NodesAsked, Observation, Stray
 from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
-from jupyter_gq.domain.cluster import SHARE_LABEL, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
@@ -29,11 +29,13 @@ from . import names
 from .agents import Agents
 from .clocks import Clocks
 from .deeds import Deeds
+from .growth import new_nodes
 from .nodes import Nodes
 from .notebooks import NotebookRuns
 from .observe import Reflector
 from .options import KubernetesOptions
 from .others import QUERY, Claims, Others, claims_of
+from .placeholders import Placeholders
 from .places import Places
 from .pools import PodPool
 from .providers import PROVIDERS
@@ -95,6 +97,14 @@ class KubernetesRuns:
             take=lambda pod: self._held.copy.put(pod),
             now=now,
         )
+        self.placeholders = Placeholders(
+            options,
+            deeds=self._deeds,
+            agents=self.agents,
+            nodes=self.cluster_nodes,
+            take=lambda pod: self._held.copy.put(pod),
+            now=now,
+        )
         places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
         self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, clocks=clocks)
         self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
@@ -106,6 +116,8 @@ class KubernetesRuns:
         #: The API server was away at the last look.
         self._was_away = False
         self._nodes: tuple[Node, ...] = ()
+        #: None: nobody has looked yet.
+        self._new_nodes: tuple[NewNodes, ...] | None = None
         #: What is offered may have changed since it was reckoned, at `_offered_at`.
         self._stale, self._offered_at = True, 0.0
 
@@ -142,9 +154,10 @@ class KubernetesRuns:
             raise BackendError(failure)
         if self._was_away:
             self._was_away = False
-            for part in (self.cluster_nodes, self.reservations, self.training, self.notebooks):
+            for part in (self.cluster_nodes, self.reservations, self.placeholders, self.training, self.notebooks):
                 part.restart_clocks()
         seen = [*self.notebooks.step(), *self.training.step()]
+        self.placeholders.step(lambda: self._used().keys())
         if self._stale or self._now() >= self._offered_at + _OFFER_EVERY:
             self._hold_whole_pools()
         self.reservations.step()
@@ -158,6 +171,22 @@ class KubernetesRuns:
         self._stale = True
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
+
+    # --- a cluster that grows
+
+    def new_nodes(self) -> tuple[NewNodes, ...]:
+        """What may still come, as of the last look."""
+        if self._new_nodes is None:
+            self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
+        return self._new_nodes
+
+    def want_nodes(self, wanted: Mapping[str, int]) -> None:
+        """So many new nodes of each pool would serve somebody now: the next look sees to that."""
+        self.placeholders.want(wanted)
+
+    def asked_for(self, pool: str) -> NodesAsked | None:
+        """What became of that; None = nothing has been asked for yet."""
+        return self.placeholders.asked_for(pool)
 
     # --- pods of notebooks, and who speaks
 
@@ -295,7 +324,7 @@ class KubernetesRuns:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
         self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.saw))
-        self._held = self._pods(options.nodes_namespace, ours, self.reservations.saw)
+        self._held = self._pods(options.nodes_namespace, ours, self._saw_pause_pod)
         servers = {"labelSelector": names.WORKLOAD}
         self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.saw))
         watched: Reflector[NodeView] = Reflector(
@@ -337,6 +366,10 @@ class KubernetesRuns:
 
         return told
 
+    def _saw_pause_pod(self, before: PodView | None, after: PodView | None) -> None:
+        self.reservations.saw(before, after)
+        self.placeholders.saw(before, after)
+
     def _take(self, pod: PodView) -> None:
         """A pod that was just made: known before the watch shows it."""
         self._jobs.copy.put(pod)
@@ -345,10 +378,12 @@ class KubernetesRuns:
 
     def _hold_whole_pools(self) -> None:
         """Pools that keep all of their devices."""
+        arriving = self.placeholders.arriving()
         kept = [
             slot
             for name in list(self.cluster_nodes.names())
-            if (pool := self.cluster_nodes.pool(name)) is not None
+            if name not in arriving
+            and (pool := self.cluster_nodes.pool(name)) is not None
             and PROVIDERS[pool.provider].needs_reservation(pool, whole=True)
             and self.cluster_nodes.ready(name)
             for slot in self.cluster_nodes.slots(name)
@@ -356,12 +391,19 @@ class KubernetesRuns:
         self.reservations.keep(set(kept), self.cluster_nodes.pool)
 
     def _offer(self) -> None:
+        nodes = self.cluster_nodes
+        arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
+        blocked = self.training.blocked() | self.notebooks.blocked() | arriving
+        self._nodes = nodes.offered(self._used(), blocked, self._ours)
+        self._new_nodes = new_nodes(nodes, self.placeholders)
+
+    def _used(self) -> dict[str, set[str]]:
+        """Slots of work that has not ended, by node."""
         used: dict[str, set[str]] = {}
         for part in (self.notebooks.slots_in_use(), self.training.slots_in_use()):
             for node, slots in part.items():
                 used.setdefault(node, set()).update(slots)
-        blocked = self.training.blocked() | self.notebooks.blocked()
-        self._nodes = self.cluster_nodes.offered(used, blocked, self._ours)
+        return used
 
     def _ours(self, namespace: str, pod: str) -> bool:
         """That pod is ours, or was, since others do not work in these namespaces; or it is known to have ended."""

@@ -17,7 +17,6 @@ from jupyter_gq.domain.workload import Workload
 from . import names
 from .merging import merged, pinned, variables, with_additions
 from .options import KubernetesOptions
-from .pools import PodPool
 
 Json = dict[str, Any]
 
@@ -120,53 +119,6 @@ def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
             "ports": [{"name": "master", "port": MASTER_PORT}],
         },
     }
-
-
-def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> Json:
-    """The pod that holds one whole device for a slot."""
-    name = names.reservation_name(slot, number)
-    labels = {
-        **names.labels(options.installation, names.RESERVATIONS),
-        names.RESERVATION: names.slot_slug(slot),
-    }
-    small = {"cpu": "10m", "memory": "32Mi", pool.resource: "1"}
-    spec: Json = {
-        "restartPolicy": "Always",
-        "serviceAccountName": names.RESERVATION_ACCOUNT,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 1,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}},
-        "tolerations": [dict(each) for each in pool.tolerations],
-        "containers": [
-            {
-                "name": "hold",
-                "image": options.reservation_image,
-                "resources": {"requests": dict(small), "limits": dict(small)},
-                "securityContext": container_security(),
-            }
-        ],
-    }
-    if options.reservation_priority_class:
-        spec["priorityClassName"] = options.reservation_priority_class
-    if options.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
-    pod: Json = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": options.nodes_namespace,
-            "labels": labels,
-            "annotations": {
-                names.SLOT: slot,
-                "karpenter.sh/do-not-disrupt": "true",
-                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-            },
-        },
-        "spec": spec,
-    }
-    return pinned(pod, names.node_of(slot))
 
 
 def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:

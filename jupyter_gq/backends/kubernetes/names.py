@@ -26,12 +26,15 @@ SLOTS = f"{PREFIX}slots"
 DEVICES = f"{PREFIX}devices"
 #: On pods of training: how many tasks their run has.
 TASKS = f"{PREFIX}tasks"
+#: On placeholders: the pool of the node that they ask for.
+GROWS = f"{PREFIX}grows"
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
 INSTANCE = "app.kubernetes.io/instance"
 PRODUCT = "jupyter-gq"
 TRAINING = "gq-training"
 RESERVATIONS = "gq-reservation"
+PLACEHOLDERS = "gq-placeholder"
 SERVICE = "gq-service"
 
 RUNNER_ACCOUNT = "gq-runner"
@@ -80,6 +83,12 @@ def slot_slug(slot: str) -> str:
 def reservation_name(slot: str, number: int = 0) -> str:
     """The pod that holds a device for that slot; `number` counts those made while the right device was looked for."""
     return f"gq-res-{slot_slug(slot)}" + (f"-{number}" if number else "")
+
+
+def placeholder_name(pool: str, number: int) -> str:
+    """The pod that asks for a new node of that pool; several at one time have numbers from 0."""
+    tail = f"-{number}"
+    return f"gq-grow-{slug(pool, _MOST - 8 - len(tail))}{tail}"
 
 
 def labels(installation: str, component: str) -> dict[str, str]:

@@ -140,7 +140,7 @@ class Nodes:
         if view is None or pool is None:
             return None
         told = self._agents.devices(node)
-        return min(told, key=lambda device: device.memory) if told else _by_labels(view, 0, pool, healthy=True)
+        return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
 
     def ready(self, node: str) -> bool:
         """It answers, and takes work."""
@@ -158,6 +158,16 @@ class Nodes:
         if view is None or pool is None:
             return ()
         return tuple(names.slot_of(node, index) for index in range(self._count(view, pool)))
+
+    def pools(self) -> Sequence[PodPool]:
+        """The pools in force."""
+        return self._pools()
+
+    def of_pool(self, name: str) -> list[str]:
+        """The nodes of that pool that are there."""
+        pools = self._pools()
+        found = ((node, pool_of(pools, view.labels)) for node, view in self._views.items())
+        return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
     def names(self) -> Collection[str]:
         """All nodes that are there."""
@@ -265,10 +275,11 @@ def _device(view: NodeView, pool: PodPool, told: Sequence[Device], slot: str, in
             pool=pool.name,
             healthy=healthy and model.healthy,
         )
-    return _by_labels(view, index, pool, healthy=healthy)
+    return device_by_labels(view, index, pool, healthy=healthy)
 
 
-def _by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
+def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
+    """A device as the labels of its node describe it, where no agent does."""
     memory = view.labels.get(_MEMORY, "")
     return Device(
         id=names.slot_of(view.name, index),

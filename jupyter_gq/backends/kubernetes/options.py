@@ -18,6 +18,7 @@ class KubernetesOptions:
     reservation_image: str = "registry.k8s.io/pause:3.10"
     reservation_priority_class: str = ""
     training_priority_class: str = ""
+    placeholder_priority_class: str = ""
     image_pull_secrets: tuple[str, ...] = ()
     unschedulable_after: float = 20.0
     reservation_timeout: float = 30.0

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from jupyter_gq.domain.amount import MiB, MilliCpu
+
 
 class Provider(StrEnum):
     """Who hands out fractions of a device."""
@@ -31,6 +33,19 @@ class Hold(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScaleUp:
+    """The cluster adds nodes to a pool when something needs them."""
+
+    #: What a new node has.
+    gpus: int
+    #: The most nodes that the pool may have, with those that are there.
+    nodes: int
+    #: None = not known, so it is not reckoned with.
+    cpu_milli: MilliCpu | None = None
+    memory: MiB | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PodPool:
     """A pool whose devices are those of some nodes."""
 
@@ -44,6 +59,8 @@ class PodPool:
     hold: Hold = Hold.DEMAND
     #: As in a pod: taints of those nodes that do not keep us away.
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    #: None: it has the nodes that it has.
+    scale_up: ScaleUp | None = None
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """A node with these labels is one of it."""

@@ -27,9 +27,9 @@ from . import names
 from .agents import Agents
 from .deeds import Deeds, Thing, thing_of
 from .deeds import State as MakingState
-from .manifests import reservation_pod
 from .nodes import Nodes
 from .options import KubernetesOptions
+from .pause_pods import reservation_pod
 from .pools import PodPool
 from .resources import PODS
 from .runs import RunKey

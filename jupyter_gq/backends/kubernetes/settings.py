@@ -61,6 +61,10 @@ class KubernetesBackend(LoggingConfigurable):
         help='Priority class of the pods that hold a device, so that they are not preempted. Default: "", none.'
     ).tag(config=True)
     training_priority_class = Unicode(help='Priority class of the pods of jobs. Default: "", none.').tag(config=True)
+    placeholder_priority_class = Unicode(
+        help="Priority class of the pods that ask a cluster autoscaler for a new node: the lowest that it reckons "
+        'with, so that any other pod may take their place. Default: "", none.'
+    ).tag(config=True)
     image_pull_secrets = List(
         Unicode(), help="Names of pull secrets; they must exist in the training and the nodes namespace. Default: none."
     ).tag(config=True)
@@ -146,6 +150,7 @@ class KubernetesBackend(LoggingConfigurable):
             reservation_image=self.reservation_image,
             reservation_priority_class=self.reservation_priority_class,
             training_priority_class=self.training_priority_class,
+            placeholder_priority_class=self.placeholder_priority_class,
             image_pull_secrets=tuple(self.image_pull_secrets),
             unschedulable_after=self.unschedulable_after,
             reservation_timeout=self.reservation_timeout,

@@ -37,6 +37,8 @@ class PodView:
     uid: str
     #: Grows with each change of any object.
     version: int = 0
+    #: When it was made, as the API server writes times.
+    created: str = ""
     #: Those of ours.
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Those of ours.
@@ -140,6 +142,7 @@ def pod_view(pod: Json) -> PodView:
         name=meta.get("name", ""),
         uid=meta.get("uid", ""),
         version=_number(meta.get("resourceVersion"), 0),
+        created=meta.get("creationTimestamp") or "",
         labels=_ours(meta.get("labels")),
         annotations=_ours(meta.get("annotations")),
         node=spec.get("nodeName") or "",

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from traitlets.config import Config
 
+from jupyter_gq.backends.kubernetes.pools import ScaleUp
 from jupyter_gq.controller.settings import SECTIONS, build_settings
 from jupyter_gq.controller.traits import SettingsError
 from jupyter_gq.domain.amount import MiB, Seconds
@@ -252,6 +253,15 @@ def test_pools_of_nodes_keep_the_pool_that_the_backend_says_and_are_not_held_aga
     assert not settings.nodes(NODES)[0].devices  # the backend put them into a pool that is not there
 
 
+def test_a_pool_of_nodes_may_grow():
+    pools = {"build": {"nodes": {"gpu": "a"}, "scale_up": {"gpus": 8, "nodes": 4, "cpus": 64, "memory": "512G"}}}
+    pools["train"] = {"nodes": {}, "scale_up": {"gpus": 1, "nodes": 2}}
+    grown = [pool.scale_up for pool in build(Pools={"pools": pools}).pod_pools]
+    assert grown == [ScaleUp(gpus=8, nodes=4, cpu_milli=64_000, memory=512 * 1024), ScaleUp(gpus=1, nodes=2)]
+    pools["train"]["scale_up"] = None
+    assert build(Pools={"pools": pools}).pod_pools[1].scale_up is None
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -262,6 +272,21 @@ def test_pools_of_nodes_keep_the_pool_that_the_backend_says_and_are_not_held_aga
         ({"nodes": {}, "provider": "mps"}, "Use one of 'reservation', 'hami', 'kai'"),
         ({"nodes": {}, "visibility": True}, "there is no such value"),
         ({"nodes": {}, "tolerations": {"key": "x"}}, "not tolerations"),
+        ({"nodes": {}, "scale_up": 4}, "does not say what a new node has"),
+        ({"nodes": {}, "scale_up": {"gpus": 8}}, 'it has no "nodes". Add the most nodes'),
+        ({"nodes": {}, "scale_up": {"nodes": 4}}, 'it has no "gpus"'),
+        (
+            {"nodes": {}, "scale_up": {"gpus": 0, "nodes": 4}},
+            r"\['scale_up'\]\['gpus'\] = 0: it is no whole number above 0",
+        ),
+        ({"nodes": {}, "scale_up": {"gpus": 8, "nodes": True}}, r"\['nodes'\] = True: it is no whole number above 0"),
+        ({"nodes": {}, "scale_up": {"gpus": 8, "nodes": 4, "cpu": 1}}, "no such key. Use gpus, nodes, cpus, memory"),
+        (
+            {"nodes": {}, "scale_up": {"gpus": 8, "nodes": 4, "cpus": "many"}},
+            r"\['cpus'\] = 'many': it is not a number",
+        ),
+        ({"nodes": {}, "scale_up": {"gpus": 8, "nodes": 4, "memory": 0}}, "a node without any could run nothing"),
+        ({"nodes": {}, "provider": "hami", "scale_up": {"gpus": 8, "nodes": 4}}, 'provider "hami" cannot grow'),
     ],
 )
 def test_a_pool_of_nodes_that_cannot_be_is_refused(entry, message):

@@ -8,12 +8,12 @@ from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.manifests import (
     as_job,
     gang_service,
-    reservation_pod,
     training_pod,
 )
 from jupyter_gq.backends.kubernetes.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pools import PodPool
+from jupyter_gq.backends.kubernetes.pause_pods import placeholder_pod, reservation_pod
+from jupyter_gq.backends.kubernetes.pools import PodPool, ScaleUp
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement
 from tests.builders import a_job
@@ -209,3 +209,36 @@ def test_a_job_with_a_strange_name_has_names_of_its_own_that_the_api_takes():
     odd = [names.training_name(job, 12, 3) for job in ("job-1", "Job_1", "job.1", "j" * 100, "j" * 101, "-")]
     assert len(set(odd)) == len(odd)
     assert all(len(name) <= 63 and "_" not in name and name == name.lower() for name in odd)
+
+
+GROWING = PodPool(
+    name="large",
+    selector={"pool": "large"},
+    scale_up=ScaleUp(gpus=8, nodes=4),
+    tolerations=({"key": "gpu", "operator": "Exists"},),
+)
+
+
+def test_a_placeholder_fits_a_whole_node_of_its_pool_and_no_named_one():
+    pod = placeholder_pod(GROWING, 3, replace(OPTIONS, placeholder_priority_class="low"))
+    meta, spec = pod["metadata"], pod["spec"]
+    assert (meta["name"], meta["namespace"]) == ("gq-grow-large-3", "nodes")
+    assert meta["labels"][names.COMPONENT] == "gq-placeholder"
+    assert meta["annotations"] == {names.GROWS: "large", "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "8"
+    assert (spec["nodeSelector"], spec["priorityClassName"]) == ({"pool": "large"}, "low")
+    assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
+    assert "affinity" not in spec
+    assert spec["automountServiceAccountToken"] is False
+
+
+def test_a_placeholder_keeps_off_nodes_that_would_have_room_for_it():
+    pod = placeholder_pod(GROWING, 0, OPTIONS, ["n2", "n1"])
+    assert required(pod) == [
+        {
+            "matchFields": [
+                {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]},
+                {"key": "metadata.name", "operator": "NotIn", "values": ["n2"]},
+            ]
+        }
+    ]

@@ -1,0 +1,50 @@
+"""What the cluster may still add to pools that grow."""
+
+from dataclasses import replace
+
+from jupyter_gq.domain.cluster import SHARE_LABEL, Device, NewNodes, Node
+
+from . import names
+from .nodes import Nodes, device_by_labels
+from .placeholders import Placeholders
+from .pools import PodPool, ScaleUp
+from .views import NodeView
+
+
+def new_nodes(nodes: Nodes, placeholders: Placeholders) -> tuple[NewNodes, ...]:
+    """One entry for each pool that grows, also where it is as large as it may be."""
+    return tuple(
+        NewNodes(
+            pool=pool.name,
+            like=_like(pool, pool.scale_up, nodes),
+            count=_left(pool.name, pool.scale_up, nodes, placeholders),
+        )
+        for pool in nodes.pools()
+        if pool.scale_up is not None
+    )
+
+
+def _left(pool: str, most: ScaleUp, nodes: Nodes, placeholders: Placeholders) -> int:
+    """How many more may come. A node that was asked for is still to come until work can be placed there."""
+    there, arriving = nodes.of_pool(pool), placeholders.arriving()
+    coming = sum(node in arriving or not nodes.slots(node) for node in there)
+    return max(0, most.nodes - len(there) + min(coming, placeholders.standing(pool)))
+
+
+def _like(pool: PodPool, has: ScaleUp, nodes: Nodes) -> Node:
+    """A node such as those that are there, where there are any; else as the labels of the pool describe it."""
+    name = f"new-{pool.name}"
+    known = (nodes.model(node) for node in nodes.of_pool(pool.name) if nodes.slots(node))
+    model = next((device for device in known if device is not None), None)
+    device = model or device_by_labels(NodeView(name=name, labels=pool.selector), 0, pool, healthy=True)
+    return Node(
+        name=name,
+        devices=tuple(_device(device, name, index, pool.name) for index in range(has.gpus)),
+        cpu_milli=has.cpu_milli,
+        memory=has.memory,
+        labels={**pool.selector, SHARE_LABEL[0]: SHARE_LABEL[1]},
+    )
+
+
+def _device(model: Device, node: str, index: int, pool: str) -> Device:
+    return replace(model, id=names.slot_of(node, index), index=index, pool=pool, healthy=True)
