@@ -442,9 +442,9 @@ def annotated(pod):
     return pod
 
 
-def mounted(pod):
+def mounted(pod, folder="/var/run/nvidia-container-devices"):
     pod["spec"]["volumes"] = [{"name": "gpu", "emptyDir": {}}]
-    mount = {"name": "gpu", "mountPath": "/var/run/nvidia-container-devices/GPU-1"}
+    mount = {"name": "gpu", "mountPath": f"{folder}/GPU-1"}
     pod["spec"]["containers"][0]["volumeMounts"] = [mount]
     return pod
 
@@ -456,7 +456,15 @@ def hidden(pod):
     return pod
 
 
-WAYS = {"variable": lambda pod: named_gpu(pod, "GPU-1"), "annotation": annotated, "mount": mounted, "init": hidden}
+WAYS = {
+    "variable": lambda pod: named_gpu(pod, "GPU-1"),
+    "annotation": annotated,
+    "mount": mounted,
+    # The API keeps a path as it was written, and NVIDIA's runtime cleans it.
+    "mount with two slashes": lambda pod: mounted(pod, "/var/run//nvidia-container-devices"),
+    "mount by a way round": lambda pod: mounted(pod, "/var/lib/../run/./nvidia-container-devices"),
+    "init": hidden,
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
