@@ -81,9 +81,15 @@ class Observer:
             record = self._context.records.alive(workload)
             if record is None or not record.workload.holds or record.workload.run != run:
                 await self._tidy(backend, workload, run, observation)
-        for backend in self._context.backends:
-            if isinstance(backend, SeesStrays) and not backend.kinds & seen.unseen:
-                self._report_strays(backend.strays())
+        strays = [
+            stray
+            for backend in self._context.backends
+            if isinstance(backend, SeesStrays) and not backend.kinds & seen.unseen
+            for stray in backend.strays()
+        ]
+        self._report_strays(strays)
+        if not seen.unseen:
+            self._unknown &= {workload for workload, _ in seen.runs} | {stray.pod for stray in strays}
 
     def _judged(self, record: Record, seen: Seen, now: Instant) -> list[Change]:
         workload = record.workload

@@ -29,6 +29,8 @@ from .records import Change
 EXECUTED = "executed"
 #: Seconds after which it is asked again whether a task was seen; that it cannot be told is known by time alone.
 LOOK_AGAIN = 1.0
+#: Of so many nodes it is remembered what their agents were told.
+MOST_NODES = 10_000
 
 
 class JobPods:
@@ -179,7 +181,10 @@ class Agents:
         while self._told.get(node) == (pod.uid, orders) and (left := until - loop.time()) > 0:
             await self.moved.wait(left)
             orders = backend.orders(node)
+        self._told.pop(node, None)
         self._told[node] = (pod.uid, orders)
+        while len(self._told) > MOST_NODES:  # the one that was heard longest ago, which costs it one answer at once
+            del self._told[next(iter(self._told))]
         return orders
 
     def _backend(self) -> HearsAgents:

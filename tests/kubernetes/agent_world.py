@@ -44,7 +44,7 @@ def a_pod(name, *command, gpus=0):
 def an_agent(name, url):
     """As the chart's DaemonSet makes it, for simulated devices and processes that are in no cgroup of a pod."""
     spec = named(objects(None, CHART / "ci" / "minimal-values.yaml"), "DaemonSet")["spec"]["template"]["spec"]
-    del spec["runtimeClassName"]
+    del spec["runtimeClassName"], spec["priorityClassName"]
     spec |= {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": NODE}}
     (container,) = spec["containers"]
     container["command"] += [*AS_PROCESSES, *SIMULATED]

@@ -201,8 +201,10 @@ class Agents:
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Those nodes are gone."""
-        for node in nodes:
+        gone = set(nodes)
+        for node in gone:
             self._heard.pop(node, None)
+        self._uses = {uid: use for uid, use in self._uses.items() if use[0] not in gone}
 
 
 def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:

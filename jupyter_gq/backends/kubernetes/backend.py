@@ -241,6 +241,9 @@ class KubernetesRuns:
 
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         """Take in what the agent of that node sees; answer which pods it shall look at."""
+        if self._all_nodes.synced.is_set() and node not in self.cluster_nodes.names():
+            # A last word of a node that is gone: nothing of it would ever be forgotten.
+            return AgentOrders()
         # It speaks for its own node only: of pods of others, and of what is not ours, nothing is believed.
         own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
         report = report.model_copy(update={"shares": own})
@@ -330,6 +333,7 @@ class KubernetesRuns:
         watched: Reflector[NodeView] = Reflector(
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
+        self._all_nodes = watched
         watches: list[Reflector[Any]] = [watched, self._held, self._jobs, self._servers]
         self._others: Reflector[Claims] | None = None
         if options.observe_all_pods:
@@ -394,7 +398,9 @@ class KubernetesRuns:
         nodes = self.cluster_nodes
         arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
         blocked = self.training.blocked() | self.notebooks.blocked() | arriving
-        self._nodes = nodes.offered(self._used(), blocked, self._ours)
+        used = self._used()
+        nodes.keep(used.keys() | self.notebooks.pods.nodes() | self.training.pods.nodes())
+        self._nodes = nodes.offered(used, blocked, self._ours)
         self._new_nodes = new_nodes(nodes, self.placeholders)
 
     def _used(self) -> dict[str, set[str]]:

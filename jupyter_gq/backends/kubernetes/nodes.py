@@ -63,6 +63,10 @@ class BackOff:
         """Something of ours runs there."""
         self._pauses.pop(node, None)
 
+    def keep(self, nodes: Collection[str]) -> None:
+        """No other nodes are of interest any more."""
+        self._pauses = {node: pause for node, pause in self._pauses.items() if node in nodes}
+
     def until(self, node: str) -> float:
         """When it may be tried again; 0 = it may."""
         pause = self._pauses.get(node)
@@ -113,6 +117,9 @@ class Nodes:
     def lost(self, node: str) -> str:
         """Why everything on it counts as lost, as a sentence; "" = it does not."""
         since = self._away.get(node)
+        if since is None and node and node not in self._views:
+            # It went while nobody looked, as between two services.
+            self._away[node] = self._now()
         if since is None or self._now() - since < self._lost_after:
             return ""
         view = self._views.get(node)
@@ -120,6 +127,14 @@ class Nodes:
             return f"Its node {node} is gone."
         told = f": {view.message}" if view.message else ""
         return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+
+    def keep(self, named: Collection[str]) -> None:
+        """Of nodes that are gone, only those that a run or a pod still names are remembered: they come and go."""
+        kept = self._views.keys() | set(named)
+        self._away = {name: since for name, since in self._away.items() if name in kept}
+        self._most = {name: most for name, most in self._most.items() if name in kept}
+        self.back_off.keep(kept)
+        self.mistrust.keep(kept)
 
     def anything_away(self) -> bool:
         """A node is not ready, or gone."""

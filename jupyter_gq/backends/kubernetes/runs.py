@@ -1,7 +1,7 @@
 """A run as the backend knows it, and the index of pods by run."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -173,6 +173,10 @@ class PodIndex:
     def on_node(self, node: str) -> tuple[PodView, ...]:
         """The pods on a node."""
         return tuple(self._by_node.get(node, {}).values())
+
+    def nodes(self) -> Set[str]:
+        """Every node that has a pod."""
+        return self._by_node.keys()
 
     def by_uid(self, uid: str) -> PodView | None:
         """That pod."""

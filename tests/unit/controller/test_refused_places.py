@@ -83,6 +83,9 @@ def test_what_no_record_knows_is_left_alone(tmp_path, caplog):
         await world.step(3)
         assert world.backend.stops == []
         assert caplog.text.count("job-of-another-backup runs and is in no record") == 1
+        del world.backend.runs[("job-of-another-backup", 4)]
+        await world.step()
+        assert world.controller._observer._unknown == set(), "what is gone is forgotten"
 
     play(tmp_path, ForgetsEverything, story)
 
@@ -94,6 +97,9 @@ def test_a_notebooks_pod_that_was_left_behind_is_named_once(tmp_path, caplog, ti
         world.backend.left = [Stray(workload=ticket or known, pod="hub/jupyter-zoe", node="n1", devices=2)]
         await world.step(3)
         assert caplog.text.count(f"hub/jupyter-zoe on n1 {why} and keeps 2 devices from others") == 1
+        world.backend.left = []
+        await world.step()
+        assert world.controller._observer._unknown == set()
 
     play(tmp_path, PodsAreLeftBehind, story)
 
