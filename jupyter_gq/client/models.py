@@ -346,6 +346,7 @@ class Me(BaseModel):
     choices: list[Choice]
     queues: list[QueueView]
     pools: list[PoolView]
+    build_pool: str = Field(default="", description="The pool whose devices notebooks get: one of `pools`.")
     largest_request: str = Field(description="The most GPUs that one task of a job can have.")
     last_eviction: Eviction | None = Field(
         default=None, description="Of one of this user's notebooks, also one whose server failed."

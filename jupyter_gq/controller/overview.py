@@ -61,6 +61,7 @@ class Overview:
             choices=self._choices_of(caller, snapshot),
             queues=queue_views(settings, snapshot, caller),
             pools=[pool_view(name, snapshot) for name in settings.pools],
+            build_pool=settings.build_pool,
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
             last_eviction=eviction_view(context.store.setting(details.last_eviction_key(caller.user))),
             devices_sentence=self.devices_sentence(),

@@ -62,9 +62,6 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
     gpu_queue_poll_interval = Float(
         1.0, help="Seconds between two questions to the service while a server waits in line."
     ).tag(config=True)
-    build_pool = Unicode(
-        help="Pool whose devices the options page shows. Default: the one of `Pools.build`, as for the service."
-    ).tag(config=True)
     kernel_provisioner = Unicode(
         "jupyter-gq",
         help="Kernel provisioner of the servers, which tells training jobs and notebooks apart. "
@@ -96,10 +93,6 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
     @default("user_options")
     def _no_options(self) -> dict[str, Any]:
         return {}
-
-    @default("build_pool")
-    def _pool_for_building(self) -> str:
-        return str(self.config.Pools.get("build", "") or "build")
 
     @default("options_form")
     def _options_page(self) -> Any:

@@ -141,7 +141,7 @@ def _without_service(error: Exception) -> OptionsView:
 
 
 def _view(spawner: Any, me: Me) -> OptionsView:
-    pool = next((pool for pool in me.pools if pool.name == spawner.build_pool), me.pools[0] if me.pools else None)
+    pool = next((pool for pool in me.pools if pool.name == me.build_pool), me.pools[0] if me.pools else None)
     preselected = _preselected(spawner, me)
     taken = _taken(me)
     cards = [_card(choice, pool, choice.gpus == preselected) for choice in me.choices if choice.gpus != "0"]

@@ -74,7 +74,12 @@ def me(user="ann", **more):
     return {
         **{"user": user, "groups": ["vision"], "admin": False, "quota": "0.5", "used": "0.25", "left": "0.25"},
         **{"choices": choices, "queues": [], "pools": [{**pool, "largest_fraction": "0.75"}]},
-        **{"largest_request": "1", "last_eviction": None, "devices_sentence": "Simulated: NVML is not installed."},
+        **{
+            "build_pool": "build",
+            "largest_request": "1",
+            "last_eviction": None,
+            "devices_sentence": "Simulated: NVML is not installed.",
+        },
         **more,
     }
 

@@ -33,6 +33,19 @@ async def test_it_offers_what_is_possible_and_says_why_the_rest_is_not(person, s
         assert not [token for token in left if "jupyter-gq" in token["note"]], "the short token is still there"
 
 
+async def test_the_devices_are_those_of_the_pool_that_the_service_gives_to_notebooks(person, service):
+    """Its settings may be newer than those with which the Hub has started."""
+    of_build, of_other = me("sue")["pools"][0], {"name": "other", "model": "H200", "memory_mib": 143_360}
+    told = me("sue", pools=[of_build, {**of_build, **of_other}], build_pool="other")
+    service.scripts["sue"].expect("GET me", told)
+    async with person("sue") as sue:
+        await sue.log_in()
+        page = (await sue.browser.get("/hub/spawn/sue")).text
+        assert "H200" in page
+        assert "35 GB of GPU memory" in page
+        assert "A100-40GB" not in page
+
+
 async def test_the_last_choice_is_selected_only_if_it_starts_at_once(person, service):
     async with person("ole") as ole:
         await ole.log_in()

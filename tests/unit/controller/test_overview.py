@@ -81,7 +81,7 @@ async def test_pools_and_devices_say_what_is_free(world):
     build, train = me.pools
     assert (build.name, build.devices, build.model, build.memory_mib) == ("build", 1, "A100-40GB", 40960)
     assert (build.total, build.free, build.largest_fraction) == ("1", "0.25", "0.25")
-    assert (train.free, me.largest_request) == ("1", "1")
+    assert (train.free, me.build_pool, me.largest_request) == ("1", "build", "1")
     assert me.devices_sentence == "Simulated devices, for tests."
     used = [(device.id, device.pool, device.used) for device in world.controller.devices(ANN).devices]
     assert used == [("GPU-sim-box-0", "build", "0.75"), ("GPU-sim-box-1", "train", "0")]
