@@ -25,6 +25,7 @@ from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import HubServerStopper, ServersBackend
+from jupyter_gq.controller.absence import Absence
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, always, own_version
 from jupyter_gq.controller.policy_file import PolicyFile
@@ -32,7 +33,8 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -130,16 +132,24 @@ class SchedulerService(Application):
             asyncio.get_running_loop().add_signal_handler(name, place.ended.set)
         put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
         with contextlib.suppress(_Ended), contextlib.closing(place.authenticator):
-            async with put_together(place) as parts:
-                controller = parts.controller
-                async with place.answering(
-                    controller,
-                    bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
-                    page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
-                    pods=parts.pods,
-                ):
-                    self.log.info("jupyter-gq service on %s%s", place.url, place.prefix)
-                    await place.until_the_end(controller.run())
+            while not place.ended.is_set():
+                try:
+                    async with put_together(place) as parts:
+                        await self._work(place, parts)
+                except StoreAway as error:
+                    # It goes back to those that wait, as the same process: a pod that ends waits longer each time.
+                    self.log.warning("%s", error)
+
+    async def _work(self, place: Place, parts: _Parts) -> None:
+        controller = parts.controller
+        async with place.answering(
+            controller,
+            bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
+            page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
+            pods=parts.pods,
+        ):
+            self.log.info("jupyter-gq service on %s%s", place.url, place.prefix)
+            await place.until_the_end(controller.run())
 
     @contextlib.asynccontextmanager
     async def _leading(self, place: Place, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
@@ -148,7 +158,7 @@ class SchedulerService(Application):
             yield always
             return
         async with place.answering(Standby(own_version(), lambda: lease.waiting)):
-            await place.until_the_end(lease.acquire())
+            await place.until_the_end(lease.acquire(self._why_unfit))
         try:
             if place.ended.is_set():
                 raise _Ended
@@ -158,7 +168,16 @@ class SchedulerService(Application):
             if place.keeping is not None:
                 place.keeping.cancel()
                 await asyncio.gather(place.keeping, return_exceptions=True)
+                place.keeping = None
             await lease.release()
+
+    async def _why_unfit(self) -> str:
+        """Why this service should not lead, though it could; "" = it may."""
+        try:
+            await asyncio.to_thread(reach, self._url())
+        except StoreUnavailable as error:
+            return str(error)
+        return ""
 
     @contextlib.asynccontextmanager
     async def _on_this_machine(self, place: Place) -> AsyncIterator[_Parts]:
@@ -195,9 +214,13 @@ class SchedulerService(Application):
         settings = PolicyFile(Path(self.config_file), tuple)
         wake, backend = _Late(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
-        async with self._leading(place, lease) as leads, contextlib.AsyncExitStack() as opened:
+        absence = Absence() if lease is None else Absence(lease.times.without_store, clock.elapsed)
+        async with contextlib.AsyncExitStack() as opened:
+            if lease is not None:
+                opened.callback(lease.close)
+            leads = await opened.enter_async_context(self._leading(place, lease))
             # Only now: who waits must not change the schema.
-            store = await self._reached(place)
+            store = await self._reached(place, absence)
             opened.callback(store.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
@@ -215,6 +238,7 @@ class SchedulerService(Application):
                 bundles=StoredBundles(store, store),
                 meter=ReportedMeter(runs.usage),
                 leads=leads,
+                absence=absence,
                 check_invariants=self.check_invariants,
             )
             wake.call = controller.wake
@@ -228,7 +252,7 @@ class SchedulerService(Application):
                 await runs.observe()  # before anybody asks whether what he wants is there
             yield _Parts(controller=controller, pods=pods)
 
-    async def _reached(self, place: Place) -> SqlStore:
+    async def _reached(self, place: Place, absence: Absence) -> SqlStore:
         """The store, as soon as its database answers: ending would only make the pod wait longer and longer."""
         found: list[SqlStore] = []
         why = "The service opens its database."
@@ -243,20 +267,25 @@ class SchedulerService(Application):
                     if str(error) != why:
                         why = str(error)
                         self.log.warning("%s", why)
+                    absence.bear(error)
                     await asyncio.sleep(_TRY_AGAIN)
 
         async with place.answering(Standby(own_version(), lambda: why)):
             await place.until_the_end(reach())
         if not found:
             raise _Ended
+        absence.is_over()
         return found[0]
+
+    def _url(self) -> str:
+        return self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}"
 
     def _state(self) -> Path:
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
         """The store, in which from now on nobody but this service writes."""
-        store = SqlStore(self.database_url or f"sqlite:///{self._state() / 'service.sqlite'}")
+        store = SqlStore(self._url())
         try:
             store.take_over()
         except BaseException:

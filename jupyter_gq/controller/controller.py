@@ -3,7 +3,8 @@
 Guarantees
 ----------
 1. The loop is level-triggered: killed at any instant and started again over the same store and backends, it goes on.
-2. A failing step is logged and tried again; it never ends the loop. Only another service that has taken over does.
+2. A failing step is logged and tried again; it never ends the loop. Only another service does, which has taken over, or
+   which shall lead since this one does not reach the store.
 3. Requests are answered from records, also while a backend is slow.
 """
 
@@ -44,12 +45,13 @@ from jupyter_gq.devices.meter import ProbeMeter, ShareMeter
 from jupyter_gq.devices.probe import DeviceProbe, ProbeState
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.store.protocol import Json, Store
 
+from .absence import Absence
 from .act import Actor
 from .activity import ActivityLog
 from .caller import Caller
@@ -115,6 +117,8 @@ class Controller:
     new_token: Callable[[], str] = random_token
     #: Whether this service may act now: where several share a lease, only who holds it may.
     leads: Callable[[], bool] = always
+    #: How long a store that does not answer is borne.
+    absence: Absence = field(default_factory=Absence)
     #: Check after every step what must always hold; a breach is raised (and so logged by `run`).
     check_invariants: bool = False
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
@@ -154,7 +158,7 @@ class Controller:
             wake=self.wake,
             broker=broker,
         )
-        self._duty = Duty(self._context, self.leads)
+        self._duty = Duty(self._context, self.leads, self.absence)
         self._deciding = Deciding(self._context)
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
@@ -175,7 +179,7 @@ class Controller:
     async def run(self) -> None:
         """Step whenever something happened, and at least once a `TICK`, until cancelled.
 
-        Raises `Superseded` when another service has taken over: this one must end.
+        Raises `Superseded` when another service has taken over: this one must end; `StoreAway` when it should not lead.
         """
         loop = asyncio.get_running_loop()
         refreshed = loop.time()
@@ -252,7 +256,7 @@ class Controller:
         try:
             await work
             self._failures.pop(what, None)
-        except Superseded:
+        except (Superseded, StoreAway):
             raise
         except Exception as error:
             if repr(error) != self._failures.get(what):

@@ -5,7 +5,8 @@ Rules
 1. It acts only while it leads, the store answers, and nobody has taken over there.
 2. Whether a write was kept is not known when the store did not answer: before it acts again, everything that is alive
    is read anew. So memory and store agree, and nothing is launched or stopped from what was.
-3. Who has been replaced ends: `Superseded` is for nobody to catch but the loop's own caller.
+3. Who has been replaced ends: `Superseded` is for nobody to catch but the loop's own caller. So does, for a while, who
+   has not reached the store for too long where another service might: `StoreAway`.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
 
+from .absence import Absence
 from .context import Context
 
 log = logging.getLogger(__name__)
@@ -22,8 +24,8 @@ log = logging.getLogger(__name__)
 class Duty:
     """Asked by the loop before each step, and once more before it acts."""
 
-    def __init__(self, context: Context, leads: Callable[[], bool]) -> None:
-        self._context, self._leads = context, leads
+    def __init__(self, context: Context, leads: Callable[[], bool], absence: Absence) -> None:
+        self._context, self._leads, self._absence = context, leads, absence
         #: Why requests should go to another service, or come later; "" = this one can answer them.
         self.unready = "The service has just started and has not looked around yet."
 
@@ -36,9 +38,14 @@ class Duty:
                 self._context.seqs.clear()
                 self._context.broker.mention(None, "reset", "", {})
                 log.info("the database answers again; what is alive was read anew")
-        except (StoreUnavailable, Superseded) as error:
+        except StoreUnavailable as error:
+            self.unready = str(error)
+            self._absence.bear(error)
+            raise
+        except Superseded as error:
             self.unready = str(error)
             raise
+        self._absence.is_over()
         self.unready = ""
         self.check()
 

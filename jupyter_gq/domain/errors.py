@@ -138,6 +138,18 @@ class StoreUnavailable(JupyterGQError):
         self.place, self.told = place, told
 
 
+class StoreAway(JupyterGQError):
+    """The database has not answered for so long that another service shall lead, which may reach it."""
+
+    code = "store_away"
+
+    def __init__(self, last: StoreUnavailable, seconds: float) -> None:
+        super().__init__(
+            f"For {seconds:.0f} s this service has not reached its database, so it steps back: another one leads that "
+            f"does, or this one again when it does. {last}"
+        )
+
+
 class Superseded(JupyterGQError):
     """Another service has taken over; this one must not act any more. Nothing was changed."""
 

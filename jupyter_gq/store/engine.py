@@ -37,7 +37,7 @@ def open_engine(url: str) -> sa.Engine:
 
     `AdminError` for a URL that is none; the sentence never holds the URL, which may hold a password.
     """
-    parsed = _parsed(url)
+    parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
         return _open_postgresql(parsed)
     if not parsed.database or parsed.database == ":memory:":
@@ -60,7 +60,8 @@ def place_of(engine: sa.Engine) -> str:
     return f"{url.database or ''!r} at {host}" + (f":{port}" if port else "")
 
 
-def _parsed(url: str) -> sa.URL:
+def parse_url(url: str) -> sa.URL:
+    """What the URL says; `AdminError` for one of no use, in a sentence that never holds it."""
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):

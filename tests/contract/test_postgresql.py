@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, StorageFull, StoreUnavailable
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 from jupyter_gq.store.tables import metadata
 from tests.builders import a_job
@@ -62,6 +63,30 @@ def test_while_the_server_is_away_all_is_refused_and_afterwards_it_goes_on(store
     store.confirm()
     store.save([a_record("after")])
     assert ids(store) == {"before", "after"}
+
+
+def test_whether_it_can_be_reached_is_asked_without_a_trace(url, postgresql):
+    reach(url)
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    assert sa.inspect(engine).get_table_names() == [], "who only waits changes no schema"
+    engine.dispose()
+    name = sa.make_url(url).database
+    postgresql.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with pytest.raises(StoreUnavailable, match="it can only be read"):
+        reach(url)
+    postgresql.stop()
+    try:
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            reach(url)
+    finally:
+        postgresql.start()
+
+
+def test_a_file_is_not_asked_for_and_a_wrong_url_is_told(tmp_path):
+    reach(f"sqlite:///{tmp_path}/none.sqlite")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(AdminError, match="cannot be read"):
+        reach("no url")
 
 
 @pytest.mark.parametrize("how", ["terminated", "killed"])

@@ -18,6 +18,10 @@ pytestmark = pytest.mark.asyncio
 TIMES = Times.of(3)
 
 
+async def fit():
+    return ""
+
+
 class Candidate:
     """A service that takes the lease and keeps it until it is cut off."""
 
@@ -31,7 +35,7 @@ class Candidate:
         self.working = asyncio.create_task(self._work())
 
     async def _work(self):
-        await self.lease.acquire()
+        await self.lease.acquire(fit)
         await self.lease.keep()
 
     async def vanish(self):

@@ -1,6 +1,7 @@
 """Two services of one installation, on one PostgreSQL and one API server: one acts, the other takes its place."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import urllib.request
 
 import pytest
 import pytest_asyncio
+import sqlalchemy as sa
 from kubernetes.client import CoordinationV1Api
 
 from tests.api.hubs import Hub
@@ -21,8 +23,9 @@ from tests.kubernetes.waiting import eventually
 pytestmark = pytest.mark.asyncio
 
 CONFIG = """
+import os
 c.SchedulerService.backend = "kubernetes"
-c.SchedulerService.database_url = {database!r}
+c.SchedulerService.database_url = os.environ["DATABASE"]
 c.KubernetesBackend.kubeconfig = {kubeconfig!r}
 c.KubernetesBackend.lease_duration = {lease}
 c.KubernetesBackend.installation = {release!r}
@@ -38,7 +41,7 @@ c.TrainingQueues.queues = {{"vision": {{"quota": 1}}}}
 class Service:
     """One process, as a pod of the Deployment would run it."""
 
-    def __init__(self, folder, hub, name):
+    def __init__(self, folder, hub, name, database):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -49,6 +52,7 @@ class Service:
             "JUPYTERHUB_API_URL": hub.url,
             "JUPYTERHUB_API_TOKEN": "service",
             "POD_NAME": name,
+            "DATABASE": database,
         }
         command = [sys.executable, "-m", "jupyter_gq.app", "service", "--config", "jupyterhub_config.py"]
         self._log = folder / f"{name}.log"
@@ -100,6 +104,40 @@ class Service:
         self.process.wait()
 
 
+class Wire:
+    """The way of one service to the database, which can be cut."""
+
+    def __init__(self, address):
+        self.address, self.ways, self.server, self.port = address, set(), None, 0
+
+    async def mend(self):
+        self.server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    async def cut(self):
+        self.server.close()
+        for writer in self.ways:
+            writer.transport.abort()
+        await self.server.wait_closed()
+
+    async def _carry(self, reader, writer):
+        there, back = await asyncio.open_connection(*self.address)
+        mine = {writer, back}
+        self.ways |= mine
+        try:
+            await asyncio.gather(_pass_on(reader, back), _pass_on(there, writer))
+        finally:
+            self.ways -= mine
+
+
+async def _pass_on(reader, writer):
+    with contextlib.suppress(OSError):
+        while said := await reader.read(65536):
+            writer.write(said)
+            await writer.drain()
+    writer.close()
+
+
 @pytest.fixture
 def postgresql():
     with PostgresServer(programs_or_skip()) as server:
@@ -117,18 +155,22 @@ def lease():
 async def start(control_plane, namespace_set, postgresql, tmp_path, lease):
     """Start a service of that name."""
     content = CONFIG.format(
-        database=postgresql.new_database(),
         lease=lease,
         kubeconfig=str(control_plane.kubeconfig()),
         release=namespace_set.release,
         hub=namespace_set.hub,
     )
     (tmp_path / "jupyterhub_config.py").write_text(content)
-    hub, started = Hub(), []
+    usual, hub, started = postgresql.new_database(), Hub(), []
     await hub.start()
 
-    def make(name):
-        started.append(Service(tmp_path, hub, name))
+    def make(name, through=None):
+        """Its way to the database goes through that wire, if there is one."""
+        database = usual
+        if through is not None:
+            url = sa.make_url(postgresql.tcp_url(sa.make_url(usual).database))
+            database = url.set(host="127.0.0.1", port=through.port).render_as_string(hide_password=False)
+        started.append(Service(tmp_path, hub, name, database))
         return started[-1]
 
     yield make
@@ -195,6 +237,36 @@ async def test_who_takes_over_while_the_database_is_frozen_waits_for_it(start, p
         await eventually(lambda: second.says("does not answer"), second.log, seconds=60)
         assert (await second.ask("health"))[0] == 200, "a restart would help nobody"
     await eventually(second.is_ready, second.log, seconds=20)
+
+
+@pytest_asyncio.fixture
+async def wire(postgresql):
+    url = sa.make_url(postgresql.tcp_url("postgres"))
+    made = Wire((url.host, url.port))
+    await made.mend()
+    yield made
+    await made.cut()
+
+
+async def test_who_alone_does_not_reach_the_database_makes_way_and_stands_again_when_it_does(start, wire):
+    """With a lease of 5 s: after 20 s. It is the same process all the time."""
+    first = start("first", through=wire)
+    await eventually(first.is_ready, first.log, seconds=60)
+    second = start("second")
+    await eventually(lambda: second.waits_for("first"), second.log, seconds=60)
+    await wire.cut()
+    await eventually(lambda: first.says("does not answer"), first.log, seconds=20)
+    await eventually(second.is_ready, lambda: first.log() + second.log(), seconds=45)
+    await eventually(lambda: first.waits_for("second"), first.log, seconds=20)
+
+    second.kill()
+    await eventually(lambda: first.says("does not answer"), first.log, seconds=30)
+    assert (await first.ask("health"))[0] == 200, "a restart would help nobody"
+    await wire.mend()
+    await eventually(first.is_ready, first.log, seconds=30)
+    first.process.terminate()
+    assert await first.ended() == 0
+    assert "so it steps back" in first.log()
 
 
 def holder(plane, made):

@@ -10,6 +10,7 @@ Rules
 4. Who cannot renew stops acting, and goes on when the Lease is still its own; when another holds it, it ends. That two
    never *write*, even where a clock stood still, is for the epoch in the store to prevent.
 5. At an orderly end the Lease is given back, so that the next one need not wait.
+6. Who is not fit to lead, for he does not reach what a leader needs, only looks: the Lease is for who is.
 """
 
 import asyncio
@@ -42,6 +43,10 @@ class LeasePort(Protocol):
         """Put this in its place; refused when it is not at the version that the body names."""
         ...
 
+    def close(self) -> None:
+        """Give the connections back."""
+        ...
+
 
 class LeaseLost(JupyterGQError):
     """Another service leads now; this one must end."""
@@ -61,13 +66,21 @@ class Times:
     renewed_within: float = 10.0
     #: Between two tries.
     retry: float = 2.0
+    #: A leader that has not reached its store for so long gives the Lease back: longer than most outages, in which
+    #: another would be no better off.
+    without_store: float = 60.0
 
     @classmethod
     def of(cls, duration: float) -> "Times":
         """In the usual proportions."""
         usual = cls()
         share = duration / usual.duration
-        return cls(duration=duration, renewed_within=usual.renewed_within * share, retry=usual.retry * share)
+        return cls(
+            duration=duration,
+            renewed_within=usual.renewed_within * share,
+            retry=usual.retry * share,
+            without_store=usual.without_store * share,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,10 +174,17 @@ class Lease:
         self._port, self._seat, self._elapsed, self._now = port, seat, elapsed, now
         self._times = times or Times()
         self._election = Election(identity=seat.identity, times=self._times)
+        #: Why this service should not lead, when it was asked last; "" = it may.
+        self._unfit = ""
         #: The Lease as it was read or written last; None when it has to be read again.
         self._body: Json | None = None
         #: Why the last try failed; "" when it did not.
         self.failure = ""
+
+    @property
+    def times(self) -> Times:
+        """In which it is kept."""
+        return self._times
 
     @property
     def leads(self) -> bool:
@@ -179,12 +199,16 @@ class Lease:
     @property
     def waiting(self) -> str:
         """Why this service does not lead yet."""
-        return self.failure or (f"{self.holder} leads; " if self.holder else "") + "this service waits for its place."
+        return (
+            self.failure
+            or self._unfit
+            or (f"{self.holder} leads; " if self.holder else "") + "this service waits for its place."
+        )
 
-    async def acquire(self) -> None:
-        """Return when this service leads."""
+    async def acquire(self, why_unfit: Callable[[], Awaitable[str]]) -> None:
+        """Return when this service leads. While the Lease is to be had, it is asked why this one should not have it."""
         told = ""
-        while not await self._try():
+        while not await self._stand(why_unfit):
             if self.waiting != told:
                 told = self.waiting
                 log.info("%s", told)
@@ -213,26 +237,41 @@ class Lease:
         except (BackendError, TimeoutError) as error:
             log.info("the lease could not be given back: %s", error)
 
-    async def _try(self) -> bool:
-        """One look and what follows from it; whether this service leads then."""
-        self.failure = ""
+    def close(self) -> None:
+        """Give the connections back."""
+        self._port.close()
+
+    async def _stand(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
+        """One look, and a try when it is to be had by this one; whether this service leads then."""
+        move = await self._try(only_look=True)
+        # Asked only then: whoever waits leaves in peace what the leader works with.
+        self._unfit = "" if move is Move.WAIT else await why_unfit()
+        if move is Move.WAIT or self._unfit:
+            return False
+        await self._try()
+        return self.leads
+
+    async def _try(self, *, only_look: bool = False) -> Move:
+        """One look and what follows from it."""
+        move, self.failure = Move.WAIT, ""
         try:
             # What takes longer than a renewal may is as good as failed; its answer would come too late.
             async with asyncio.timeout(self._times.renewed_within / 2):
-                await self._step()
+                move = await self._step(only_look=only_look)
         except BackendError as error:
             self.failure, self._body = str(error), None
         except TimeoutError:
             self.failure, self._body = "The cluster did not answer in time about the lease.", None
-        return self.leads
+        return move
 
-    async def _step(self) -> None:
+    async def _step(self, *, only_look: bool) -> Move:
         body = self._body or await self._port.read_lease(self._seat.namespace, self._seat.name)
         move = self._election.look(None if body is None else held_by(body), self._elapsed())
-        if move is Move.WAIT:
+        if move is Move.WAIT or only_look:
             self._body = None
-            return
-        await self._write(body or self._new(), move)
+        else:
+            await self._write(body or self._new(), move)
+        return move
 
     async def _write(self, body: Json, move: Move) -> None:
         wanted = {**body, "spec": self._spec(body.get("spec") or {}, move)}

@@ -124,7 +124,7 @@ class KubernetesBackend(LoggingConfigurable):
     lease_duration = Float(
         15.0,
         help="Seconds after which another service takes the place of one that is silent; it stops after two thirds of "
-        "them. Default: 15.",
+        "them, and gives its place up when it has not reached its database for four times as long. Default: 15.",
     ).tag(config=True)
     kubeconfig = Unicode(
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'

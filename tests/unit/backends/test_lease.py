@@ -1,5 +1,6 @@
 """Who leads: never two at once, whatever clocks and networks do; in the end somebody."""
 
+import asyncio
 import heapq
 import itertools
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.backends.kubernetes.lease import Election, Held, Move, Times, held_by
+from jupyter_gq.backends.kubernetes.lease import Election, Held, Lease, Move, Seat, Times, held_by
 
 TIMES = Times(duration=15, renewed_within=10, retry=2)
 
@@ -197,3 +198,99 @@ def test_in_the_end_another_leads_where_the_leader_is_cut_off(offset, other, tur
     world = World([leader, Candidate("next", other, 1.0, [(0.5, 0.02, 0.02)])])
     world.play(2 * turns + 30)
     assert world.leaders == ["leader", "next"]
+
+
+# --- who is not fit to lead
+
+
+class Port:
+    """The cluster's side, for two services that never write at once."""
+
+    def __init__(self):
+        self.body, self._versions = None, itertools.count(1)
+
+    async def read_lease(self, _namespace, _name):
+        return self.body
+
+    async def create_lease(self, body):
+        self.body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(next(self._versions))}}
+        return self.body
+
+    replace_lease = create_lease
+
+
+class Stands:
+    """A service that stands for the lease, at once again and again, and says each time whether it is fit."""
+
+    def __init__(self, port, identity, clock):
+        seat = Seat(namespace="hub", name="service", identity=identity)
+        times = Times(duration=15, renewed_within=10, retry=0)
+        self.lease = Lease(port, seat, elapsed=lambda: clock[0], now=lambda: 0.0, times=times)
+        self.unfit, self.asked = "", 0
+
+    async def why_unfit(self):
+        self.asked += 1
+        return self.unfit
+
+    async def stand(self):
+        """Turns of the loop, as many as are needed; whether it leads then."""
+        standing = asyncio.create_task(self.lease.acquire(self.why_unfit))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        standing.cancel()
+        await asyncio.gather(standing, return_exceptions=True)
+        return self.lease.leads
+
+
+AWAY = "The scheduler's database 'gq' at db does not answer (no route to host). It is tried again."
+
+
+@pytest.mark.asyncio
+async def test_who_does_not_reach_what_a_leader_needs_leaves_the_lease_to_who_does():
+    clock, port = [0.0], Port()
+    cut, fit = Stands(port, "cut", clock), Stands(port, "fit", clock)
+    cut.unfit = AWAY
+    assert not await cut.stand()
+    assert (port.body, cut.lease.waiting) == (None, AWAY)
+    assert await fit.stand()
+    assert not await cut.stand()
+    assert cut.lease.waiting == "fit leads; this service waits for its place."
+
+
+@pytest.mark.asyncio
+async def test_where_nobody_is_fit_nobody_leads_and_then_the_first_that_is():
+    clock, port = [0.0], Port()
+    both = Stands(port, "one", clock), Stands(port, "other", clock)
+    for each in both:
+        each.unfit = AWAY
+    for _ in range(5):
+        clock[0] += 10
+        assert [await each.stand() for each in both] == [False, False]
+    assert port.body is None
+    both[1].unfit = ""
+    assert [await each.stand() for each in both] == [False, True]
+
+
+@pytest.mark.asyncio
+async def test_who_waits_is_not_asked_while_another_leads():
+    clock, port = [0.0], Port()
+    leader, waits = Stands(port, "leader", clock), Stands(port, "waits", clock)
+    assert await leader.stand()
+    assert not await waits.stand()
+    assert (leader.asked, waits.asked) == (1, 0)
+    clock[0] += 15
+    assert await waits.stand()
+    assert waits.asked == 1
+
+
+@pytest.mark.asyncio
+async def test_an_unfit_one_does_not_go_on_with_a_lease_that_it_could_not_give_back():
+    clock, port = [0.0], Port()
+    before, after, other = (Stands(port, name, clock) for name in ("same", "same", "other"))
+    assert await before.stand()
+    after.unfit = AWAY
+    assert not await after.stand()
+    assert not await other.stand()
+    clock[0] += 15
+    assert not await after.stand()
+    assert await other.stand()

@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
+from jupyter_gq.controller.absence import Absence
+from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import StoreGoesAway, StoreLosesAnAnswer
@@ -135,6 +136,40 @@ async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_t
         world.controller.wake()
         with pytest.raises(Superseded):
             await loop
+
+
+async def test_where_another_may_reach_the_store_the_loop_ends_when_it_was_away_for_too_long(world):
+    """Counted from the first question without an answer since the last one that had one."""
+    world.controller.absence = Absence(60, world.clock.now)
+    world.controller.__post_init__()
+    job = world.send(ANN, "vision")
+    await world.step(2)
+    for _ in range(2):
+        world.store.away = True
+        for _ in range(6):
+            with pytest.raises(StoreUnavailable):
+                await world.step(seconds=10)
+            world.clock.forward(10)
+        world.store.away = False
+        await world.step()
+    world.store.away = True
+    loop = asyncio.create_task(world.controller.run())
+    async with asyncio.timeout(60):
+        while not loop.done():
+            world.clock.forward(1)
+            world.controller.wake()
+            await asyncio.sleep(0.01)
+    with pytest.raises(StoreAway, match="has not reached its database, so it steps back"):
+        await loop
+    assert world.job(job).phase == "running"
+
+
+async def test_where_there_is_one_service_it_waits_for_ever(world):
+    world.store.away = True
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await world.step()
+        world.clock.forward(10**6)
 
 
 async def test_who_was_replaced_starts_and_stops_nothing(world):
