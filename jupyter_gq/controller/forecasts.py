@@ -2,8 +2,8 @@
 
 Rules
 -----
-1. A forecast is made beside the loop, in a thread on a frozen snapshot, so that no step waits for it. It is bounded,
-   and made anew not more often than `EVERY`, while anybody waits.
+1. A forecast is made beside the loop, in a thread on a frozen snapshot, so that no step waits for it; only durations
+   learnt meanwhile count at once. It is bounded, and made anew not more often than `EVERY`, while anybody waits.
 2. While much happens it would be old before it is made: it waits until nothing begins or ends, but not for long.
 3. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
 4. Only jobs that ran through in one run and succeeded say how long jobs run.
@@ -45,8 +45,6 @@ class Forecasts:
         self._context, self._mention = context, mention
         #: Jobs that did not wait at the last look.
         self._begun: set[str] = set()
-        #: How often those that were told of had run by then.
-        self._runs: dict[str, int] = {}
         self._revision = -1
         #: Something has changed since the last forecast, and when that was first seen.
         self._due_since: Instant | None = None
@@ -64,6 +62,7 @@ class Forecasts:
                 await self.make()
             except Exception:  # the last guard of a loop: the next one may go well
                 log.exception("no forecast could be made; it is tried again")
+                self._due.set()  # also when nothing changes by which the next one would be due
             await asyncio.sleep(EVERY)
 
     def look(self, *, calm: bool) -> None:
@@ -94,9 +93,8 @@ class Forecasts:
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
-        runs = {workload.id: workload.run for workload in waiting[:FORESEEN] if self._waits_as_then(workload)}
-        self._runs = runs | self._runs
-        self._show(self._forecaster.tell({name: expected[name] for name in runs}, now), now)
+        still = [workload.id for workload in waiting[:FORESEEN] if self._waits_as_then(workload)]
+        self._show(self._forecaster.tell({name: expected[name] for name in still}, now), now)
 
     def _waits_as_then(self, workload: Workload) -> bool:
         record = self._context.records.alive(workload.id)
@@ -141,8 +139,7 @@ class Forecasts:
         if workload is not None and _waits(workload):
             return False
         self._context.expected_starts.pop(name, None)
-        run = self._runs.pop(name, None)
-        if workload is None or workload.run == run or workload.started_at is None:
+        if workload is None or workload.started_at is None:
             self._forecaster.withdrawn(name)
             return False
         self._forecaster.started(name, workload.started_at)

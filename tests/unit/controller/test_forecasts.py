@@ -1,7 +1,10 @@
 """Waiting jobs are told when they will probably start, and the service learns from what happened."""
 
+import asyncio
+
 import pytest
 
+from jupyter_gq.controller import forecasts
 from jupyter_gq.controller.forecasts import PATIENCE
 
 from .world import ANN, World
@@ -80,12 +83,36 @@ async def test_durations_and_outcomes_outlive_a_restart(world: World):
 
 async def test_a_forecast_waits_for_a_step_in_which_nothing_happens_but_not_for_ever(world: World):
     for passed, due in ((0, False), (PATIENCE, True)):
-        forecasts, job = world.controller._forecasts, world.send(ANN, "vision", "1")
+        looking, job = world.controller._forecasts, world.send(ANN, "vision", "1")
         await world.controller.step()  # it is launched
-        assert not forecasts._due.is_set()
+        assert not looking._due.is_set()
         world.clock.forward(passed)
         await world.controller.step()  # it runs
-        assert forecasts._due.is_set() is due
+        assert looking._due.is_set() is due
         await world.controller.step()
-        assert forecasts._due.is_set()
+        assert looking._due.is_set()
         await finish(world, job)
+
+
+async def test_a_forecast_that_failed_is_made_again_though_nothing_changes(world: World, monkeypatch):
+    tries, real = [], forecasts.forecast
+
+    def fails_once(*given, **named):
+        tries.append(1)
+        if len(tries) == 1:
+            raise RuntimeError("a defect")
+        return real(*given, **named)
+
+    monkeypatch.setattr(forecasts, "forecast", fails_once)
+    monkeypatch.setattr(forecasts, "EVERY", 0)
+    world.send(ANN, "vision", "1")
+    waits = world.send(ANN, "vision", "1")
+    for _ in range(4):
+        await world.controller.step()
+        world.clock.forward(1)
+    making = asyncio.create_task(world.controller._forecasts.run())
+    async with asyncio.timeout(20):
+        while world.job(waits).expected_start is None:
+            await asyncio.sleep(0.01)
+    making.cancel()
+    assert len(tries) == 2
