@@ -6,7 +6,7 @@ say something about the rest; where none was, it is expected to run as long agai
 """
 
 from bisect import bisect_right, insort
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from jupyter_gq.domain.amount import Seconds
@@ -14,8 +14,12 @@ from jupyter_gq.domain.workload import Workload
 
 #: A history says something from so many runs on, and forgets all but the newest.
 ENOUGH, KEPT = 5, 200
+#: So many names are remembered, those that ran last: some people give each run a name of its own.
+NAMES = 2_000
 
 Key = tuple[str, ...]
+#: How keys of one name of one owner begin.
+_NAME = "name"
 
 
 class _Runs:
@@ -43,6 +47,8 @@ class Durations:
 
     def __init__(self) -> None:
         self._runs: dict[Key, _Runs] = {}
+        #: Of runs of one name; those that ran last stand last.
+        self._named: OrderedDict[Key, _Runs] = OrderedDict()
         #: Grows with each run that is added.
         self.revision = 0
 
@@ -50,12 +56,19 @@ class Durations:
         """`workload` has succeeded after running so long in all."""
         self.revision += 1
         for key in _keys(workload):
-            self._runs.setdefault(key, _Runs()).add(duration)
+            histories = self._histories(key)
+            if key not in histories:
+                histories[key] = _Runs()
+            histories[key].add(duration)
+            if histories is self._named:
+                self._named.move_to_end(key)
+        while len(self._named) > NAMES:
+            self._named.popitem(last=False)
 
     def known(self, workload: Workload) -> Seconds | None:
         """The median of the nearest history; None where there is none."""
         for key in _keys(workload):
-            runs = self._runs.get(key)
+            runs = self._histories(key).get(key)
             if runs is not None and len(runs.sorted) >= ENOUGH:
                 return Seconds(runs.sorted[len(runs.sorted) // 2])
         return None
@@ -65,16 +78,19 @@ class Durations:
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate
         for key in _keys(workload):
-            runs = self._runs.get(key)
+            runs = self._histories(key).get(key)
             longer = runs.longer_than(elapsed) if runs is not None else []
             if len(longer) >= ENOUGH:
                 return Seconds(longer[min(len(longer) - 1, int(part * len(longer)))])
         return Seconds(max(2 * elapsed, elapsed + 60))
 
+    def _histories(self, key: Key) -> dict[Key, _Runs]:
+        return self._named if key[0] == _NAME else self._runs
+
 
 def _keys(workload: Workload) -> Iterator[Key]:
     if workload.owner:
-        yield ("name", workload.owner, workload.name)
+        yield (_NAME, workload.owner, workload.name)
         yield ("owner", workload.owner)
     yield ("size", workload.queue, str(workload.milli))
     yield ("queue", workload.queue)

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.simulation.calibration import ENOUGH, Calibration
-from jupyter_gq.simulation.durations import KEPT, Durations
+from jupyter_gq.simulation.durations import KEPT, NAMES, Durations
 from tests.builders import a_job
 
 
@@ -48,6 +48,26 @@ def test_old_runs_are_forgotten():
     history = learnt(*[10.0] * KEPT, *[700.0] * KEPT)
     assert history.expected(a_job("digits", "vision"), Seconds(0)) == 700
     assert history.expected(a_job("digits", "vision"), Seconds(0), part=0.0) == 700
+
+
+def test_names_that_did_not_run_for_long_are_forgotten():
+    """Where each run has a name of its own, what is known of names would grow for ever."""
+    history = Durations()
+
+    def ran(name: str, duration: float) -> None:
+        for _ in range(5):
+            history.add(a_job(name, "vision"), Seconds(duration))
+
+    ran("nightly", 7000)
+    ran("once", 7000)
+    ran("again", 100)
+    for number in range(NAMES - 2):
+        history.add(a_job(f"train-{number}", "vision"), Seconds(100))
+        if number % 1000 == 0:
+            history.add(a_job("nightly", "vision"), Seconds(7000))
+    assert len(history._named) == NAMES
+    assert history.expected(a_job("nightly", "vision"), Seconds(0)) == 7000
+    assert history.expected(a_job("once", "vision"), Seconds(0)) == 100, "as all work of its owner"
 
 
 def test_without_outcomes_the_range_is_a_guess():
