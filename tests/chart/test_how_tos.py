@@ -52,6 +52,47 @@ def test_a_private_registry_is_known_in_every_namespace_where_images_are_pulled(
     found = objects({"imagePullSecrets": [loop[2]]})
     pulling = {each["metadata"]["namespace"] for each in found if each["kind"] in ("Deployment", "DaemonSet")}
     pulling.add(named(found, "ServiceAccount", "gq-runner")["metadata"]["namespace"])
-    assert {name.replace("$NAMESPACE_OF_YOUR_HUB", "hub") for name in loop[1].split()} == pulling
+    assert {name.replace("$HUB", "hub") for name in loop[1].split()} == pulling
     (copies,) = [block for page, block in blocks() if block.get("kind") == "Pod"]
     assert copies["spec"]["imagePullSecrets"] == [{"name": loop[2]}]
+
+
+EVERYWHERE = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+#: Objects that belong to no namespace, and words for which none counts.
+OF_THE_CLUSTER = ("kubectl label node", "kubectl get nodes", "kubectl delete namespace", "kubectl drain")
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
+def test_each_name_of_an_object_is_one_that_the_chart_gives(page):
+    """The pages tell of a release `gq`."""
+    given = {name for each in ALL for name in (each["metadata"]["name"], each["metadata"].get("namespace", ""))}
+    assert set(re.findall(r"\b[a-z-]*gq-gq-[a-z]+(?:-[a-z]+)*", page.read_text())) <= given
+
+
+def everything():
+    """The objects of an installation with all that can be switched on, on either database."""
+    more = {"training": {"checkpoints": {"create": True}}, "admissionPolicy": {"enabled": True}}
+    postgresql = {"kind": "postgresql", "postgresql": {"secretName": "gq-database"}}
+    return objects(more) + objects({**more, "database": postgresql})
+
+
+ALL = everything()
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
+def test_a_command_says_in_which_namespace_its_object_is(page):
+    """In another one the Secret would lie where nobody reads it."""
+    text = page.read_text()
+    shell = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ").splitlines()
+    inline = [" ".join(found.split()) for found in re.findall(r"`(kubectl [^`]+)`", text)]
+    for command in (line.strip() for line in [*shell, *inline]):
+        names_an_object = command.startswith("kubectl ") and re.search(r"\S/\S| gq-|-f\b", command)
+        if names_an_object and not command.startswith(OF_THE_CLUSTER):
+            assert re.search(r" (--namespace|-n|--all-namespaces)\b", command), f"{page.name}: {command}"
+
+
+def test_the_example_of_check_devices_is_of_a_node_that_the_page_put_into_that_pool():
+    page = INSTALL.read_text()
+    pools = {pool: nodes.split() for nodes, pool in re.findall(r"label node (.*) jupyter-gq\.org/pool=(\w+)", page)}
+    ((node, pool),) = re.findall(r"^Node (\S+), pool (\S+):", page, re.MULTILINE)
+    assert node in pools[pool]
