@@ -128,6 +128,19 @@ def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
     play(tmp_path, CannotBeObserved, story)
 
 
+def test_who_would_have_started_stands_in_line_before_those_who_wait(tmp_path):
+    async def story(world):
+        world.backend.blind = True
+        line = [world.send(ANN, "vision", gpus) for gpus in ("0.25", "0.25", "0.25", "1", "1")]
+        others = [world.send(BOB, "nlp", "1"), world.send(BOB, "nlp", "1")]
+        await world.step()
+        assert [world.job(job).position for job in line] == [1, 2, 3, 4, 5]
+        assert [world.job(job).sentence for job in line[:3]] == [UNSEEN] * 3
+        assert [world.job(job).position for job in others] == [1, 2]
+
+    play(tmp_path, CannotBeObserved, story)
+
+
 def test_the_grace_begins_when_a_run_can_be_told(tmp_path):
     async def story(world):
         job = world.send(ANN, "vision")
