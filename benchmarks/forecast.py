@@ -17,7 +17,7 @@ from jupyter_gq.simulation.experiment import Pool, runnable
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.forecaster import Forecaster, Told
 from jupyter_gq.simulation.replay import Move, Start, replay
-from jupyter_gq.simulation.trace import Job, nodes_of, queues_of, scaled
+from jupyter_gq.simulation.trace import Job, queues_of, scaled
 
 from .table import Row, parser, show
 from .traces import add_trace_options, read
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     jobs = runnable(workload.jobs, workload.quotas, pool).jobs
     shares = scaled(workload.quotas, pool.milli)
     teller = Foretelling(
-        core=Core(nodes_of(pool.gpus, pool.per_node), queues_of(shares), Policy()),
+        core=Core(pool.nodes(), queues_of(shares), Policy()),
         every=arguments.every,
         horizon=Horizon(within=Seconds(14 * 24 * 3600), ends=arguments.ends),
     )

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from jupyter_gq.domain.amount import MilliGpu, Seconds, format_gpus
+from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
+from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.wording import cores, gpus, memory
 from jupyter_gq.simulation.experiment import (
     Pool,
     Runnable,
     Settings,
+    as_counted,
     guaranteed,
     pooled,
     runnable,
@@ -25,6 +28,7 @@ from jupyter_gq.simulation.trace import scaled
 
 from .files import Refusal, counted
 from .progress import Progress
+from .tables import by_queue, time, totals
 from .traces import Workload, read_workload
 
 GUARANTEED = "guaranteed quotas"
@@ -32,7 +36,7 @@ STATIC = "static quotas"
 STATIC_BACKFILL = "static, backfill"
 ONE_LINE = "one line (FIFO)"
 _INTERRUPTED = 130
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_Amount = TypeVar("_Amount")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", type=_count, required=True, metavar="N", help="GPUs of the pool")
     parser.add_argument(
         "--nodes-of", type=_count, default=8, metavar="N", help="GPUs of each node (default: %(default)s)"
+    )
+    parser.add_argument("--node-cpus", type=_cpus, metavar="N", help="CPU cores of each node (default: not counted)")
+    parser.add_argument(
+        "--node-memory",
+        type=_memory,
+        metavar="TEXT",
+        help='memory of each node, such as "512 GiB" (default: not counted)',
     )
     parser.add_argument(
         "--policy",
@@ -80,10 +91,15 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if file is not None and not file.parent.is_dir():
             raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")
     workload = read_workload(arguments.trace, arguments.quota)
-    pool = Pool(gpus=arguments.gpus, per_node=arguments.nodes_of)
-    found = runnable(workload.jobs, workload.quotas, pool)
+    pool = Pool(
+        gpus=arguments.gpus,
+        per_node=arguments.nodes_of,
+        node_cpus=arguments.node_cpus,
+        node_memory=arguments.node_memory,
+    )
+    found = runnable(as_counted(workload.jobs, pool), workload.quotas, pool)
     if not found.jobs:
-        raise Refusal(f"No job of {arguments.trace} fits on {_gpus(pool.milli)} in nodes of {pool.per_node}.")
+        raise Refusal(f"No job of {arguments.trace} fits on {_what(pool)}.")
     settings = Settings(policy=policy, costs=Costs(lost_per_pause=arguments.lost_per_pause))
     comparison = _Comparison(workload=workload, runnable=found, pool=pool, settings=settings)
     outcomes = comparison.outcomes(everything=arguments.compare)
@@ -139,13 +155,14 @@ def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Ma
     first = outcomes[GUARANTEED]
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
-        f"{counted(len(comparison.workload.quotas), 'queue')} over {_time(first.end - first.start)}, "
-        f"on {_gpus(first.milli)} in nodes of {comparison.pool.per_node}, placement {comparison.placement}",
+        f"{counted(len(comparison.workload.quotas), 'queue')} over {time(first.end - first.start)}, "
+        f"on {_what(comparison.pool)}, placement {comparison.placement}",
         *(f"  left out: {text}" for text in _left_out(comparison)),
+        *(f"  not counted: {text}" for text in _not_counted(comparison)),
         "",
-        *_totals(outcomes),
+        *totals(outcomes),
         "",
-        *_by_queue(comparison, outcomes),
+        *by_queue(first, outcomes[STATIC], comparison.guarantees, comparison.workload.quotas),
     ]
     return "\n".join(lines)
 
@@ -164,56 +181,19 @@ def _left_out(comparison: _Comparison) -> list[str]:
     return texts
 
 
-def _totals(outcomes: Mapping[str, Outcome]) -> list[str]:
-    rows: dict[str, Callable[[Outcome], str]] = {
-        "GPUs": lambda o: format_gpus(o.milli),
-        "used": lambda o: f"{o.used_percent:.1f} %",
-        "wait, mean": lambda o: _time(o.total.mean_wait),
-        "wait, half of the jobs up to": lambda o: _time(o.total.median_wait),
-        "wait, 95 of 100 up to": lambda o: _time(o.total.p95_wait),
-        "completion, mean": lambda o: _time(o.total.mean_completion),
-        "preemptions": lambda o: f"{o.total.preemptions:,}",
-        "GPU-hours lost": lambda o: f"{o.total.lost_gpu_hours:,.1f} ({o.total.lost_percent:.2f} %)",
-        "guarantee kept, 99 of 100 within": lambda o: _time(o.total.guarantee_p99),
-    }
-    table = [["", *outcomes], *([name, *(cell(o) for o in outcomes.values())] for name, cell in rows.items())]
-    return _table(table)
-
-
-def _by_queue(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> list[str]:
-    ours, theirs = outcomes[GUARANTEED], outcomes[STATIC]
-    header = ["queue", "guarantee", "jobs", "wait, mean", "95 of 100", "completion", "paused", "lost GPU h", "kept in"]
-    table = [[*header, "static: quota", "wait, mean"]]
-    guarantees, quotas = comparison.guarantees, comparison.workload.quotas
-    for name in sorted(quotas, key=lambda name: (-quotas[name], name)):
-        mine = ours.by_queue[name]
-        static_quota = [format_gpus(quotas[name]), _time(theirs.by_queue[name].mean_wait)]
-        table.append([name, format_gpus(guarantees[name]), f"{mine.jobs:,}", *_cells(mine), *static_quota])
-    total = ["all", format_gpus(ours.milli), f"{ours.total.jobs:,}", *_cells(ours.total)]
-    table.append([*total, format_gpus(theirs.milli), _time(theirs.total.mean_wait)])
-    return _table(table)
-
-
-def _cells(figures: Figures) -> list[str]:
-    return [
-        _time(figures.mean_wait),
-        _time(figures.p95_wait),
-        _time(figures.mean_completion),
-        f"{figures.preemptions:,}",
-        f"{figures.lost_gpu_hours:,.1f}",
-        _time(figures.guarantee_p99),
-    ]
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+def _not_counted(comparison: _Comparison) -> list[str]:
+    """What jobs say that the pool does not, and the other way round."""
+    texts = []
+    pool, requests = comparison.pool, [job.request for job in comparison.workload.jobs]
+    for word, option, there, asked in (
+        ("CPU", "--node-cpus", pool.node_cpus, any(request.cpu_milli for request in requests)),
+        ("memory", "--node-memory", pool.node_memory, any(request.memory for request in requests)),
+    ):
+        if asked and there is None:
+            texts.append(f"the {word} that jobs need; say how much each node has with {option}")
+        if there is not None and not asked:
+            texts.append(f"{option}: no job says how much {word} it needs")
+    return texts
 
 
 def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
@@ -221,6 +201,8 @@ def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> dict[
     return {
         "gpus": comparison.pool.gpus,
         "nodes_of": comparison.pool.per_node,
+        "node_cpus": None if comparison.pool.node_cpus is None else comparison.pool.node_cpus / 1000,
+        "node_memory_mib": comparison.pool.node_memory,
         "placement": comparison.placement,
         "lost_per_pause_s": comparison.settings.costs.lost_per_pause,
         "left_out": {
@@ -262,15 +244,27 @@ def _placed_by(name: str) -> Policy:
         raise Refusal(f"--policy {name!r}: there is no such placement; expected {', '.join(Placement)}.") from None
 
 
-def _gpus(milli: int) -> str:
-    return f"{format_gpus(milli)} GPU{'' if milli == 1000 else 's'}"
+def _what(pool: Pool) -> str:
+    """Such as "24 GPUs in nodes of 8 with 64 CPU cores and 512 GiB"."""
+    beside = [] if pool.node_cpus is None else [cores(pool.node_cpus)]
+    if pool.node_memory is not None:
+        beside.append(memory(pool.node_memory))
+    return f"{gpus(pool.milli)} in nodes of {pool.per_node}" + (f" with {' and '.join(beside)}" if beside else "")
 
 
-def _time(seconds: float) -> str:
-    for most, unit, name in ((5 * _MINUTE, 1, "s"), (3 * _HOUR, _MINUTE, "min"), (2 * _DAY, _HOUR, "h")):
-        if seconds < most:
-            return f"{seconds / unit:.{1 if unit > 1 and seconds < 10 * unit else 0}f} {name}"
-    return f"{seconds / _DAY:.1f} days"
+def _cpus(text: str) -> MilliCpu:
+    return _amount(parse_cpus, text)
+
+
+def _memory(text: str) -> MiB:
+    return _amount(parse_memory, text)
+
+
+def _amount(parse: Callable[[str], _Amount], text: str) -> _Amount:
+    try:
+        return parse(text)
+    except InvalidAmount as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _count(text: str) -> int:

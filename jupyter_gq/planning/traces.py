@@ -2,21 +2,24 @@
 
 Rules
 -----
-1. A trace needs the columns of `TRACE_COLUMNS`, a quota file those of `QUOTA_COLUMNS`; others are passed over.
+1. A trace needs the columns of `TRACE_COLUMNS` and may have `cpus` and `memory`, a quota file needs those of
+   `QUOTA_COLUMNS`; others are passed over.
 2. Whatever is wrong is told with the file, the line and what was expected there.
-3. Amounts are decimal text (see `domain.amount`); `gpus` is for each task.
+3. Amounts are text (see `domain.amount`); `gpus`, `cpus` and `memory` are for each task, and an empty cell of the last
+   two is a job that says nothing of them.
 """
 
 import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import TypeVar
 
-from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_quota, parse_request
+from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import Job
@@ -27,6 +30,7 @@ TRACE_COLUMNS = ("job_id", "queue", "user", "submit_s", "duration_s", "gpus", "n
 QUOTA_COLUMNS = ("queue", "guaranteed_gpus")
 #: A sentence names at most so many queues.
 _NAMED = 8
+_Amount = TypeVar("_Amount")
 
 
 class InvalidTrace(Refusal, ValueError):
@@ -84,10 +88,7 @@ def read_quotas(path: Path) -> Quotas:
         name = row.text("queue")
         if name in milli:
             raise row.wrong("queue", "it has a quota already; expected one line a queue")
-        try:
-            milli[name] = parse_quota(row.cells["guaranteed_gpus"])
-        except InvalidAmount as error:
-            raise row.wrong("guaranteed_gpus", f"{error.problem}; {error.fix}") from None
+        milli[name] = row.amount("guaranteed_gpus", parse_quota)
         lines[row.line] = name
     if not any(milli.values()):
         raise InvalidTrace(f"{path}: no queue has a guaranteed GPU; expected a sum above 0 in guaranteed_gpus.")
@@ -108,10 +109,11 @@ def read_trace(path: Path) -> list[Job]:
 
 
 def _job(row: "_Row") -> Job:
-    try:
-        request = Request.of(parse_request(row.cells["gpus"]))
-    except InvalidAmount as error:
-        raise row.wrong("gpus", f"{error.problem}; {error.fix}") from None
+    request = Request.of(row.amount("gpus", parse_request))
+    if row.cells.get("cpus"):
+        request = replace(request, cpu_milli=row.amount("cpus", parse_cpus))
+    if row.cells.get("memory"):
+        request = replace(request, memory=row.amount("memory", parse_memory))
     tasks = row.number("num_tasks", "a whole number of tasks, 1 or more")
     if tasks < 1 or tasks != int(tasks):
         raise row.wrong("num_tasks", "expected a whole number of tasks, 1 or more")
@@ -139,6 +141,12 @@ class _Row:
         if not self.cells[column]:
             raise self.wrong(column, "it is empty; expected a name")
         return self.cells[column]
+
+    def amount(self, column: str, parse: Callable[[str], _Amount]) -> _Amount:
+        try:
+            return parse(self.cells[column])
+        except InvalidAmount as error:
+            raise self.wrong(column, f"{error.problem}; {error.fix}") from None
 
     def number(self, column: str, expected: str) -> Decimal:
         try:

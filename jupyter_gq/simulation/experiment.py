@@ -4,9 +4,11 @@ Every policy gets the jobs that all of them can run at all (`runnable`), and is 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from jupyter_gq.domain.amount import ONE_GPU, MilliGpu
+from jupyter_gq.domain.amount import NO_MEMORY, ONE_GPU, MiB, MilliCpu, MilliGpu
+from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.policy import Policy
 
@@ -15,30 +17,53 @@ from .core import Core
 from .figures import Outcome, outcome
 from .history import GuaranteeClock, Timeline
 from .replay import Costs, SchedulingPolicy, Watch, replay
-from .trace import Job, in_whole_devices, nodes_of, queues_of, scaled
+from .trace import Job, in_whole_devices, nodes_of, part_of, queues_of, scaled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
-    """The GPUs of a replay."""
+    """The GPUs of a replay, and what stands beside them."""
 
     gpus: int
     #: All nodes have so many but the last, which has what is left.
     per_node: int = 8
+    #: CPU and memory of a whole node; None = not counted.
+    node_cpus: MilliCpu | None = None
+    node_memory: MiB | None = None
 
     @property
     def milli(self) -> MilliGpu:
         """All of it."""
         return MilliGpu(self.gpus * ONE_GPU)
 
+    def nodes(self) -> tuple[Node, ...]:
+        """The empty cluster."""
+        return nodes_of(self.gpus, self.per_node, cpu_milli=self.node_cpus, memory=self.node_memory)
+
     def holds(self, request: Request, tasks: int) -> bool:
         """That many tasks fit when it is empty."""
-        if request.devices == 0:
-            return True
         whole, rest = divmod(self.gpus, self.per_node)
-        per_device = ONE_GPU // request.milli_per_device
-        fit = whole * (self.per_node // request.devices) + rest // request.devices
-        return fit * per_device >= tasks
+        fit = whole * self._on_node(self.per_node, request, tasks)
+        return fit + (self._on_node(rest, request, tasks) if rest else 0) >= tasks
+
+    def _on_node(self, devices: int, request: Request, tasks: int) -> int:
+        """How many of so many tasks fit on one node with so many devices."""
+        bounds = [tasks]
+        if request.devices:
+            bounds.append(devices // request.devices * (ONE_GPU // request.milli_per_device))
+        for there, needed in ((self.node_cpus, request.cpu_milli), (self.node_memory, request.memory)):
+            has = part_of(there, devices, self.per_node)
+            if has is not None and needed:
+                bounds.append(has // needed)
+        return min(bounds)
+
+
+def as_counted(jobs: Iterable[Job], pool: Pool) -> list[Job]:
+    """The same jobs without the CPU and the memory that nobody counts."""
+    none: dict[str, Any] = {} if pool.node_cpus is not None else {"cpu_milli": 0}
+    if pool.node_memory is None:
+        none["memory"] = NO_MEMORY
+    return [replace(job, request=replace(job.request, **none)) if none else job for job in jobs]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +71,7 @@ class Runnable:
     """The jobs that every policy of a comparison can run, and how many others there are."""
 
     jobs: tuple[Job, ...]
-    #: More than the pool ever has, or more than one of its nodes has for a task.
+    #: More than the pool ever has, or more than one of its nodes has for a task, of GPUs or of what is counted beside.
     above_pool: int
     #: More than the whole quota of their queue: under static quotas they would wait for ever.
     above_quota: int
@@ -83,7 +108,7 @@ def guaranteed(
 ) -> Outcome:
     """The product's own cycle; the quotas are scaled to the pool and may be exceeded while GPUs are idle."""
     shares = scaled(quotas, pool.milli)
-    core = Core(nodes_of(pool.gpus, pool.per_node), queues_of(shares), settings.policy)
+    core = Core(pool.nodes(), queues_of(shares), settings.policy)
     return _measure(jobs, core, shares, pool.milli, settings.costs, watch)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu, Seconds
+from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliCpu, MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.workload import Request
@@ -42,7 +43,9 @@ class Job:
 def in_whole_devices(jobs: Iterable[Job]) -> list[Job]:
     """The same jobs on a cluster that shares no device: who asks for a part of one gets all of it."""
     return [
-        replace(job, request=Request(devices=job.request.devices)) if job.request.milli_per_device < ONE_GPU else job
+        replace(job, request=replace(job.request, milli_per_device=ONE_GPU))
+        if job.request.milli_per_device < ONE_GPU
+        else job
         for job in jobs
     ]
 
@@ -64,19 +67,35 @@ def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:
     return tuple(Queue(name=name, pool=POOL, quota=quota) for name, quota in quotas.items())
 
 
-def nodes_of(gpus: int, per_node: int) -> tuple[Node, ...]:
-    """That many GPUs in nodes of `per_node`; the last node has what is left."""
+def nodes_of(
+    gpus: int, per_node: int, *, cpu_milli: MilliCpu | None = None, memory: MiB | None = None
+) -> tuple[Node, ...]:
+    """That many GPUs in nodes of `per_node`; the last node has what is left.
+
+    `cpu_milli`, `memory`: of a whole node, None = not counted; the last one has its part.
+    """
     width = len(str(max(0, gpus - 1) // per_node))
+    sizes = ((first // per_node, min(per_node, gpus - first)) for first in range(0, gpus, per_node))
     return tuple(
-        _node(f"node-{first // per_node:0{width}d}", min(per_node, gpus - first)) for first in range(0, gpus, per_node)
+        Node(
+            name=f"node-{number:0{width}d}",
+            devices=_devices(f"node-{number:0{width}d}", devices),
+            cpu_milli=part_of(cpu_milli, devices, per_node),
+            memory=part_of(memory, devices, per_node),
+        )
+        for number, devices in sizes
     )
 
 
-def _node(name: str, devices: int) -> Node:
-    return Node(
-        name=name,
-        devices=tuple(
-            Device(id=f"{name}-{index}", index=index, model=_MODEL, memory=_MEMORY, pool=POOL)
-            for index in range(devices)
-        ),
+_Counted = TypeVar("_Counted", bound=int)
+
+
+def part_of(whole: _Counted | None, devices: int, per_node: int) -> _Counted | None:
+    """What a node with so many of `per_node` devices has of something of which a whole one has `whole`."""
+    return None if whole is None else type(whole)(whole * devices // per_node)
+
+
+def _devices(node: str, count: int) -> tuple[Device, ...]:
+    return tuple(
+        Device(id=f"{node}-{index}", index=index, model=_MODEL, memory=_MEMORY, pool=POOL) for index in range(count)
     )

@@ -14,7 +14,7 @@ from jupyter_gq.simulation.core import Core
 from jupyter_gq.simulation.experiment import Pool, runnable
 from jupyter_gq.simulation.history import GuaranteeClock, Timeline
 from jupyter_gq.simulation.replay import Costs, replay
-from jupyter_gq.simulation.trace import Job, nodes_of, queues_of, scaled
+from jupyter_gq.simulation.trace import Job, queues_of, scaled
 
 QUOTAS = {"a": MilliGpu(2000), "b": MilliGpu(3000), "c": MilliGpu(1000)}
 
@@ -94,7 +94,7 @@ def test_safety_every_job_runs_to_its_end_once_and_no_gpu_second_appears_or_is_m
 
 def _core(pool: Pool, placement: Placement) -> Core:
     queues = queues_of(scaled(QUOTAS, pool.milli))
-    return Core(nodes_of(pool.gpus, pool.per_node), queues, Policy(placement=placement))
+    return Core(pool.nodes(), queues, Policy(placement=placement))
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -10,14 +10,15 @@ from jupyter_gq.planning import simulate
 from jupyter_gq.planning.progress import Progress
 
 HEADER = "job_id,queue,user,submit_s,duration_s,gpus,num_tasks\n"
+MORE = HEADER.replace("\n", ",cpus,memory\n")
 #: a borrows the GPU of b from 10 on; b wants it back at 100; a continues when b's job has ended.
 JOBS = "a1,a,,0,600,1,1\na2,a,,10,600,1,1\nb1,b,,100,200,1,1\n"
 
 
 @pytest.fixture
 def command(tmp_path):
-    def run(*options: str, jobs: str = JOBS, quota: str = "a,1\nb,1\n") -> int:
-        (tmp_path / "jobs.csv").write_text(HEADER + jobs)
+    def run(*options: str, jobs: str = JOBS, quota: str = "a,1\nb,1\n", header: str = HEADER) -> int:
+        (tmp_path / "jobs.csv").write_text(header + jobs)
         (tmp_path / "quota.csv").write_text("queue,guaranteed_gpus\n" + quota)
         files = (str(tmp_path / "jobs.csv"), "--quota", str(tmp_path / "quota.csv"))
         return main(["simulate", *files, *(options or ("--gpus", "2"))])
@@ -47,6 +48,44 @@ def test_it_prints_the_figures_beside_static_quotas(command, capsys):
     assert cells(text, "a ")[:4] == ["1", "2", "100 s", "200 s"]
     assert cells(text, "b ")[-2:] == ["1", "0 s"]
     assert cells(text, "all")[1:3] == ["3", "67 s"]
+
+
+#: Both fit by GPUs; each needs most of the memory of the node.
+MEMORY = "a1,a,,0,100,1,1,4,48\na2,a,,0,100,1,1,4,48\n"
+
+
+def test_jobs_that_fit_by_gpus_and_not_by_memory_run_one_after_the_other(command, capsys):
+    options = ("--gpus", "2", "--nodes-of", "2", "--node-cpus", "64", "--node-memory", "64 GiB")
+    assert command(*options, jobs=MEMORY, quota="a,2\n", header=MORE) == 0
+    text = capsys.readouterr().out
+    assert "on 2 GPUs in nodes of 2 with 64 CPU cores and 64 GiB, placement" in text
+    assert cells(text, "wait, mean") == ["50 s", "0 s"]
+    assert "not counted" not in text
+
+
+def test_cpu_and_memory_that_are_not_counted_are_told(command, capsys):
+    assert command("--gpus", "2", jobs=MEMORY, quota="a,2\n", header=MORE) == 0
+    text = capsys.readouterr().out
+    assert cells(text, "wait, mean") == ["0 s", "0 s"]
+    assert "  not counted: the CPU that jobs need; say how much each node has with --node-cpus\n" in text
+    assert "  not counted: the memory that jobs need; say how much each node has with --node-memory\n" in text
+
+
+def test_an_option_that_no_job_asks_for_is_told(command, capsys):
+    assert command("--gpus", "2", "--node-cpus", "64") == 0
+    assert "  not counted: --node-cpus: no job says how much CPU it needs\n" in capsys.readouterr().out
+
+
+def test_a_job_that_needs_more_memory_than_a_node_has_is_left_out(command, capsys):
+    options = ("--gpus", "2", "--nodes-of", "2", "--node-memory", "64")
+    assert command(*options, jobs=MEMORY + "big,a,,0,9,1,1,,65\n", quota="a,2\n", header=MORE) == 0
+    assert "left out: 1 job that would not fit on the empty pool\n" in capsys.readouterr().out
+
+
+def test_what_is_no_amount_of_memory_is_refused(command, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command("--gpus", "2", "--node-memory", "much")
+    assert "--node-memory: 'much' is not a valid amount of memory: it is not a number" in capsys.readouterr().err
 
 
 def test_more_to_compare_with(command, capsys):

@@ -40,6 +40,29 @@ def test_gzip_other_columns_and_another_order_are_fine(folder):
     assert (job.id, job.submitted, job.request) == ("j1", 5, Request(devices=1))
 
 
+def test_cpu_and_memory_of_each_task_are_read_where_the_file_has_them(folder):
+    rows = "j1,a,,0,60,1,1,4,512 MiB\nj2,a,,0,60,0,1,0.5,16\nj3,a,,0,60,1,1,,\n"
+    trace, _ = folder("job_id,queue,user,submit_s,duration_s,gpus,num_tasks,cpus,memory\n" + rows)
+    requests = [job.request for job in read_trace(trace)]
+    assert [(each.cpu_milli, each.memory) for each in requests] == [(4000, 512), (500, 16_384), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "sentence"),
+    [
+        ("four,", "line 2: cpus is 'four': it is not a number; write a number of cores such as 4"),
+        ("-1,", "line 2: cpus is '-1': it is negative; use 0 or more cores"),
+        (",much", "line 2: memory is 'much': it is not a number; write a number of GiB such as 16"),
+    ],
+)
+def test_a_wrong_cell_of_cpu_or_memory_is_named_with_what_was_expected(folder, cells, sentence):
+    header = "job_id,queue,user,submit_s,duration_s,gpus,num_tasks,cpus,memory\n"
+    trace, _ = folder(f"{header}j1,a,,0,60,1,1,{cells}\n")
+    with pytest.raises(InvalidTrace) as refusal:
+        read_trace(trace)
+    assert sentence in str(refusal.value)
+
+
 def test_quotas_are_amounts_of_gpus(folder):
     _, quota = folder(quota=QUOTA + "b,0.5,\n")
     assert read_quotas(quota).milli == {"a": 2000, "b": 500}

@@ -1,9 +1,11 @@
 """Each figure, against a trace that is worked out on paper."""
 
+from dataclasses import replace
+
 import pytest
 
-from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
+from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliCpu, Seconds
+from jupyter_gq.simulation.experiment import Pool, Settings, as_counted, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import percentile
 from jupyter_gq.simulation.replay import Costs
 from jupyter_gq.simulation.trace import in_whole_devices, nodes_of, scaled
@@ -90,6 +92,36 @@ def test_what_could_never_run_is_sorted_out_and_counted():
     assert (found.above_pool, found.above_quota) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "tasks", "needs", "fits"),
+    [
+        (1, 6, {"cpu_milli": 16_000}, True),  # 4 on the whole node, 2 on the half one
+        (1, 6, {"cpu_milli": 17_000}, False),
+        (1, 6, {"memory": MiB(16)}, True),
+        (1, 6, {"memory": MiB(17)}, False),
+        ("0.5", 12, {"cpu_milli": 8_000}, True),
+        ("0.5", 12, {"cpu_milli": 9_000}, False),
+        (0, 6, {"cpu_milli": 16_000}, True),
+        (0, 7, {"cpu_milli": 16_000}, False),
+        (0, 100, {}, True),
+    ],
+)
+def test_a_pool_holds_what_fits_by_gpus_cpu_and_memory(gpus, tasks, needs, fits):
+    request = replace(a_job("j", 0, 1, gpus=gpus).request, **needs)
+    pool = Pool(gpus=6, per_node=4, node_cpus=MilliCpu(64_000), node_memory=MiB(64))
+    assert pool.holds(request, tasks) is fits
+    assert Pool(gpus=6, per_node=4).holds(request, tasks) is (gpus == 0 or tasks <= 6 / float(gpus))
+
+
+def test_what_is_not_counted_is_not_asked_for():
+    job = a_job("j", 0, 1)
+    job = replace(job, request=replace(job.request, cpu_milli=1000, memory=MiB(8)))
+    (cpu_only,) = as_counted([job], Pool(gpus=1, node_cpus=MilliCpu(4000)))
+    assert (cpu_only.request.cpu_milli, cpu_only.request.memory) == (1000, 0)
+    (neither,) = as_counted([job], Pool(gpus=1))
+    assert neither.request == a_job("j", 0, 1).request
+
+
 def test_quotas_are_scaled_in_proportion_and_add_up():
     assert scaled(quotas(a=16, b=32, c=72), 54_000) == quotas(a="7.2", b="14.4", c="32.4")
     assert scaled(quotas(a=1, b=1, c=1), 1000) == quotas(a="0.334", b="0.333", c="0.333")
@@ -103,6 +135,13 @@ def test_the_last_node_has_what_is_left():
 def test_whole_devices_leave_whole_devices_alone():
     jobs = [a_job("x", 0, 1, gpus="0.3"), a_job("y", 0, 1, gpus=2)]
     assert [job.milli for job in in_whole_devices(jobs)] == [1000, 2000]
+
+
+def test_whole_devices_leave_cpu_and_memory_alone():
+    job = a_job("x", 0, 1, gpus="0.3")
+    job = replace(job, request=replace(job.request, cpu_milli=1000, memory=MiB(8)))
+    (whole,) = in_whole_devices([job])
+    assert whole.request == replace(job.request, milli_per_device=ONE_GPU)
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(50, 2), (51, 3), (95, 4), (99, 4), (1, 1)])
