@@ -7,7 +7,7 @@ import { amount, isCancellable, isFinal, JOB_LOOKS, line } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { IJob } from '../wire';
+import type { IJob, JobPhase } from '../wire';
 import { gpuWords } from '../amounts';
 import type { IPlaceholder } from './metadata';
 import { placeholderIn } from './metadata';
@@ -57,64 +57,77 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
 type RunCommand = (command: string, job: string) => void;
 
 function JobLine({ job, run }: { job: IJob; run: RunCommand }): React.JSX.Element {
-  const final = isFinal(job.phase);
-  const now = Date.now() / 1000;
+  const buttons = (
+    <>
+      {isCancellable(job) && (
+        <Action label="Cancel" about={`job ${job.name}`} onClick={() => run(CommandIDs.cancelJob, job.id)} />
+      )}
+      <Action label="Log" about={`of job ${job.name}`} onClick={() => run(CommandIDs.openLog, job.id)} />
+    </>
+  );
   return (
-    <div
-      className="jp-gq-status"
-      role="status"
-      aria-label={`Training job ${job.name}`}
-      data-phase={job.phase}
+    <StatusLine
+      id={job.id}
+      name={job.name}
+      phase={job.phase}
+      amount={isFinal(job.phase) ? null : amount(job)}
+      sentence={line(job, Date.now() / 1000)}
+      buttons={buttons}
+      run={run}
     >
-      <PhaseTag look={JOB_LOOKS[job.phase]} />
-      <span className="jp-gq-status-name" title={job.name}>
-        {job.name}
-      </span>
-      {!final && <span className="jp-gq-status-amount">{amount(job)}</span>}
-      <span className="jp-gq-status-sentence" title={line(job, now)}>
-        {line(job, now)}
-      </span>
       {job.phase === 'running' && <ProgressBar fraction={job.progress?.fraction ?? null} label="Progress" />}
-      <span className="jp-gq-status-actions">
-        {isCancellable(job) && (
-          <Action
-            label="Cancel"
-            about={`job ${job.name}`}
-            onClick={() => run(CommandIDs.cancelJob, job.id)}
-          />
-        )}
-        <Action label="Log" about={`of job ${job.name}`} onClick={() => run(CommandIDs.openLog, job.id)} />
-        <Action
-          label="Details"
-          about={`of job ${job.name}`}
-          onClick={() => run(CommandIDs.showJob, job.id)}
-        />
-      </span>
-    </div>
+    </StatusLine>
   );
 }
 
 function StoredLine({ placeholder, run }: { placeholder: IPlaceholder; run: RunCommand }): React.JSX.Element {
-  const sentence = placeholder.sentence || `${gpuWords(placeholder.gpus)} in ${placeholder.queue}`;
+  return (
+    <StatusLine
+      id={placeholder.job}
+      name={placeholder.name}
+      phase={placeholder.phase}
+      sentence={placeholder.sentence || `${gpuWords(placeholder.gpus)} in ${placeholder.queue}`}
+      run={run}
+    />
+  );
+}
+
+interface IStatus {
+  /** The id of the job. */
+  id: string;
+  name: string;
+  phase: JobPhase;
+  amount?: string | null;
+  sentence: string;
+  /** Beside the one that shows the details. */
+  buttons?: React.ReactNode;
+  run: RunCommand;
+  children?: React.ReactNode;
+}
+
+function StatusLine(status: IStatus): React.JSX.Element {
   return (
     <div
       className="jp-gq-status"
       role="status"
-      aria-label={`Training job ${placeholder.name}`}
-      data-phase={placeholder.phase}
+      aria-label={`Training job ${status.name}`}
+      data-phase={status.phase}
     >
-      <PhaseTag look={JOB_LOOKS[placeholder.phase]} />
-      <span className="jp-gq-status-name" title={placeholder.name}>
-        {placeholder.name}
+      <PhaseTag look={JOB_LOOKS[status.phase]} />
+      <span className="jp-gq-status-name" title={status.name}>
+        {status.name}
       </span>
-      <span className="jp-gq-status-sentence" title={sentence}>
-        {sentence}
+      {status.amount && <span className="jp-gq-status-amount">{status.amount}</span>}
+      <span className="jp-gq-status-sentence" title={status.sentence}>
+        {status.sentence}
       </span>
+      {status.children}
       <span className="jp-gq-status-actions">
+        {status.buttons}
         <Action
           label="Details"
-          about={`of job ${placeholder.name}`}
-          onClick={() => run(CommandIDs.showJob, placeholder.job)}
+          about={`of job ${status.name}`}
+          onClick={() => status.run(CommandIDs.showJob, status.id)}
         />
       </span>
     </div>
