@@ -7,8 +7,9 @@ import signal
 import pytest
 
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
+from tests.kubernetes.waiting import eventually
 
-from .worlds import runs, until
+from .worlds import runs
 
 pytestmark = pytest.mark.asyncio
 
@@ -71,7 +72,7 @@ async def test_devices_are_free_only_when_the_last_process_is_gone(world):
     await world.launch(workload, {"has kernel": True})
     await world.running(workload)
     os.kill(world.leader(workload), signal.SIGKILL)
-    await until(lambda: not runs(world.leader(workload)), "its death")
+    await eventually(lambda: not runs(world.leader(workload)), "its death")
     seen = await world.observed(workload)
     assert seen.phase is Phase.RUNNING
     assert world.kernel(workload) in seen.pids
@@ -129,7 +130,7 @@ async def test_a_run_that_ended_while_no_service_was_there_is_seen_as_ended(worl
     await world.launch(workload)
     before = await world.running(workload)
     os.kill(world.leader(workload), signal.SIGKILL)
-    await until(lambda: not runs(world.leader(workload)), "its death")
+    await eventually(lambda: not runs(world.leader(workload)), "its death")
     world.backend = world.new_backend()
     detail = {"pid": world.leader(workload), "pid_started": before.since}
     await world.backend.launch(Launch(workload=workload, detail=detail))

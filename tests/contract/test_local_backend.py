@@ -17,9 +17,10 @@ from jupyter_gq.backends.processes import ProcessTable, boot_id
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import TaskPlacement
+from tests.kubernetes.waiting import eventually
 
 from .small_disk import fill
-from .worlds import LocalWorld, read_when_there, runs, until
+from .worlds import LocalWorld, read_when_there, runs
 
 pytestmark = pytest.mark.asyncio
 
@@ -146,7 +147,7 @@ async def test_when_one_of_a_gang_fails_the_others_are_ended_and_it_is_named(loc
     workload = local.workload(tasks=3)
     plan = {"task 0": {"ignores stop": True}, "task 1": {}, "task 2": {"says": "FAILED", "sentence": "Boom."}}
     await local.launch(workload, plan)
-    await until(lambda: not runs(local.leader(workload, 2)), "the end of task 2")
+    await eventually(lambda: not runs(local.leader(workload, 2)), "the end of task 2")
     assert (await local.observed(workload)).phase is Phase.RUNNING
     local.clock.ahead += 11
     end = await local.end(workload)
@@ -191,7 +192,7 @@ async def test_ids_cannot_leave_the_folder(local):
 async def test_processes_that_go_on_after_the_result_are_ended_after_a_while(local):
     workload = local.workload()
     await local.launch(workload, {"says": "SUCCEEDED", "has kernel": True})
-    await until(lambda: not runs(local.leader(workload)) or None, "its end")
+    await eventually(lambda: not runs(local.leader(workload)) or None, "its end")
     assert (await local.observed(workload)).phase is Phase.RUNNING
     local.clock.ahead += 11
     end = await local.end(workload)
@@ -259,7 +260,7 @@ async def test_a_gang_of_which_only_a_part_was_started_is_started_anew_as_a_whol
     first = [local.leader(workload, task) for task in range(2)]
     _forget_processes(local, workload)
     os.kill(first[1], signal.SIGKILL)
-    await until(lambda: not runs(first[1]), "the death of task 1")
+    await eventually(lambda: not runs(first[1]), "the death of task 1")
     local.backend = local.new_backend()
     for task in range(2):
         (local.task(workload, task) / "ready").unlink()

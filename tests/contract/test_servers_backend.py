@@ -15,8 +15,9 @@ from tornado.web import Application, RequestHandler
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.backends.servers import HubServerStopper
 from jupyter_gq.domain.errors import BackendError, Conflict
+from tests.kubernetes.waiting import eventually
 
-from .worlds import runs, until
+from .worlds import runs
 
 pytestmark = pytest.mark.asyncio
 
@@ -112,7 +113,7 @@ async def test_a_hub_that_did_not_hear_is_asked_again(servers):
     workload = servers.workload()
     await servers.launch(workload)
     await servers.backend.stop(workload.id, 1, 600)
-    await until(lambda: deaf.tries == 1 and servers.backend._servers[workload.id, 1].asking is None, "a first try")
+    await eventually(lambda: deaf.tries == 1 and servers.backend._servers[workload.id, 1].asking is None, "a first try")
     await servers.observed(workload)
     await asyncio.sleep(0)
     assert deaf.tries == 1, "not in the same breath"

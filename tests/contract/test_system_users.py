@@ -16,9 +16,10 @@ import pytest
 from jupyter_gq.backends.local.environment import KEPT
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
+from tests.kubernetes.waiting import eventually
 
 from .test_with_runner import bundle
-from .worlds import STANDIN, LocalWorld, runs, until
+from .worlds import STANDIN, LocalWorld, runs
 
 pytestmark = pytest.mark.asyncio
 
@@ -181,7 +182,7 @@ async def test_a_user_cannot_name_the_process_that_is_ended(system, users):
 async def test_deleting_a_job_leaves_nothing_and_follows_no_link(system, users):
     workload = system.workload()
     await system.launch(workload, {"says": "SUCCEEDED"})
-    await until(lambda: not runs(system.leader(workload)), "its end")
+    await eventually(lambda: not runs(system.leader(workload)), "its end")
     kept = system.folder / "kept"
     kept.mkdir()
     (kept / "file").write_text("")

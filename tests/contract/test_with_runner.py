@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.protocol import Outcome
+from tests.kubernetes.waiting import eventually
 
-from .worlds import LocalWorld, runs, until
+from .worlds import LocalWorld, runs
 
 pytestmark = pytest.mark.asyncio
 
@@ -75,7 +76,7 @@ async def test_a_pause_and_a_resume_continue_from_the_checkpoint(real):
     real.bundles.write(workload.id, "ann", bundle(real.folder, code), 10**6)
     await real.request(workload)
     epoch = real.job(workload) / "checkpoint/epoch"
-    await until(lambda: epoch.exists() and int(epoch.read_text() or 0) > 3, "some epochs")
+    await eventually(lambda: epoch.exists() and int(epoch.read_text() or 0) > 3, "some epochs")
     seen = await real.running(workload)
     await real.backend.stop(workload.id, 1, 30)
     assert (await real.end(workload)).outcome is Outcome.PAUSED

@@ -1,6 +1,5 @@
 """The backends under test, each with what it needs around it."""
 
-import asyncio
 import json
 import os
 import secrets
@@ -18,10 +17,9 @@ from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.backends.servers import ServerRuns
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.builders import a_job, a_notebook
+from tests.kubernetes.waiting import eventually
 
 STANDIN = Path(__file__).with_name("standin.py")
-#: Seconds. Each wait ends when its condition holds, so on a busy machine a long one costs nothing.
-PATIENCE = 120.0
 
 
 class MovableClock:
@@ -34,23 +32,9 @@ class MovableClock:
         return time.time() + self.ahead  # noqa: TID251 - what is observed are real processes
 
 
-async def until(condition, what):
-    """Wait for it; a condition may be a coroutine function."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE
-    while True:
-        found = condition()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return found
-        assert loop.time() < deadline, f"not seen: {what}"
-        await asyncio.sleep(0.02)
-
-
 async def read_when_there(file):
     """The content of a file that a stand-in will write."""
-    return await until(lambda: file.exists() and file.read_text(), file.name)
+    return await eventually(lambda: file.exists() and file.read_text(), file.name)
 
 
 def runs(pid):
@@ -77,14 +61,14 @@ class World:
             seen = await self.observed(workload)
             return seen if seen and seen.phase is Phase.ENDED else None
 
-        return await until(ended, f"the end of {workload.id}")
+        return await eventually(ended, f"the end of {workload.id}")
 
     async def running(self, workload):
         async def seen():
             found = await self.observed(workload)
             return found if found and found.phase is Phase.RUNNING else None
 
-        return await until(seen, f"{workload.id} running")
+        return await eventually(seen, f"{workload.id} running")
 
 
 class LocalWorld(World):
