@@ -9,7 +9,8 @@ import pytest_asyncio
 from kubernetes.client import ApiException, CoordinationV1Api, RbacAuthorizationV1Api
 
 from jupyter_gq.backends.kubernetes.cluster import Cluster
-from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost, Seat, Times
+from jupyter_gq.backends.kubernetes.election import Times
+from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost, Seat
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio

@@ -15,7 +15,8 @@ from jupyter_gq.domain.errors import BackendError
 
 from .backend import KubernetesRuns
 from .clocks import Clocks
-from .lease import Lease, Seat, Times
+from .election import Times
+from .lease import Lease, Seat
 from .names import SERVICE, labels
 from .options import KubernetesOptions
 from .pools import PodPool
