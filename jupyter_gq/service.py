@@ -10,11 +10,11 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from traitlets import Bool, Enum, Unicode
+from traitlets import Bool, Enum, HasTraits, Unicode
 from traitlets.config import Application
 
 from jupyter_gq.api.auth import HubAuthenticator
@@ -34,6 +34,7 @@ from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.hub.share_settings import GPU_SHARE_MIXIN
 from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 
@@ -54,6 +55,15 @@ def set_the_interpreter() -> None:
     """
     gc.set_threshold(*_GARBAGE)
     sys.setswitchinterval(_TURN)
+
+
+def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
+    """The traits of our sections that no policy is in, by section: misspelt ones are refused too."""
+    classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
+    return {
+        **{each.__name__: each.class_trait_names(config=True) for each in classes},
+        "GPUShareMixin": GPU_SHARE_MIXIN,
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,7 +199,9 @@ class SchedulerService(Application):
         jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=place.service_url)
         stopper = HubServerStopper(*_hub())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
-        settings = PolicyFile(Path(self.config_file), jobs.nodes)
+        settings = PolicyFile(
+            Path(self.config_file), jobs.nodes, names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
+        )
         store = self._open_store()
         try:
             controller = Controller(
@@ -211,7 +223,7 @@ class SchedulerService(Application):
 
         clock = SystemClock()
         # Which nodes there are is not asked before the settings are in force: they come and go.
-        settings = PolicyFile(Path(self.config_file), tuple)
+        settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend))
         wake, backend = _Late(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
         absence = Absence() if lease is None else Absence(lease.times.without_store, clock.elapsed)

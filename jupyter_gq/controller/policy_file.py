@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,16 @@ class ConfigFileError(AdminError):
 class PolicyFile:
     """Settings from a config file. The first load must succeed (`ConfigFileError` otherwise)."""
 
-    def __init__(self, path: Path, nodes: Callable[[], Sequence[Node]]) -> None:
-        """`nodes`: the devices of now, against which quotas and pools are checked."""
+    def __init__(
+        self, path: Path, nodes: Callable[[], Sequence[Node]], also: Mapping[str, Collection[str]] | None = None
+    ) -> None:
+        """`nodes`: the devices of now, against which quotas and pools are checked.
+
+        `also`: names of the traits of further sections that are ours, by section; others in them are refused.
+        """
         self._path = path.absolute()
         self._nodes = nodes
+        self._also = also or {}
         self._loaded: tuple[Path, ...] = (self._path,)
         self._error: str | None = None
         self._seen = self._fingerprint()
@@ -84,7 +90,7 @@ class PolicyFile:
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
             self._seen = self._fingerprint()
         try:
-            return build_settings(config, self._nodes())
+            return build_settings(config, self._nodes(), self._also)
         except SettingsError as error:
             raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
 

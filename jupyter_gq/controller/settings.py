@@ -9,7 +9,7 @@ Rules
 4. A queue without users and groups is open to everybody. Only leaves take jobs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Protocol
@@ -334,9 +334,14 @@ class SettingsSource(Protocol):
         ...
 
 
-def build_settings(config: Config, nodes: Sequence[Node]) -> Settings:
-    """Check our sections of a config against the devices of these nodes; raise `SettingsError` at the first fault."""
-    _check_names(config)
+def build_settings(
+    config: Config, nodes: Sequence[Node], also: Mapping[str, Collection[str]] | None = None
+) -> Settings:
+    """Check our sections of a config against the devices of these nodes; raise `SettingsError` at the first fault.
+
+    `also`: the names in further sections, which others read.
+    """
+    _check_names(config, also or {})
     fixed, training, pools = FixedQuota(config=config), TrainingQueues(config=config), Pools(config=config)
     idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
     waits = LongWaits(config=config)
@@ -415,16 +420,15 @@ def _usage_rule(fairness: Fairness) -> UsageRule:
     )
 
 
-def _check_names(config: Config) -> None:
+def _check_names(config: Config, also: Mapping[str, Collection[str]]) -> None:
     """A typo is silent in traitlets; here it is an error."""
-    known = {section.__name__: section for section in SECTIONS}
+    known = {**also, **{section.__name__: section.class_trait_names(config=True) for section in SECTIONS}}
     for name in config:
-        section = known.get(name)
-        if section is None:
+        traits = known.get(name)
+        if traits is None:
             if close := get_close_matches(name, known, n=1, cutoff=0.86):
                 raise SettingsError(name, "…", "there is no such section", f"did you mean c.{close[0]}?")
             continue
-        traits = section.class_trait_names(config=True)
         for trait in config[name]:
             if trait not in traits:
                 value = config[name][trait]

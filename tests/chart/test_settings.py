@@ -1,14 +1,16 @@
 """The settings that the chart writes are settings that exist, and say what the values said."""
 
+import re
+
 import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.controller import settings as ours
-from jupyter_gq.controller.policy_file import PolicyFile, _load_config
+from jupyter_gq.controller.policy_file import ConfigFileError, PolicyFile, _load_config
 from jupyter_gq.controller.queue_settings import KEYS
 from jupyter_gq.hub.mixin import GPUShareMixin
-from jupyter_gq.service import SchedulerService
+from jupyter_gq.service import SchedulerService, names_by_section
 from tests.chart.render import EXAMPLES, named, objects, schema
 
 #: Which values are which settings.
@@ -116,6 +118,27 @@ def test_a_mistake_in_the_values_is_named_with_the_line_that_it_became(tmp_path,
     entry = folder(objects({"queues": {"nlp": {"quota": "2", "parent": "reserch"}}}), tmp_path, monkeypatch)
     with pytest.raises(Exception, match=r"jupyterhub_config_values_policy.py, line \d+.*reserch"):
         PolicyFile(entry, list)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("c.KubernetesBackend.lingerr = 5", "Did you mean c.KubernetesBackend.linger?"),
+        ("c.GPUShareMixin.gpu_queue_timeot = 5", "Did you mean c.GPUShareMixin.gpu_queue_timeout?"),
+        ("c.SchedulerService.backnd = 'local'", "Did you mean c.SchedulerService.backend?"),
+        ("c.IdlePolicy.afterr = 5", "Did you mean c.IdlePolicy.after?"),
+    ],
+)
+def test_a_misspelt_setting_of_any_section_of_ours_is_refused(line, told, tmp_path, monkeypatch):
+    entry = folder(objects({"config": {"extra": f"{line}\nc.KubeSpawner.anything = 1\n"}}), tmp_path, monkeypatch)
+    with pytest.raises(ConfigFileError, match=re.escape(told)) as refused:
+        PolicyFile(entry, tuple, names_by_section(KubernetesBackend))
+    assert re.search(r"jupyterhub_config_values_policy.py, line \d+", str(refused.value))
+
+
+def test_the_settings_of_every_example_are_known_by_name(tmp_path, monkeypatch):
+    for path in EXAMPLES:
+        PolicyFile(folder(objects(None, path), tmp_path, monkeypatch), tuple, names_by_section(KubernetesBackend))
 
 
 def test_the_hub_of_zero_to_jupyterhub_reads_the_same_files():
