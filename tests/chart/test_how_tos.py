@@ -2,12 +2,15 @@
 
 import re
 import textwrap
+from dataclasses import replace
 
 import kubernetes_validate
 import pytest
 import yaml
 
+from jupyter_gq.controller.policy_file import PolicyFile
 from tests.chart.render import NEWEST, OLDEST, ROOT, named, objects, schema
+from tests.chart.test_settings import folder
 
 PAGES = sorted((ROOT / "docs/how-to").glob("*.md"))
 INSTALL = ROOT / "docs/how-to/install-beside-zero-to-jupyterhub.md"
@@ -55,6 +58,21 @@ def test_a_private_registry_is_known_in_every_namespace_where_images_are_pulled(
     assert {name.replace("$HUB", "hub") for name in loop[1].split()} == pulling
     (copies,) = [block for page, block in blocks() if block.get("kind") == "Pod"]
     assert copies["spec"]["imagePullSecrets"] == [{"name": loop[2]}]
+
+
+def test_quotas_say_the_same_as_settings_and_as_values(tmp_path, monkeypatch):
+    """The first two blocks of each kind on the page about quotas."""
+    page = (ROOT / "docs/how-to/set-quotas.md").read_text()
+    settings = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
+    values = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
+    for said, as_values in zip(settings, values, strict=True):
+        python = {"config": {"extra": said}}
+        first, second = (
+            PolicyFile(folder(objects(way), tmp_path, monkeypatch), tuple).current
+            for way in (python, yaml.safe_load(as_values))
+        )
+        assert replace(first, training=()) == replace(second, training=())
+        assert set(first.training) == set(second.training), "Helm writes the queues in the order of their names"
 
 
 EVERYWHERE = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
