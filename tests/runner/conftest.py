@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -23,11 +24,10 @@ PYTHON_KERNEL = {
 }
 
 
-class Service:
-    """The service process."""
+class ServiceProcess:
+    """A service as a process: it can be killed, and begins anew at the same address."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self) -> None:
         self.port = 0
         self.process: subprocess.Popen | None = None
 
@@ -35,10 +35,9 @@ class Service:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/services/jupyter-gq/"
 
-    def start(self) -> None:
-        script = Path(__file__).with_name("service_process.py")
-        command = [sys.executable, str(script), str(self.port), str(self.file)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def _start(self, script: str, place: Path, **options: Any) -> None:
+        command = [sys.executable, str(Path(__file__).with_name(script)), str(self.port), str(place)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         self.port = int(self.process.stdout.readline())
         self.process.stdout.close()
 
@@ -47,6 +46,17 @@ class Service:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+class Service(ServiceProcess):
+    """One that stores what a runner sends."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.file = file
+
+    def start(self) -> None:
+        self._start("service_process.py", self.file)
 
     def pieces(self) -> list[dict]:
         return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []

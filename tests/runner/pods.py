@@ -14,39 +14,23 @@ import psutil
 
 from jupyter_gq.client.outputs import fold
 
-from .conftest import PYTHON_KERNEL, eventually
+from .conftest import PYTHON_KERNEL, ServiceProcess, eventually
 
 ROOT = Path(__file__).parents[2]
 
 
-class Cluster:
+class Cluster(ServiceProcess):
     """The service, and what the kubelet would do."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, 0
-        self.process: subprocess.Popen | None = None
+        super().__init__()
+        self.folder = folder
         self.pods: list[Pod] = []
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/services/jupyter-gq/"
-
     def start(self) -> None:
-        script = Path(__file__).with_name("cluster_process.py")
-        command = [sys.executable, str(script), str(self.port), str(self.folder)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with (self.folder / "service.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=environment
-            )
-        self.port = int(self.process.stdout.readline())
-        self.process.stdout.close()
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+            self._start("cluster_process.py", self.folder, stderr=log, cwd=ROOT, env=environment)
 
     def look(self, sight: str, sentence: str = "Somebody says so.", *, required: bool = False) -> None:
         """From now on that is known of the devices of all tasks."""
