@@ -8,12 +8,13 @@ At every moment the pods of two slots are on two devices, and a reservation hold
 import asyncio
 import os
 import random
+from types import SimpleNamespace
 
 import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.client.models import JobSubmission
+from jupyter_gq.client.models import JobSubmission, TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.asyncio
 KILLS = int(os.environ.get("JUPYTER_GQ_KILLS", "25"))
 ANN = Caller(user="ann", groups=frozenset(), admin=False)
 CONFIG = Config(TrainingQueues={"queues": {"all": {"quota": 8}}}, Pools={"pools": {"train": {"nodes": {}}}})
+SHARES = Config(FixedQuota={"default": "0.5"}, Pools={"pools": {"train": {"nodes": {}}}})
 #: What jobs ask for: GPUs of a task, and tasks. Half of them run on shares.
 SIZES = ((1, 1), (0.5, 1), (2, 1), (0.5, 2), (1, 2), (0.25, 1), (2, 2), (0.5, 1))
 
@@ -36,10 +38,10 @@ SIZES = ((1, 1), (0.5, 1), (2, 1), (0.5, 2), (1, 2), (0.25, 1), (2, 2), (0.5, 1)
 class Service:
     """One life of the service: over the same database and cluster as those before it."""
 
-    def __init__(self, world, database):
+    def __init__(self, world, database, config=CONFIG):
         self.backend = world.new_backend()
         self.backend._pools = lambda: self.settings.current.pod_pools
-        self.settings = FixedSettings(build_settings(CONFIG, ()))
+        self.settings = FixedSettings(build_settings(config, ()))
         self.store = SqlStore(f"sqlite:///{database}")
         self.controller = Controller(
             store=self.store,
@@ -49,6 +51,7 @@ class Service:
             bundles=StoredBundles(self.store, self.store),
             check_invariants=True,
         )
+        self.backend._on_change = self.controller.wake
 
     async def live(self, seconds):
         """It decides and acts for so long, then it is gone in the middle of whatever it does."""
@@ -127,4 +130,65 @@ async def test_killed_again_and_again(control_plane, installation, kwok, tmp_pat
     assert len(devices.seen) >= len(sent) // 4, "the devices of shares were seen"
     services = control_plane.core.list_namespaced_service(installation.train).items
     assert not services, "headless services of gangs go with them"
+    await last.end()
+
+
+class PlayedHub:
+    """Spawners of users who each start one server: they ask whoever serves, and wait while nobody does."""
+
+    def __init__(self, world, chance):
+        self._world, self._chance, self.controller = world, chance, None
+
+    async def _ask(self, question):
+        await eventually(lambda: self.controller is not None, "a service")
+        return question(self.controller)
+
+    async def serve(self, user):
+        caller = Caller(user=user, groups=frozenset(), admin=False)
+        ticket, _ = await self._ask(lambda controller: controller.open_ticket(caller, TicketRequest(gpus="0.5")))
+        told = ""
+
+        async def placed():
+            nonlocal told
+            found = await self._ask(lambda controller: controller.ticket(caller, ticket.id))
+            told = f"{found.phase}: {found.sentence}"
+            assert found.phase != "ended", told
+            return found.pod
+
+        added = await eventually(placed, lambda: f"the place of {user}'s server: {told}", every=0.03)
+        await asyncio.sleep(self._chance.uniform(0.0, 0.3))  # what spawners do besides
+        await asyncio.to_thread(self._world.start_server, SimpleNamespace(owner=user), added)
+        core, hub = self._world.plane.core, self._world.namespaces.hub
+
+        def ended():
+            return core.read_namespaced_pod(f"jupyter-{user}", hub).status.phase == "Succeeded"
+
+        await eventually(lambda: asyncio.to_thread(ended), f"the end of {user}'s server", every=0.2)
+        await asyncio.to_thread(self._world.delete_server, user)
+        await self._ask(lambda controller: controller.close_ticket(caller, ticket.id))
+
+
+async def test_killed_while_servers_start(control_plane, installation, kwok, tmp_path):
+    nodes = kwok.add_nodes(2, 2, name="ending")
+    world = World(control_plane, installation, linger=0.5)
+    chance, devices = random.Random(21), GivenDevices(world, nodes, 2, seed=21)
+    agents, hub, users = asyncio.create_task(devices.go_on()), PlayedHub(world, chance), KILLS // 2
+    servers = [asyncio.create_task(hub.serve(f"user-{number}")) for number in range(users)]
+    while not all(server.done() for server in servers):
+        service = Service(world, tmp_path / "service.sqlite", SHARES)
+        devices.backend = service.backend
+        await service.backend.observe()  # as the service does before it answers
+        hub.controller = service.controller
+        await service.live(chance.uniform(0.1, 1.0))
+        devices.backend = hub.controller = None
+        await service.end()
+        assert not agents.done(), agents.exception()
+    await asyncio.gather(*servers)
+    assert len(devices.seen) == users, "each server named its device"
+    last = Service(world, tmp_path / "service.sqlite", SHARES)
+    devices.backend, loop = last.backend, asyncio.create_task(last.controller.run())
+    await eventually(lambda: not world.pods(), lambda: f"no pod is left: {[p.metadata.name for p in world.pods()]}")
+    for each in (loop, agents):
+        each.cancel()
+    await asyncio.gather(loop, agents, return_exceptions=True)
     await last.end()
