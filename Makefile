@@ -47,7 +47,7 @@ $(VENV)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 $(HUB55)/.installed: pyproject.toml jupyter_gq/labextension/package.json
 	$(PYTHON) -m venv $(HUB55)
 	$(HUB55)/bin/pip install -q --upgrade pip
-	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" -e ".[kubernetes]" pytest pytest-asyncio hypothesis
+	$(HUB55)/bin/pip install -q "jupyterhub==5.5.*" "jupyterhub-kubespawner==7.0.*" -e ".[demo,hub,kubernetes]" pytest pytest-asyncio hypothesis
 	@touch $@
 
 # --- use --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,6 @@ COPY dist/*.whl /tmp/wheels/
 # What is there already, the Hub above all, stays as it is: a conflict ends the build.
 RUN pip list --format freeze > /tmp/there.txt && \
     wheel="$(ls /tmp/wheels/jupyter_gq-*.whl)" && \
-    pip install --no-cache-dir --constraint /tmp/there.txt "${wheel}[kubernetes]" && \
+    pip install --no-cache-dir --constraint /tmp/there.txt "${wheel}[hub]" && \
     rm -r /tmp/there.txt /tmp/wheels
 USER 1000:1000

@@ -8,6 +8,6 @@ COPY dist/*.whl /tmp/wheels/
 # What is there already stays as it is: a conflict ends the build.
 RUN pip list --format freeze > /tmp/there.txt && \
     wheel="$(ls /tmp/wheels/jupyter_gq-*.whl)" && \
-    pip install --no-cache-dir --constraint /tmp/there.txt "${wheel}[checkpoints]" && \
+    pip install --no-cache-dir --constraint /tmp/there.txt "${wheel}[checkpoints,lab]" && \
     python -c "import jupyter_gq.runner, jupyter_gq.lab" && \
     rm /tmp/there.txt

@@ -2,48 +2,61 @@
 
 import argparse
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from jupyter_gq import __version__
 from jupyter_gq.domain.errors import AdminError
 
-#: Each command: the module with its `add_arguments` and `run`, and its line of help.
+#: Each command: the module with its `add_arguments` and `run`, the extra with what it needs, and its line of help.
 COMMANDS = {
-    "demo": ("jupyter_gq.demo.command", "start the whole product on this machine"),
-    "snapshot": ("jupyter_gq.planning.snapshot", "write the live state of the scheduler to a file"),
-    "replay": ("jupyter_gq.planning.replay", "decide again on a written state and show the difference"),
-    "whatif": ("jupyter_gq.planning.whatif", "change quotas, jobs or nodes of a written state and see what follows"),
-    "check-devices": ("jupyter_gq.planning.check_devices", "find out how shares see their device on a node"),
-    "copy-database": ("jupyter_gq.store.command", "take the service's data along to another database"),
-    "simulate": ("jupyter_gq.planning.simulate", "replay a trace on so many GPUs, beside static quotas"),
+    "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
+    "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
+    "replay": ("jupyter_gq.planning.replay", "service", "decide again on a written state and show the difference"),
+    "whatif": (
+        "jupyter_gq.planning.whatif",
+        "service",
+        "change quotas, jobs or nodes of a written state and see what follows",
+    ),
+    "check-devices": (
+        "jupyter_gq.planning.check_devices",
+        "kubernetes",
+        "find out how shares see their device on a node",
+    ),
+    "copy-database": ("jupyter_gq.store.command", "service", "take the service's data along to another database"),
+    "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on so many GPUs, beside static quotas"),
 }
-#: Each command that reads its own arguments, as settings: its module, its class and its line of help.
+#: Each command that reads its own arguments, as settings: its module, its class, the extra and its line of help.
 APPLICATIONS = {
-    "service": ("jupyter_gq.service", "SchedulerService", "the scheduler service (JupyterHub starts it)"),
-    "agent": ("jupyter_gq.agent.app", "NodeAgent", "the agent of one node of a Kubernetes cluster"),
+    "service": ("jupyter_gq.service", "SchedulerService", "service", "the scheduler service (JupyterHub starts it)"),
+    "agent": ("jupyter_gq.agent.app", "NodeAgent", "kubernetes", "the agent of one node of a Kubernetes cluster"),
 }
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; return its exit code."""
     arguments, rest = build_parser().parse_known_args(argv)
-    if arguments.command in APPLICATIONS:
-        module, name, _ = APPLICATIONS[arguments.command]
-        try:
+    command = arguments.command
+    try:
+        if command in APPLICATIONS:
+            module, name, *_ = APPLICATIONS[command]
             application = getattr(import_module(module), name)
-        except ModuleNotFoundError as error:
-            missing = f"the Python module {error.name} is missing: pip install 'jupyter-gq[kubernetes]'"
-            print(f"jupyter-gq {arguments.command}: {missing}", file=sys.stderr)
-            return 2
+        else:
+            run = _command(command).run
+    except ModuleNotFoundError as error:
+        return _lacks(command, error)
+    if command in APPLICATIONS:
         application.launch_instance(rest)
         return 0
     if rest:
         build_parser().error(f"unknown arguments: {' '.join(rest)}")
     try:
-        code: int = _command(arguments.command).run(arguments)
+        code: int = run(arguments)
+    except ModuleNotFoundError as error:
+        return _lacks(command, error)
     except AdminError as error:
-        print(f"jupyter-gq {arguments.command}: {error}", file=sys.stderr)
+        print(f"jupyter-gq {command}: {error}", file=sys.stderr)
         return 2
     return code
 
@@ -55,8 +68,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"jupyter-gq {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, (_, help_text) in COMMANDS.items():
-        _command(name).add_arguments(commands.add_parser(name, help=help_text, description=_sentence(help_text)))
+    for name, (*_, help_text) in COMMANDS.items():
+        parser_of_command = commands.add_parser(name, help=help_text, description=_sentence(help_text))
+        with suppress(ModuleNotFoundError):  # told when it is called
+            _command(name).add_arguments(parser_of_command)
     for name, (*_, help_text) in APPLICATIONS.items():
         commands.add_parser(name, help=help_text, add_help=False)
     return parser
@@ -64,6 +79,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _command(name: str) -> Any:
     return import_module(COMMANDS[name][0])
+
+
+def _lacks(command: str, error: ModuleNotFoundError) -> int:
+    if str(error.name).partition(".")[0] == "jupyter_gq":
+        raise error
+    *_, extra, _ = (COMMANDS | APPLICATIONS)[command]
+    print(
+        f"jupyter-gq {command}: the Python module {error.name} is missing: pip install 'jupyter-gq[{extra}]'",
+        file=sys.stderr,
+    )
+    return 2
 
 
 def _sentence(text: str) -> str:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,8 @@ from .person import CellFailed, Refused
 from .processes import DemoError, DemoHub, check_port, free_port, packaged
 from .story import NotSeen, Seen, Story, story_config
 
+#: What is only needed once the Hub or the notebook runs, where nobody would look for the reason.
+_NEEDED = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
 USERS = ("ann", "bob", "carol")
 _CONFIG = "jupyterhub_config_local.py"
 
@@ -64,10 +67,17 @@ def default_folder() -> Path:
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; return the exit code."""
     try:
+        _check_packages()
         return asyncio.run(_script() if arguments.script else _serve(arguments))
     except DemoError as error:
         print(f"\njupyter-gq demo: {error}", file=sys.stderr)
         return 1
+
+
+def _check_packages() -> None:
+    missing = next((name for name in _NEEDED if find_spec(name) is None), None)
+    if missing:
+        raise DemoError(f"the Python module {missing} is missing: pip install 'jupyter-gq[demo]'")
 
 
 async def _serve(arguments: argparse.Namespace) -> int:

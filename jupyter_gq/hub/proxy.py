@@ -13,9 +13,12 @@ import contextlib
 import sys
 from typing import Any
 
-from configurable_http_proxy import configproxy
-from configurable_http_proxy.cli import main
-from configurable_http_proxy.handlers import ProxyHandler
+try:
+    from configurable_http_proxy import configproxy
+    from configurable_http_proxy.cli import main
+    from configurable_http_proxy.handlers import ProxyHandler
+except ModuleNotFoundError:
+    sys.exit("There is no proxy for the Hub here. Install it with: pip install 'jupyter-gq[local]'")
 from tornado.httpclient import HTTPClientError
 from tornado.websocket import WebSocketClosedError, websocket_connect
 

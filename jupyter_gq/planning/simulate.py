@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _simulate(arguments: argparse.Namespace) -> int:
     policy = Policy() if arguments.policy is None else _placed_by(arguments.policy)
+    if arguments.plot and find_spec("matplotlib") is None:
+        raise Refusal("--plot needs matplotlib. Install it with: pip install matplotlib")
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
             raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")

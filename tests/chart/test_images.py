@@ -123,17 +123,52 @@ def test_our_package_goes_into_the_hubs_image_without_changing_what_is_there(ver
     """The recipe holds everything at its version; pip then refuses what contradicts one."""
     there = HUB_IMAGES[version]
     wanted = {canonicalize_name(each.name): each for each in required(ROOT / "docker/hub.Dockerfile")}
-    unfit = {name: str(wanted[name]) for name, pin in there.items() if not wanted[name].specifier.contains(pin)}
+    assert {"jupyterhub", "jupyterhub-kubespawner", "tornado", "traitlets"} <= wanted.keys() & there.keys()
+    unfit = {
+        name: str(each) for name, each in wanted.items() if name in there and not each.specifier.contains(there[name])
+    }
     assert unfit == {}
+
+
+#: What each image may have at versions of its own, or need not have.
+OF_OTHERS = {
+    "hub": {"jupyterlab", "jupyter-server", "kubernetes", "numpy", "sqlalchemy", "alembic"},
+    "runner": {"jupyterhub", "jupyterhub-kubespawner", "kubernetes", "numpy", "sqlalchemy", "alembic"},
+    "service": {"jupyterlab", "jupyter-server", "ipykernel", "jupyterhub-kubespawner"},
+}
+OF_THE_DEMO = {"scikit-learn", "matplotlib", "configurable-http-proxy", "httpx"}
+
+
+@each_recipe
+def test_an_image_gets_what_its_part_needs_and_nothing_of_the_others(recipe):
+    wanted = {canonicalize_name(each.name) for each in required(recipe)}
+    assert wanted & (OF_OTHERS[recipe.stem] | OF_THE_DEMO) == set()
+    assert "pydantic" in wanted
+
+
+def test_what_make_installs_has_everything():
+    everything = {
+        name for extra in ("demo", "hub", "kubernetes", "lab", "local", "service") for name in with_extra(extra)
+    }
+    assert everything <= set(with_extra("dev"))
 
 
 def required(recipe):
     """What pip is asked for, beside our package itself."""
     extras = {name for each in re.findall(r"\$\{wheel\}\[([^\]]+)\]", recipe.read_text()) for name in each.split(",")}
-    wanted = [*project()["project"]["dependencies"]]
-    for extra in extras:
-        wanted += project()["project"]["optional-dependencies"][extra]
+    wanted = [*project()["project"]["dependencies"], *(each for extra in extras for each in with_extra(extra))]
     return [Requirement(each) for each in wanted]
+
+
+def with_extra(name):
+    """What an extra asks for, those that it names put in."""
+    for each in project()["project"]["optional-dependencies"][name]:
+        wanted = Requirement(each)
+        if wanted.name == project()["project"]["name"]:
+            for extra in wanted.extras:
+                yield from with_extra(extra)
+        else:
+            yield each
 
 
 def test_what_is_started_and_imported_is_in_the_package():
