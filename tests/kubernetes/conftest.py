@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
+from tests.kubernetes.job_world import a_service
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.kwok import Kwok
 from tests.kubernetes.namespaces import delete_namespaces, make_namespaces
@@ -85,3 +86,16 @@ async def world(control_plane, installation):
     yield world
     await world.close()
     await asyncio.to_thread(world.clean_up)
+
+
+@pytest.fixture(scope="module")
+def node(request, make_kubelet):
+    """A node with two devices, called as the module that asks says: `NODE`."""
+    return make_kubelet(request.module.NODE, gpus=2)
+
+
+@pytest_asyncio.fixture
+async def installed(control_plane, installation, node, tmp_path):
+    """A service of its own for each test, and that node."""
+    async with a_service(control_plane, installation, tmp_path) as made:
+        yield made

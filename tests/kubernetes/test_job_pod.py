@@ -6,29 +6,17 @@ The kubelet is the stand-in; the service runs in this process, with the rights t
 import asyncio
 
 import pytest
-import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.client.pods import PodAdditions
 from tests.builders import a_notebook
 from tests.cells import MEETS, TRAINS
-from tests.kubernetes.job_world import ANN, a_service
+from tests.kubernetes.job_world import ANN
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
 
 NODE = "gpu-job"
-
-
-@pytest.fixture(scope="module")
-def node(make_kubelet):
-    return make_kubelet(NODE, gpus=2)
-
-
-@pytest_asyncio.fixture
-async def installed(control_plane, installation, node, tmp_path):
-    async with a_service(control_plane, installation, tmp_path) as made:
-        yield made
 
 
 async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):

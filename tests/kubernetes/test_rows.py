@@ -4,11 +4,10 @@ import asyncio
 import contextlib
 
 import pytest
-import pytest_asyncio
 
 from jupyter_gq.controller.out_of_sight import BLIND
 from tests.cells import TRAINS
-from tests.kubernetes.job_world import ANN, a_service
+from tests.kubernetes.job_world import ANN
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -22,17 +21,6 @@ while True:
     print("tick", tick, flush=True)
     time.sleep(0.05)
 """
-
-
-@pytest.fixture(scope="module")
-def node(make_kubelet):
-    return make_kubelet(NODE, gpus=2)
-
-
-@pytest_asyncio.fixture
-async def installed(control_plane, installation, node, tmp_path):
-    async with a_service(control_plane, installation, tmp_path) as made:
-        yield made
 
 
 async def test_a_job_that_somebody_evicts_says_who_and_goes_on_where_it_was(installed, tmp_path):
