@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 
 import pytest
 from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
@@ -61,16 +62,15 @@ def read_only(world):
 async def test_a_missing_right_is_named(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=1)
     with read_only(world):
-        number = 0
-
-        async def refused():
-            nonlocal number
-            number += 1
-            return await _refusal(world, world.job("unentitled", (node, 0), run=number))
-
-        sentence = await eventually(refused, "the role is in force")
+        sentence = await eventually(_refusals(world, "unentitled", node), "the role is in force")
     assert "lacks the right to create pods in API group" in sentence
     assert world.namespaces.service_user in sentence
+
+
+def _refusals(world, name, node):
+    """One run after the other, until it is refused."""
+    runs = itertools.count(1)
+    return lambda: _refusal(world, world.job(name, (node, 0), run=next(runs)))
 
 
 async def _refusal(world, job):
@@ -120,14 +120,8 @@ def _pods_may_be_made(world):
 async def test_where_bare_pods_are_forbidden_jobs_make_them(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=2)
     with no_bare_pods(world):
-        number = 0
-
-        async def refused():
-            nonlocal number
-            number += 1
-            return await _refusal(world, world.job("bare", (node, 0), run=number))
-
-        assert "bare pods are forbidden here" in await eventually(refused, "the policy is in force")
+        sentence = await eventually(_refusals(world, "bare", node), "the policy is in force")
+        assert "bare pods are forbidden here" in sentence
         world.backend = world.new_backend(as_jobs=True)
         job = world.job("wrapped", (node, 0), run=1)
         await world.launch(job)
