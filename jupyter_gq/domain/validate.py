@@ -93,7 +93,7 @@ def _of_nodes(nodes: Sequence[Node]) -> Iterator[str]:
 def _of_new_nodes(snapshot: Snapshot) -> Iterator[str]:
     yield from _twice("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
     for each in snapshot.new_nodes:
-        yield from _negative(f"the new nodes of the pool {each.pool!r}", {"count": each.count})
+        yield from _negative(f"the entry of new nodes of the pool {each.pool!r}", {"count": each.count})
         for device in each.like.devices:
             if device.pool != each.pool:
                 yield (

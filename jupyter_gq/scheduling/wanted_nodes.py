@@ -9,8 +9,8 @@ Rules
    others. Who would not fit a new node makes none come.
 4. No pool is asked for more than may still come.
 
-A pure function. Where no pool can grow, or nobody waits for devices, it costs nothing; else one look at who holds and
-who waits, and a ledger of the new nodes that could be filled.
+A pure function. Where no pool can grow it costs nothing; where all quotas are used up, one look at who holds; else one
+at who waits as well, and a ledger of the new nodes that could be filled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,11 +57,8 @@ def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
     if not growing:
         return _NONE
     pools = {queue.name: queue.pool for queue in snapshot.queues if queue.pool in growing}
-    reasons = {e.workload: e.why.reason for e in decision.pending if e.why.reason in _FOR_DEVICES}
-    if not reasons:
-        return _NONE
     holders = _holders(snapshot, decision)
-    waiting = [w for w in _entitled(snapshot, decision, holders, pools) if w.id in reasons]
+    waiting = list(_entitled(snapshot, decision, holders, pools))
     served: dict[str, str] = {}
     count: dict[str, int] = {}
     for name, new in growing.items():
@@ -94,19 +91,22 @@ def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
 def _entitled(
     snapshot: Snapshot, decision: Decision, holders: Iterable[Workload], pools: Mapping[str, str]
 ) -> Iterator[Workload]:
-    """Those who wait within the quotas on their path, in the order of the line; each takes its part of them."""
+    """Those who wait for devices within the quotas on their path, in the order of the line; each takes its part."""
     accounts = Accounts(snapshot.queues)
     for holder in holders:
         charge(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
-    by_id = {workload.id: workload for workload in snapshot.workloads}
-    for entry in decision.pending:
-        workload = by_id.get(entry.workload)
-        if workload is None or workload.queue not in pools or not gang.needs_devices(workload):
+    within = {name for name in pools if entitled(accounts.of(name), 1)}
+    waiting = {w.id: w for w in snapshot.workloads if w.queue in within and w.state is State.PENDING}
+    # The explanations of those who wait are written when they are read.
+    for entry in decision.pending if waiting else ():
+        workload = waiting.get(entry.workload)
+        if workload is None or not gang.needs_devices(workload):
             continue
         account, milli = accounts.of(workload.queue), gang.smallest(workload)
         if entitled(account, milli):
             charge(account, milli, fixed=False, now=False)
-            yield workload
+            if entry.why.reason in _FOR_DEVICES:
+                yield workload
 
 
 class _Filling:
@@ -124,23 +124,22 @@ class _Filling:
 
     def takes(self, workload: Workload) -> bool:
         """It fits; from now on it has its place."""
-        wanted = self._without_what_is_there(self._parts.of_workload(workload, self._pool))
-        placed = None if wanted is None else assemble.place(self._nodes, self._pool, wanted, View.NOW)
-        if placed is None:
-            return False
-        self.used.update(task.node for task in placed)
-        return True
-
-    def _without_what_is_there(self, workload: Workload) -> Workload | None:
-        """What of a gang has to be on new nodes; None = nothing of it."""
+        workload = self._parts.of_workload(workload, self._pool)
         if workload.min_members < 2 or workload.groups or workload.topology is not None:
-            return workload
+            return self._places(workload)
         there = self._idle_nodes()
-        fits = min(workload.min_members, there.slots_exactly(self._pool, workload.request))
-        if fits:
-            assemble.place(there, self._pool, replace(workload, tasks=fits, min_members=fits), View.NOW)
-        left = workload.min_members - fits
-        return replace(workload, tasks=left, min_members=left) if left else None
+        mark, left = there.mark(), workload.min_members
+        while left and there.place(self._pool, workload.request, View.NOW) is not None:
+            left -= 1
+        if left and self._places(replace(workload, tasks=left, min_members=left)):
+            return True
+        there.rollback(mark)
+        return False
+
+    def _places(self, workload: Workload) -> bool:
+        placed = assemble.place(self._nodes, self._pool, workload, View.NOW)
+        self.used.update(task.node for task in placed or ())
+        return placed is not None
 
     def _idle_nodes(self) -> DeviceLedger:
         if self._there is None:

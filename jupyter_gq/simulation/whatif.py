@@ -4,7 +4,7 @@ A change names its object and field as an administrator would write it: `queue.v
 `job.j-12.gpus=0.5`, `policy.placement=spread`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -46,20 +46,29 @@ def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapsh
 
 
 def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = None) -> Snapshot:
-    """So many more nodes like the largest there is (of that pool), each with so many devices; all take new work."""
-    pools = sorted({device.pool for node in snapshot.nodes for device in node.devices})
+    """So many more nodes like the largest there is (of that pool), each with so many devices; all take new work.
+
+    Where there is none, they are like those that the cluster would add.
+    """
+    possible = [new.like for new in snapshot.new_nodes]
+    pools = sorted({device.pool for node in (*snapshot.nodes, *possible) for device in node.devices})
     if pool is not None and pool not in pools:
         raise InvalidChange(f"There is no pool {pool!r}. {_known(pool, pools)}")
-    found = max(
-        ((device, node) for node in snapshot.nodes for device in node.devices if pool in (None, device.pool)),
-        key=lambda pair: (pair[0].memory, not pair[1].closed, pair[0].id),
-        default=None,
-    )
+    found = _largest(snapshot.nodes, pool) or _largest(possible, pool)
     if found is None:
         raise InvalidChange("The state has no device, so it cannot be said what a new node is like.")
     model, like = found
     new = tuple(_new_node(f"new-{number}", devices, model, like) for number in range(1, count + 1))
     return replace(snapshot, nodes=(*snapshot.nodes, *new))
+
+
+def _largest(nodes: Iterable[Node], pool: str | None) -> tuple[Device, Node] | None:
+    """The device with the most memory (of that pool), with its node."""
+    return max(
+        ((device, node) for node in nodes for device in node.devices if pool in (None, device.pool)),
+        key=lambda pair: (pair[0].memory, not pair[1].closed, pair[0].id),
+        default=None,
+    )
 
 
 def without_node(snapshot: Snapshot, name: str) -> Snapshot:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 import pytest_asyncio
+from kubernetes.client import SchedulingV1Api
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes import names
@@ -14,8 +15,10 @@ from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.store.sql import SqlStore
+from tests.chart.render import CHART
 from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
+from tests.kubernetes.chart import rendered
 from tests.kubernetes.waiting import eventually
 from tests.runner.conftest import PYTHON_KERNEL
 
@@ -133,9 +136,21 @@ class Growing:
         return requests["POST"], requests["DELETE"]
 
 
+@pytest.fixture(scope="module")
+def priority_class(control_plane, installation):
+    """The one that the chart makes where a pool grows."""
+    found = rendered(installation, CHART / "ci/growing-values.yaml")
+    (one,) = [e for e in found if e["kind"] == "PriorityClass" and e["metadata"]["name"].endswith("placeholder")]
+    api = SchedulingV1Api(control_plane.client())
+    api.create_priority_class(one)
+    yield one["metadata"]["name"]
+    api.delete_priority_class(one["metadata"]["name"])
+
+
 @pytest_asyncio.fixture
-async def growing(control_plane, installation, kwok, tmp_path):
-    world = World(control_plane, installation, pools=build_settings(CONFIG, ()).pod_pools)
+async def growing(control_plane, installation, kwok, priority_class, tmp_path):
+    pools = build_settings(CONFIG, ()).pod_pools
+    world = World(control_plane, installation, pools=pools, placeholder_priority_class=priority_class)
     made = Growing(world, kwok, tmp_path)
     yield made
     await world.close()
@@ -150,6 +165,7 @@ async def test_a_job_that_is_entitled_makes_the_first_node_come_and_runs_there(g
     assert pod.metadata.name == "gq-grow-gpu-0"
     assert pod.spec.affinity is None, "it is not pinned"
     assert pod.spec.node_selector == LABELS
+    assert (pod.spec.priority, pod.spec.preemption_policy) == (-10, "Never")
     assert pod.spec.containers[0].resources.requests["nvidia.com/gpu"] == "2"
     await growing.until(lambda: "was asked for a moment ago" in growing.job(job).sentence, "it is told")
     await growing.steps(180)
@@ -192,6 +208,19 @@ async def test_a_gang_makes_as_many_come_as_it_needs_and_never_more_than_the_poo
     assert growing.job(more).phase == "waiting"
     with pytest.raises(NeverFits):
         growing.send(tasks=3)
+
+
+async def test_a_gang_that_has_one_node_and_needs_another_makes_one_come(growing):
+    free = await growing.add_node()
+    gang = growing.send(tasks=2)
+    (pod,) = await growing.refused(1)
+    assert pod.spec.node_name is None, "the node that is free is no new one"
+    new = await growing.add_node()
+    await growing.until(lambda: growing.job(gang).phase == "running", lambda: growing.job(gang))
+    pods = await asyncio.to_thread(growing.world.pods)
+    tasks = {pod.spec.node_name for pod in pods if pod.metadata.labels[names.COMPONENT] == names.TRAINING}
+    assert tasks == {free, new}
+    await growing.none_left()
 
 
 async def test_a_service_that_begins_anew_makes_none_twice(growing):

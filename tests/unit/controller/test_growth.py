@@ -115,9 +115,9 @@ async def test_a_notebook_waits_for_the_first_node(growing):
 async def test_the_state_says_it_too_and_can_be_read_again(growing):
     growing.send(ANN, "vision", 4)
     await growing.step()
+    wanted = len(growing.backend.wanted)
     document = growing.controller.state()
     assert document["decision"]["pending"][0]["why"]["sentence"].endswith("is asked for next.")
-    wanted = len(growing.backend.wanted)
     read = read_state(json.dumps(document))
     assert read.state.snapshot.new_nodes == growing.backend.new_nodes()
     assert len(growing.backend.wanted) == wanted, "looking asks for nothing"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MiB, MilliGpu, Seconds
-from jupyter_gq.domain.cluster import Topology
+from jupyter_gq.domain.cluster import NewNodes, Topology
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.validate import check
@@ -51,6 +51,7 @@ def group(name, **fields):
     return TaskGroup(name=name, **fields)
 
 
+MORE = NewNodes(pool="train", like=a_node("new", 8), count=2)
 RACK = Topology(name="hall", levels=("block", "rack"))
 
 BAD = [
@@ -62,6 +63,9 @@ BAD = [
     (replace(GOOD, nodes=(*GOOD.nodes, replace(a_node("b2"), memory=MiB(-1)))),
      "the node 'b2' has memory = -1; 0 or more was expected."),
     (replace(GOOD, nodes=(*GOOD.nodes, a_node("b2", memory=-5))), "the device 'b2-0' has memory = -5"),
+    (replace(GOOD, new_nodes=(MORE, MORE)), "there are two of the pool with new nodes, 'train'"),
+    (replace(GOOD, new_nodes=(replace(MORE, count=-1),)), "the entry of new nodes of the pool 'train' has count = -1"),
+    (replace(GOOD, new_nodes=(replace(MORE, pool="other"),)), "has the device 'new-0' of the pool 'train'"),
     (replace(GOOD, topologies=(RACK, RACK)), "there are two of the topology 'hall'"),
     (with_queues(a_queue("vision")), "there are two of the queue 'vision'"),
     (with_queues(a_queue("x", parent="nope")),

@@ -8,10 +8,11 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.queue import build_queue
-from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.reasons import EvictReason, Explanation, PendingReason
 from jupyter_gq.domain.workload import Request, TopologyConstraint
 from jupyter_gq.scheduling.admission import check_fits
 from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Decision, Evict, Pending
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wanted_nodes import wanted_nodes
 from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping, why
@@ -75,6 +76,30 @@ def test_what_is_told_to_stop_is_of_nobodys_quota():
     assert wanted(made).count == {"train": 1}
 
 
+def test_what_begins_now_is_of_its_quota_and_what_is_told_to_go_is_not():
+    made = a_cluster(quota=4).node("there", 4)
+    made.add(a_job("begins", "vision", 4, submitted=0), a_job("borrows", "vision", 4, submitted=1))
+    assert wanted(made).count == {}
+    holder = running(a_job("holds", "vision", 4), *(f"there-{i}" for i in range(4)))
+    snapshot = replace(a_cluster(quota=4).add(holder, a_job("a", "vision", 4)).snapshot(), new_nodes=(new(),))
+    waits = Pending(
+        workload="a", position=1, why=Explanation(reason=PendingReason.NO_FREE_DEVICE, sentence="Waiting: ...")
+    )
+    goes = Evict(workload="holds", reason=EvictReason.NODE_EMPTIED, by=None, sentence="Paused: ...")
+    assert wanted_nodes(snapshot, Decision(instructions=(), pending=(waits,))).count == {}
+    assert wanted_nodes(snapshot, Decision(instructions=(goes,), pending=(waits,))).count == {"train": 1}
+
+
+def test_work_without_devices_makes_no_node_come():
+    made = a_cluster()
+    made.nodes.append(replace(a_node("there", 1), cpu_milli=500))
+    made.add(replace(a_job("a", "vision"), request=Request(devices=0, cpu_milli=1000)))
+    snapshot = replace(made.snapshot(), new_nodes=(new(cpu_milli=64_000),))
+    decision = run_cycle(snapshot, Policy(), NOW)
+    assert len(decision.pending) == 1
+    assert wanted_nodes(snapshot, decision).count == {}
+
+
 def test_the_quota_above_counts_too():
     made = Cluster().queue("research", 4).queue("a", 4, parent="research").queue("b", 4, parent="research")
     made.add(a_job("one", "a", 4, submitted=0), a_job("two", "b", 4, submitted=1))
@@ -120,12 +145,15 @@ def test_a_gang_needs_as_many_nodes_as_it_has_tasks_for():
 
 
 def test_what_of_a_gang_fits_the_nodes_that_are_there_needs_no_other():
-    made = a_cluster(quota=48).node("there", 8).node("taken", 8)
+    made = a_cluster(quota=80).node("there", 8).node("taken", 8)
     made.add(running(a_job("holds", "vision", 8), *(f"taken-{i}" for i in range(8))))
     made.add(a_job("gang", "vision", 8, tasks=2))
     assert wanted(made).count == {"train": 1}
     made.add(a_job("other", "vision", 8, tasks=2, submitted=5))
     assert wanted(made).count == {"train": 3}, "the same room serves one of them"
+    assert wanted(made, new(count=2)).count == {"train": 1}
+    made.workloads.insert(1, a_job("huge", "vision", 8, tasks=4, submitted=-5))
+    assert wanted(made, new(count=2)).count == {"train": 1}, "who cannot be served takes no room"
 
 
 def test_no_more_than_may_come():

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes
-from tests.builders import NOW, Cluster, a_job, admitted, cordoned
+from tests.builders import NOW, Cluster, a_job, a_node, admitted, cordoned
 
 
 def after(assignment):
@@ -90,3 +90,12 @@ def test_a_new_node_is_rather_like_one_that_takes_work():
     cluster = Cluster().node("a", 2).node("b", 2)
     cluster.nodes = [replace(cluster.nodes[0], labels={"rack": "1"}), cordoned(cluster.nodes[1])]
     assert with_nodes(cluster.snapshot(), 1, 2).nodes[-1].labels == {"rack": "1"}
+
+
+def test_where_there_is_no_node_a_new_one_is_like_those_that_the_cluster_would_add():
+    like = replace(a_node("new", 8), cpu_milli=64_000)
+    empty = replace(Cluster().snapshot(), new_nodes=(NewNodes(pool="train", like=like, count=4),))
+    (new,) = with_nodes(empty, 1, 8).nodes
+    assert (len(new.devices), new.devices[0].pool, new.cpu_milli) == (8, "train", 64_000)
+    there = Cluster().node("a", 2).snapshot()
+    assert with_nodes(replace(there, new_nodes=empty.new_nodes), 1, 4).nodes[-1].cpu_milli is None
