@@ -6,6 +6,8 @@ What agents see of it is a moment old. That no device serves the pods of two slo
 import asyncio
 import random
 
+from kubernetes.client import ApiException
+
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport
 from tests.kubernetes.backend_world import GPU
 
@@ -15,7 +17,9 @@ _SLOTS, _DEVICES = "jupyter-gq.org/slots", "jupyter-gq.org/devices"
 class GivenDevices:
     """Lives as long as the cluster; services come and go."""
 
-    def __init__(self, world, nodes, gpus, seed):
+    def __init__(self, world, nodes, gpus, seed, deleting=0.0):
+        """`deleting`: how probable it is at each look that somebody deletes a reservation."""
+        self.deleted, self._deleting = 0, deleting
         self._world, self._chance = world, random.Random(seed)
         self._devices = {node: [f"GPU-{node}-{index}" for index in range(gpus)] for node in nodes}
         #: Node, namespace, name and devices, by uid of the pod.
@@ -45,6 +49,19 @@ class GivenDevices:
         self._give(pods)
         self._reports.append({node: self._report(node) for node in self._devices})
         self._check(pods)
+        reservations = [pod for pod in pods if pod.metadata.namespace == spaces.nodes]
+        if reservations and self._chance.random() < self._deleting:
+            self._delete(self._chance.choice(reservations))
+
+    def _delete(self, pod):
+        """As whoever drains a node by force."""
+        meta, core = pod.metadata, self._world.plane.core
+        try:
+            core.delete_namespaced_pod(meta.name, meta.namespace, grace_period_seconds=0)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+        self.deleted += 1
 
     def _give(self, pods):
         there = {pod.metadata.uid for pod in pods}
@@ -84,5 +101,5 @@ class GivenDevices:
             for slot, device in zip(annotations.get(_SLOTS, "").split(","), devices, strict=False):
                 told = f"{pod.metadata.name} on {slot} names {device}"
                 assert slots.setdefault(device, slot) == slot, f"{told}, and so does a pod on {slots[device]}"
-                assert device in holders, f"{told}, which no reservation holds: {holders}"
+                assert device in holders or self._deleting, f"{told}, which no reservation holds: {holders}"
                 self.seen.add(pod.metadata.uid)

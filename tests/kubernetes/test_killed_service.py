@@ -1,6 +1,7 @@
 """A service that is killed again and again, at any point: nothing is lost, nothing is doubled, no pod is left.
 
-At every moment the pods of two slots are on two devices, and a reservation holds each device that a pod of work names.
+At every moment the pods of two slots are on two devices, and a reservation holds each device that a pod of work names
+(unless somebody has just deleted it).
 
 `JUPYTER_GQ_KILLS`: how often (CI: 25). The moments are drawn from a fixed seed.
 """
@@ -168,11 +169,12 @@ class PlayedHub:
         await self._ask(lambda controller: controller.close_ticket(caller, ticket.id))
 
 
-async def test_killed_while_servers_start(control_plane, installation, kwok, tmp_path):
+@pytest.mark.parametrize("deleting", [0.0, 0.3])
+async def test_killed_while_servers_start(control_plane, installation, kwok, tmp_path, deleting):
     nodes = kwok.add_nodes(2, 2, name="ending")
     world = World(control_plane, installation, linger=0.5)
-    chance, devices = random.Random(21), GivenDevices(world, nodes, 2, seed=21)
-    agents, hub, users = asyncio.create_task(devices.go_on()), PlayedHub(world, chance), KILLS // 2
+    chance, devices = random.Random(21), GivenDevices(world, nodes, 2, seed=21, deleting=deleting)
+    agents, hub, users = asyncio.create_task(devices.go_on()), PlayedHub(world, chance), KILLS
     servers = [asyncio.create_task(hub.serve(f"user-{number}")) for number in range(users)]
     while not all(server.done() for server in servers):
         service = Service(world, tmp_path / "service.sqlite", SHARES)
@@ -185,6 +187,7 @@ async def test_killed_while_servers_start(control_plane, installation, kwok, tmp
         assert not agents.done(), agents.exception()
     await asyncio.gather(*servers)
     assert len(devices.seen) == users, "each server named its device"
+    assert bool(devices.deleted) is bool(deleting)
     last = Service(world, tmp_path / "service.sqlite", SHARES)
     devices.backend, loop = last.backend, asyncio.create_task(last.controller.run())
     await eventually(lambda: not world.pods(), lambda: f"no pod is left: {[p.metadata.name for p in world.pods()]}")
