@@ -23,7 +23,7 @@ from jupyter_gq.domain.cluster import Device
 from . import names
 from .allocation import Allocation, nothing
 from .errors import ClusterError
-from .manifests import GRACE, TERMINATION_LOG, container_security, pod_security
+from .manifests import GRACE, TERMINATION_LOG, container_security, plain_pod, pod_security
 from .merging import merged, pinned, variables, with_additions
 from .options import KubernetesOptions
 from .outcome import trouble_of
@@ -149,15 +149,12 @@ class DeviceCheck:
         spec: Json = {
             "restartPolicy": "Never",
             "serviceAccountName": names.RUNNER_ACCOUNT,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
             "terminationGracePeriodSeconds": GRACE,
             "securityContext": pod_security(),
             "containers": [container],
-            "imagePullSecrets": [{"name": secret} for secret in options.image_pull_secrets],
         }
         meta = {"name": f"gq-check-{what}-{self._mark}", "namespace": options.training_namespace, "labels": labels}
-        pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        pod = plain_pod(meta, spec, options, "")
         return pinned(merged(with_additions(pod, added), options.pod_overrides), added.node)
 
 

@@ -48,8 +48,6 @@ def training_pod(
         "restartPolicy": "Never",
         "hostname": name,
         "serviceAccountName": names.RUNNER_ACCOUNT,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE,
         "securityContext": pod_security(),
         "containers": [_runner(workload, task, environment, image, options)],
@@ -57,23 +55,25 @@ def training_pod(
     }
     if workload.tasks > 1:
         spec["subdomain"] = names.gang_name(workload.id, workload.run)
-    if options.training_priority_class:
-        spec["priorityClassName"] = options.training_priority_class
-    if options.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
-    pod: Json = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": options.training_namespace,
-            "labels": labels,
-            "annotations": {names.TASKS: str(workload.tasks)},
-        },
-        "spec": spec,
+    meta = {
+        "name": name,
+        "namespace": options.training_namespace,
+        "labels": labels,
+        "annotations": {names.TASKS: str(workload.tasks)},
     }
+    pod = plain_pod(meta, spec, options, options.training_priority_class)
     pod = merged(with_additions(pod, added), options.pod_overrides)
     return _ours(pod, name, labels, added.node)
+
+
+def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, priority_class: str) -> Json:
+    """What all pods of ours have in common; `priority_class` "" = the cluster's default."""
+    common: Json = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    if priority_class:
+        common["priorityClassName"] = priority_class
+    if options.image_pull_secrets:
+        common["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(meta), "spec": {**common, **spec}}
 
 
 def as_job(pod: Json) -> Json:

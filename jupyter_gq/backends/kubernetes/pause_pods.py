@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from . import names
-from .manifests import container_security
+from .manifests import container_security, plain_pod
 from .merging import pinned
 from .options import KubernetesOptions
 from .pools import PodPool
@@ -57,8 +57,6 @@ def _pause_pod(
     spec: Json = {
         "restartPolicy": "Always",
         "serviceAccountName": names.RESERVATION_ACCOUNT,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 1,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}},
         "tolerations": [dict(each) for each in pool.tolerations],
@@ -71,8 +69,4 @@ def _pause_pod(
             }
         ],
     }
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    if options.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "namespace": options.nodes_namespace}, "spec": spec}
+    return plain_pod({**meta, "namespace": options.nodes_namespace}, spec, options, priority_class)
