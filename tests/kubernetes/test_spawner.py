@@ -187,7 +187,7 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
         page = (await dan.browser.get("/hub/spawn/dan")).text
         assert "an administrator emptied its node" in page
         assert "As the profile says" in page
-        assert "Small: 0.25 GPU." in page
+        assert '"small": {"gpus": "0.25"' in page, "the cards follow the chosen profile"
 
 
 async def test_what_the_cluster_says_no_to_is_told_without_the_servers_token(hub, service):
