@@ -99,8 +99,9 @@ test-hub: setup $(HUB55)/.installed
 test-demo: setup
 	$(PYTEST) tests/demo
 
-test-browser: setup chromium
+test-browser: setup chromium $(HUB55)/.installed
 	$(PYTEST) tests/browser
+	JUPYTER_GQ_TEST_PYTHON=$(abspath $(HUB55))/bin/python $(PYTEST) tests/browser/test_profiles.py
 
 .PHONY: chromium
 chromium:
