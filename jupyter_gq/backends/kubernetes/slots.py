@@ -102,7 +102,7 @@ class Slots:
     def __init__(self, options: KubernetesOptions, *, agents: Agents, nodes: Nodes) -> None:
         self._namespace, self._installation = options.nodes_namespace, options.installation
         self._agents, self._nodes = agents, nodes
-        #: When each reservation's pod was, by uid.
+        #: When the pod of each reservation was seen first, by uid.
         self.first_seen: dict[str, float] = {}
         #: Those that somebody was asked to delete, by uid: the cluster may not have said so yet.
         self.ending: set[str] = set()
