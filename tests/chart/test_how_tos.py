@@ -15,7 +15,15 @@ from tests.chart.test_settings import folder
 PAGES = sorted((ROOT / "docs/how-to").glob("*.md"))
 INSTALL = ROOT / "docs/how-to/install-beside-zero-to-jupyterhub.md"
 #: Values of Zero to JupyterHub under the name that both charts have.
-THEIRS = {"services", "loadRoles", "config", "extraConfig", "consecutiveFailureLimit", "concurrentSpawnLimit"}
+THEIRS = {
+    "services",
+    "loadRoles",
+    "config",
+    "extraConfig",
+    "extraFiles",
+    "consecutiveFailureLimit",
+    "concurrentSpawnLimit",
+}
 
 
 def blocks():
