@@ -1,6 +1,7 @@
 """A pool that a cluster autoscaler makes larger: the test is the autoscaler, kube-scheduler says what fits nowhere."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -9,6 +10,7 @@ from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
+from jupyter_gq.backends.kubernetes.pools import Hold
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
@@ -103,10 +105,11 @@ class Growing:
         pods = await asyncio.to_thread(self.world.pods)
         return [pod for pod in pods if pod.metadata.labels[names.COMPONENT] == "gq-placeholder"]
 
-    async def refused(self, count):
-        """So many placeholders, and kube-scheduler has found no node for any of them."""
+    async def refused(self, count, hurry=0):
+        """So many, and kube-scheduler has found no node for any; `hurry`: seconds that pass at each look."""
 
         async def seen():
+            self.world.clock.ahead += hurry
             found = await self.placeholders()
             told = [c for pod in found for c in pod.status.conditions or () if c.reason == "Unschedulable"]
             return found if len(found) == len(told) == count else None
@@ -195,7 +198,8 @@ async def test_a_gang_makes_as_many_come_as_it_needs_and_never_more_than_the_poo
     gang = growing.send(tasks=2)
     await growing.refused(2)
     first = await growing.add_node()
-    await growing.refused(1)
+    # kube-scheduler may put the second one where the first has been: then it is asked for again after a while.
+    await growing.refused(1, hurry=2)
     second = await growing.add_node()
     await growing.until(lambda: growing.job(gang).phase == "running", lambda: f"{growing.job(gang)}")
     pods = await asyncio.to_thread(growing.world.pods)
@@ -264,6 +268,25 @@ async def test_while_a_node_gets_ready_for_shares_its_placeholder_keeps_it(growi
     assert not any(device.healthy for device in growing.controller.devices(ANN).devices), "it is kept"
     (pod,) = await growing.placeholders()
     assert pod.spec.node_name == node
+
+    async def runs():
+        await asyncio.to_thread(growing.world.agents.report, node)
+        return growing.job(job).phase == "running"
+
+    await growing.until(runs, lambda: growing.job(job))
+    await growing.none_left()
+
+
+async def test_a_pool_that_keeps_its_devices_takes_those_of_a_new_node_when_it_is_ready(growing):
+    growing.world.pools = [replace(pool, hold=Hold.ALWAYS) for pool in growing.world.pools]
+    job = growing.send(gpus="0.5")
+    await growing.refused(1)
+    (node,) = await asyncio.to_thread(growing.kwok.add_nodes, 1, 2, name="new", labels=LABELS)
+    await growing.until(lambda: f"{node}, has come" in growing.job(job).sentence, "it is told")
+    await growing.steps(30)
+    pods = await asyncio.to_thread(growing.world.pods)
+    assert [pod.metadata.labels[names.COMPONENT] for pod in pods] == ["gq-placeholder"], "nothing is in its way"
+    assert not growing.backend.cluster_nodes.back_off.until(node)
 
     async def runs():
         await asyncio.to_thread(growing.world.agents.report, node)

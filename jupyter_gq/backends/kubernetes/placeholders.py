@@ -5,7 +5,8 @@ Rules
 1. One placeholder for each new node that is wanted, as far as the pool may grow. It asks for all devices of a new node,
    so it fits none on which somebody is.
 2. It goes when it is not wanted any more, or when its node is ready for us: then our own cycle places the work there.
-   Until then nothing new goes to that node. A node that does not get ready is not waited for for ever.
+   Until then nothing new goes to that node, nor to one that has just come and that it has not reached yet: else others
+   would take it, and the placeholder would make another come. A node that gets not ready is not waited for for ever.
 3. After a placeholder has gone, its pool asks for no other for a while, which doubles as long as the nodes that come
    serve nobody: a new one would hardly be of more use.
 4. Nothing is remembered that a restart would lose but clocks: what stands is read from the cluster, and what is wanted
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 #: Seconds that a node may take to get ready for us once its devices can be asked for.
 _PATIENCE = 60.0
+#: Seconds for which a node that has just come is left to the placeholder that made it come.
+_FRESH = 10.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -76,6 +79,10 @@ class Placeholders:
         self._bound_at: dict[str, float] = {}
         #: Those that were told to go.
         self._going: set[str] = set()
+        #: Since when nodes of pools that grow have offered devices.
+        self._came_at: dict[str, float] = {}
+        #: Nodes that a placeholder has stood on.
+        self._reached: set[str] = set()
         #: It has been said what is wanted.
         self._told = False
 
@@ -106,8 +113,17 @@ class Placeholders:
         return None
 
     def arriving(self) -> frozenset[str]:
-        """Nodes that are not ready for us yet, since a placeholder stands on them."""
-        return frozenset(pod.node for pool in self._pools.values() for pod in self._standing(pool) if pod.node)
+        """Nodes that are not ready for us yet: a placeholder stands on them, or will in a moment."""
+        return frozenset(node for name, asking in self._pools.items() for node in self._arriving(name, asking))
+
+    def _arriving(self, pool: str, asking: _Pool) -> list[str]:
+        standing = self._standing(asking)
+        held = [pod.node for pod in standing if pod.node]
+        on_their_way = len(standing) - len(held)
+        if not on_their_way:
+            return held
+        since, others = self._now() - _FRESH, [n for n in self._nodes.of_pool(pool) if n not in self._reached]
+        return [*held, *[node for node in others if self._came_at.get(node, since) > since][:on_their_way]]
 
     def standing(self, pool: str) -> int:
         """How many nodes it has asked for and not got."""
@@ -127,6 +143,7 @@ class Placeholders:
             pool.pods[after.uid] = after
             if after.node:
                 self._bound_at.setdefault(after.uid, self._now())
+                self._reached.add(after.node)
 
     def restart_clocks(self) -> None:
         """The API server was away: nobody could be in time."""
@@ -136,15 +153,21 @@ class Placeholders:
 
     def step(self, used: Callable[[], Collection[str]]) -> None:
         """Do for each pool what is next. `used`: nodes on which work of ours is, or to which it goes."""
-        if not self._told:
-            return
         growing = {pool.name: pool for pool in self._nodes.pools() if pool.scale_up is not None}
-        for name, asking in list(self._pools.items()):
+        self._look_who_came(growing)
+        for name, asking in list(self._pools.items()) if self._told else ():
             self._let_go(asking, growing.get(name), used)
             if name in growing:
                 self._ask(asking, growing[name], used)
             elif not asking.pods:
                 del self._pools[name]
+
+    def _look_who_came(self, growing: Collection[str]) -> None:
+        offering = [node for name in growing for node in self._nodes.of_pool(name) if self._nodes.slots(node)]
+        # What is there when we begin has not just come.
+        since = self._now() if self._told else self._now() - _FRESH
+        self._came_at = {node: self._came_at.get(node, since) for node in offering}
+        self._reached.intersection_update(self._nodes.names())
 
     def _let_go(self, asking: _Pool, pool: PodPool | None, used: Callable[[], Collection[str]]) -> None:
         for pod in asking.pods.values():

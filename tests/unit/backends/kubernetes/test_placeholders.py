@@ -157,6 +157,45 @@ def test_it_goes_as_soon_as_work_can_be_placed_on_its_node(growing):
     assert (growing.deleted, growing.asked.arriving()) == ([FIRST], frozenset())
 
 
+def test_a_node_that_has_just_come_is_left_to_the_placeholder_that_made_it_come(growing):
+    growing.node("old")
+    growing.asked.step(lambda: ())
+    growing.want(1)
+    growing.pod()
+    growing.want(1)
+    assert growing.asked.arriving() == frozenset(), "it has been there before"
+    growing.node("n1")
+    growing.node("n2")
+    growing.want(1)
+    assert growing.asked.arriving() == {"n1"}, "one is enough"
+    growing.want(1, 9)
+    assert growing.asked.arriving() == {"n1"}
+    growing.want(1, 2)
+    assert growing.asked.arriving() == frozenset(), "it keeps off that node for another reason"
+
+
+def test_a_node_that_a_placeholder_has_left_has_not_just_come(growing):
+    growing.want(2)
+    growing.pod(FIRST)
+    growing.pod(SECOND)
+    growing.node("n1")
+    growing.pod(FIRST, node="n1")
+    growing.want(2)
+    assert growing.deleted == [FIRST]
+    assert growing.asked.arriving() == frozenset(), "the second one waits for another"
+
+
+def test_what_is_there_when_the_service_begins_has_not_just_come(growing):
+    growing.want(1)
+    pod = growing.pod()
+    growing.node("n1")
+    growing.asked = growing.service()
+    growing.asked.saw(None, pod)
+    growing.asked.step(lambda: ())
+    growing.want(1)
+    assert growing.asked.arriving() == frozenset()
+
+
 @pytest.mark.parametrize("fields", [{"gpus": 0}, {"cordoned": True}, {"taints": (("x", "", "NoSchedule"),)}])
 def test_a_node_that_does_not_get_ready_is_not_waited_for_for_ever(growing, fields):
     growing.want(1)
