@@ -74,7 +74,7 @@ lint: setup
 	$(BIN)/hadolint docker/*.Dockerfile
 
 types: setup
-	$(BIN)/mypy jupyter_gq
+	$(BIN)/mypy jupyter_gq benchmarks
 
 contracts: setup
 	$(BIN)/lint-imports

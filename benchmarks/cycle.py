@@ -154,8 +154,9 @@ class _Living:
                 case Evict():
                     workload = replace(workload, state=State.PENDING, placement=(), started_at=None)
                 case Admit(placement=placement):
-                    run = {"state": State.RUNNING, "started_at": self.now, "reserved": ()}
-                    workload = replace(workload, placement=placement, **run)
+                    workload = replace(
+                        workload, state=State.RUNNING, placement=placement, started_at=self.now, reserved=()
+                    )
                 case Reserve(placement=placement):
                     workload = replace(workload, reserved=placement)
                 case _:

@@ -106,7 +106,8 @@ def arrivals(pods: Sequence[Pod], milli: int, seed: int) -> list[Pod]:
     draw = random.Random(seed)
     order = list(pods)
     draw.shuffle(order)
-    found, asked = [], 0
+    found: list[Pod] = []
+    asked = 0
     while True:
         pod = order[len(found)] if len(found) < len(order) else draw.choice(pods)
         asked += pod.total

@@ -145,7 +145,7 @@ def _environment_name() -> str:
 
 
 def _notebook() -> dict[str, object]:
-    cell = {
+    cell: dict[str, object] = {
         "cell_type": "code",
         "id": "hello",
         "source": _CODE,

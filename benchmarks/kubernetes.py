@@ -23,6 +23,7 @@ from traitlets.config import Config
 from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
+from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.cluster import Cluster
 from jupyter_gq.backends.kubernetes.manifests import training_pod
 from jupyter_gq.backends.kubernetes.names import INSTALLATION
@@ -140,7 +141,7 @@ class Installed:
     def __init__(self, plane: ControlPlane, spaces: NamespaceSet, folder: Path) -> None:
         self.plane, self.spaces = plane, spaces
         queues = {f"team-{number}": {"quota": 400} for number in range(QUEUES)}
-        pools = {"gpu": {"nodes": {}}}
+        pools: dict[str, dict[str, object]] = {"gpu": {"nodes": {}}}
         config = Config(
             {
                 "TrainingQueues": {"queues": queues},
@@ -160,7 +161,7 @@ class Installed:
         self.runs = KubernetesBackend(config=config).backend(
             pools=lambda: settings.current.pod_pools,
             stopper=_NoServers(),
-            now=SystemClock().now,
+            clocks=Clocks(elapsed=SystemClock().elapsed, now=SystemClock().now),
             on_change=lambda: self.controller.wake(),
             service_url="http://service.test/",
         )
@@ -323,7 +324,7 @@ def _seconds(stamp: str) -> float:
 
 def _memory() -> float:
     """Of this process, in MiB: the service with everything that it holds, and this measurement."""
-    return psutil.Process().memory_info().rss / 2**20
+    return float(psutil.Process().memory_info().rss / 2**20)
 
 
 def _say(what: str) -> None:

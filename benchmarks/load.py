@@ -78,7 +78,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 def _sleeper(number: int) -> dict[str, object]:
-    cell = {
+    cell: dict[str, object] = {
         "cell_type": "code",
         "id": "sleep",
         "source": "import time; time.sleep(3600)",
