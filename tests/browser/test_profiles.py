@@ -1,14 +1,12 @@
 """The options page with profiles: what the user sees chosen is what is asked for. A real hub, and no cluster."""
 
 import asyncio
-import json
 import re
 
 import pytest
 from playwright.async_api import expect
 
-from jupyter_gq.demo.processes import free_port
-from tests.hub.real_hub import ROOT, RealHub
+from tests.hub.real_hub import ROOT, RealHub, no_cluster
 from tests.hub.scripted_service import ScriptedService, me, problem
 
 from .page import WIDE, running_browser
@@ -34,16 +32,7 @@ def in_the_how_to():
 @pytest.fixture
 def hub_with(tmp_path, monkeypatch):
     """Start a hub with these profiles; its service refuses every share, after it was asked for."""
-    kubeconfig = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "none", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
-        "users": [{"name": "hub", "user": {"token": "x"}}],
-        "contexts": [{"name": "none", "context": {"cluster": "none", "user": "hub"}}],
-        "current-context": "none",
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setenv("KUBECONFIG", str(no_cluster(tmp_path)))
     spawner = 'c.JupyterHub.spawner_class = "jupyter_gq.hub.kube.GQKubeSpawner"\nc.KubeSpawner.namespace = "hub"\n'
     hubs = []
 

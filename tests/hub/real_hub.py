@@ -66,6 +66,20 @@ async def eventually(wanted, seconds=PATIENCE, every=0.05):
         await asyncio.sleep(every)
 
 
+def no_cluster(folder):
+    """A kubeconfig in that folder, for a cluster at whose address nobody listens."""
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "none", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
+        "users": [{"name": "hub", "user": {"token": "x"}}],
+        "contexts": [{"name": "none", "context": {"cluster": "none", "user": "hub"}}],
+        "current-context": "none",
+    }
+    (folder / "kubeconfig").write_text(json.dumps(kubeconfig))
+    return folder / "kubeconfig"
+
+
 class RealHub:
     """Start it, use it, end it; after a `with` it has ended."""
 

@@ -1,12 +1,10 @@
 """A real hub whose cluster does not answer at all: nobody listens at the address of its API."""
 
 import asyncio
-import json
 
 import pytest
 
-from jupyter_gq.demo.processes import free_port
-from tests.hub.real_hub import Person, RealHub
+from tests.hub.real_hub import Person, RealHub, no_cluster
 from tests.hub.scripted_service import ScriptedService, ticket
 
 pytestmark = pytest.mark.asyncio
@@ -26,16 +24,7 @@ def service():
 
 @pytest.fixture
 def hub(tmp_path, service, monkeypatch):
-    kubeconfig = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "none", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}],
-        "users": [{"name": "hub", "user": {"token": "x"}}],
-        "contexts": [{"name": "none", "context": {"cluster": "none", "user": "hub"}}],
-        "current-context": "none",
-    }
-    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setenv("KUBECONFIG", str(no_cluster(tmp_path)))
     with RealHub(tmp_path, service, more=_CONFIG) as hub:
         hub.start()
         yield hub
