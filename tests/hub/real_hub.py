@@ -213,6 +213,12 @@ class Person:
         body = {"user_options": options} if wrapped else options
         return await self.rest.post(self.path(server), json=body)
 
+    async def start(self, options, server=""):
+        """Start a server that the Hub must accept; one that is ending (also after a kill) has ended before."""
+        await eventually(lambda: self.gone(server))
+        answer = await self.spawn(options, server)
+        assert answer.status_code in (201, 202), answer.text
+
     async def stop(self, server=""):
         return await self.rest.delete(self.path(server))
 

@@ -49,7 +49,7 @@ async def test_the_devices_are_those_of_the_pool_that_the_service_gives_to_noteb
 async def test_the_last_choice_is_selected_only_if_it_starts_at_once(person, service):
     async with person("ole") as ole:
         await ole.log_in()
-        await ole.spawn({"gpus": "0.25"})
+        await ole.start({"gpus": "0.25"})
         await eventually(ole.ready)
         await ole.stop()
         await eventually(ole.gone)
@@ -66,7 +66,7 @@ async def test_after_a_reclaim_it_says_why_and_selects_cpu(person, service):
     service.scripts["pia"].expect("GET me", me("pia", last_eviction=eviction))
     async with person("pia") as pia:
         await pia.log_in()
-        await pia.spawn({"gpus": "0.25"})
+        await pia.start({"gpus": "0.25"})
         await eventually(pia.ready)
         await pia.stop()
         await eventually(pia.gone)
@@ -119,7 +119,7 @@ async def test_without_the_service_there_is_cpu_and_the_reason(person, service):
             assert answer.status_code == 503
             assert "Start without a GPU" in answer.json()["message"]
 
-            await sam.spawn({"gpus": "0"})
+            await sam.start({"gpus": "0"})
             await eventually(sam.ready)
             environment = (await sam.told())["environment"]
             assert environment["CUDA_VISIBLE_DEVICES"] == ""
@@ -134,7 +134,7 @@ async def test_an_outage_while_in_line_costs_neither_the_place_nor_the_start(per
     service.scripts["tom"].expect("POST tickets", waiting(1, ticket="nb-tom"))
     service.scripts["tom"].expect("GET tickets/*", waiting(1, ticket="nb-tom"))
     async with person("tom") as tom:
-        await tom.spawn({"gpus": "0.25"})
+        await tom.start({"gpus": "0.25"})
         await eventually(lambda: service.of("tom", "GET tickets"))
         service.stop()
         try:
@@ -157,7 +157,7 @@ async def test_a_process_is_reported_when_the_service_is_back(person, service):
     async with person("uma") as uma:
         silent = problem("hub_unreachable", "The Hub does not answer.", 503)
         service.scripts["uma"].expect("PUT tickets/*/process", silent, silent, silent, Answer(status=204))
-        await uma.spawn({"gpus": "0.25"})
+        await uma.start({"gpus": "0.25"})
         await eventually(uma.ready)
         await eventually(lambda: len(service.of("uma", "PUT")) >= 4)
         await uma.stop()

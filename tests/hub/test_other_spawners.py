@@ -71,7 +71,7 @@ def hub_with(tmp_path, service):
 async def test_a_system_user_has_his_own_process_and_no_right_to_be_root(hub_with, service):
     hub = await asyncio.to_thread(hub_with, SYSTEM)
     async with Person(hub, "nobody") as nobody:
-        await nobody.spawn({"gpus": "0.25"})
+        await nobody.start({"gpus": "0.25"})
         await eventually(nobody.ready)
         report = service.of("nobody", "PUT tickets/*/process")[-1].body
         process = psutil.Process(report["pid"])

@@ -129,7 +129,7 @@ async def test_the_beginning_of_the_story(hub):
         assert (await carol.told())["environment"]["JUPYTER_GQ_GPUS"] == "0.5"
 
         # Without a GPU nothing is counted, and nothing visible.
-        await bob.spawn({"gpus": "0"})
+        await bob.start({"gpus": "0"})
         await eventually(bob.ready)
         assert (await bob.told())["environment"]["CUDA_VISIBLE_DEVICES"] == ""
         assert await left(bob, "0.25")
@@ -165,7 +165,7 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
     async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
         await eventually(lambda: left(ann, "0.5"))
         for person, gpus in ((ann, "0.5"), (bob, "0.25")):
-            await person.spawn({"gpus": gpus})
+            await person.start({"gpus": gpus})
             await eventually(person.ready)
             await person.log_in()
         environment = (await ann.told())["environment"]
@@ -183,7 +183,7 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
             await asyncio.sleep(0.5)
         assert await ann.ready()
 
-        await carol.spawn({"gpus": "0.5"})
+        await carol.start({"gpus": "0.5"})
         async with asyncio.timeout(PATIENCE):
             while await ann.ready():
                 await report()
@@ -205,7 +205,7 @@ def service_pid(hub):
 async def test_a_hub_and_a_service_that_are_killed_find_the_servers_and_their_shares_again(hub):
     async with Person(hub, "ann") as ann:
         await eventually(lambda: left(ann, "0.5"))
-        await ann.spawn({"gpus": "0.25"})
+        await ann.start({"gpus": "0.25"})
         await eventually(ann.ready)
         await eventually(lambda: left(ann, "0.25"))
 

@@ -29,9 +29,9 @@ async def test_killed_while_one_waits_and_another_runs(mortal_hub, service):
     service.scripts["wim"].expect("POST tickets", waiting(3, ticket="nb-wim"))
     service.scripts["wim"].expect("GET tickets/*", waiting(3, ticket="nb-wim"))
     async with Person(mortal_hub, "run") as run, Person(mortal_hub, "wim") as wim:
-        await run.spawn({"gpus": "0.25"})
+        await run.start({"gpus": "0.25"})
         await eventually(run.ready)
-        await wim.spawn({"gpus": "0.25"})
+        await wim.start({"gpus": "0.25"})
         await eventually(lambda: service.of("wim", "GET tickets"))
 
         mortal_hub.kill()
@@ -44,7 +44,7 @@ async def test_killed_while_one_waits_and_another_runs(mortal_hub, service):
         assert await eventually(run.ready)
         assert await wim.gone()
         service.scripts["wim"].expect("GET tickets/*", ticket(ticket="nb-wim"))
-        await wim.spawn({"gpus": "0.25"})
+        await wim.start({"gpus": "0.25"})
         await eventually(wim.ready)
         assert not service.of("wim", "DELETE"), "its seniority was thrown away"
 
@@ -58,7 +58,7 @@ async def test_a_ticket_left_behind_for_another_share_is_not_taken_up(mortal_hub
     old, new = waiting(3, ticket="nb-old", gpus="0.5"), ticket(ticket="nb-new")
     service.scripts["oda"].expect("POST tickets", old, new)
     async with Person(mortal_hub, "oda") as oda:
-        await oda.spawn({"gpus": "0.25"})
+        await oda.start({"gpus": "0.25"})
         await eventually(oda.ready)
         assert [call.path for call in service.of("oda", "DELETE")] == ["tickets/nb-old"]
         assert service.of("oda", "PUT")[-1].path == "tickets/nb-new/process"

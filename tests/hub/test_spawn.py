@@ -72,7 +72,7 @@ async def test_cancelling_gives_the_place_in_line_back(person, service):
     service.scripts["cem"].expect("POST tickets", waiting(4, ticket="nb-cem"))
     service.scripts["cem"].expect("GET tickets/*", waiting(4, ticket="nb-cem"))
     async with person("cem") as cem:
-        await cem.spawn({"gpus": "0.25"})
+        await cem.start({"gpus": "0.25"})
         await eventually(lambda: service.of("cem", "GET tickets"))
         assert (await cem.stop()).status_code in (202, 204)
         await eventually(lambda: service.of("cem", "DELETE tickets/*"))
@@ -187,7 +187,7 @@ async def test_a_gpu_and_then_none_leaves_nothing_of_the_gpu_behind(person, serv
                 service.scripts["jim"].expect("POST tickets", {**empty, "environment": {}})
             else:
                 service.scripts["jim"].answers.clear()
-            await jim.spawn({"gpus": gpus})
+            await jim.start({"gpus": gpus})
             await eventually(jim.ready)
             environment = (await jim.told())["environment"]
             assert environment["CUDA_VISIBLE_DEVICES"] == expected
@@ -198,7 +198,7 @@ async def test_a_gpu_and_then_none_leaves_nothing_of_the_gpu_behind(person, serv
 
 async def test_a_server_that_dies_gives_its_share_back(person, service):
     async with person("kim") as kim:
-        await kim.spawn({"gpus": "0.25"})
+        await kim.start({"gpus": "0.25"})
         await eventually(kim.ready)
         os.kill(service.of("kim", "PUT")[-1].body["pid"], signal.SIGKILL)
         await eventually(lambda: service.of("kim", "DELETE tickets/*"))
@@ -219,7 +219,7 @@ async def test_a_process_that_the_service_does_not_accept_is_ended(person, servi
 async def test_named_servers_have_tickets_of_their_own(person, service):
     async with person("max") as max_:
         for server in ("", "two"):
-            await max_.spawn({"gpus": "0.25"}, server)
+            await max_.start({"gpus": "0.25"}, server)
             await eventually(lambda server=server: max_.ready(server))
         assert [call.body["server"] for call in service.of("max", "POST tickets")] == ["", "two"]
         await max_.log_in()

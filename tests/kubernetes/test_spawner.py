@@ -115,7 +115,7 @@ async def test_a_share_waits_for_its_device_then_its_pod_carries_it(hub, service
     service.scripts["ann"].expect("POST tickets", waiting(1))
     service.scripts["ann"].expect("GET tickets/*", waiting(0), *[preparing] * 20, placed())
     async with Person(hub, "ann") as ann:
-        await ann.spawn({"profile": "small"})
+        await ann.start({"profile": "small"})
         events = await ann.progress()
         said = [event["message"] for event in events]
         assert any("The device is being reserved." in each for each in said)
@@ -146,7 +146,7 @@ async def test_another_place_is_tried_when_the_cluster_refuses_one(hub, service,
     answers = [*gone, again, again, *[placed(2, node="gone-2")] * 3, placed(3)]
     service.scripts["bob"].expect("GET tickets/*", *answers)
     async with Person(hub, "bob") as bob:
-        await bob.spawn({"gpus": "0.25"})
+        await bob.start({"gpus": "0.25"})
         said = [event["message"] for event in await bob.progress()]
         assert any("Node gone-1 has no room left." in each for each in said)
         assert any("[Warning] 0/" in each for each in said), "what Kubernetes tells of the pod is shown as well"
@@ -161,7 +161,7 @@ async def test_after_three_places_the_start_is_refused_and_nothing_is_left(hub, 
     moved = [[waiting(0, sentence="No room."), *[placed(attempt, node="gone-2")] * 5] for attempt in (2, 3)]
     service.scripts["cem"].expect("GET tickets/*", *moved[0], *moved[1], waiting(0, sentence="No room."))
     async with Person(hub, "cem") as cem:
-        await cem.spawn({"gpus": "0.25"})
+        await cem.start({"gpus": "0.25"})
         events = await cem.progress()
         assert "asked 3 times for a place with 0.25 GPU, and refused. No room." in events[-1]["message"]
         await eventually(lambda: pods.of("cem") is None)
@@ -176,7 +176,7 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
     pods.core.create_namespaced_pod(pods.namespace, body)
     grant(service, "dan")
     async with Person(hub, "dan") as dan:
-        await dan.spawn({"gpus": "0.25"})
+        await dan.start({"gpus": "0.25"})
         await eventually(dan.ready)
         assert pods.of("dan").metadata.labels["jupyter-gq.org/workload"] == "nb-1"
         assert not service.of("dan", "DELETE")
@@ -204,7 +204,7 @@ async def test_a_start_that_is_cancelled_leaves_no_pod(hub, service, pods):
     service.scripts["ida"].expect("POST tickets", placed(node="gone-1"))
     service.scripts["ida"].expect("GET tickets/*", placed(node="gone-1"))
     async with Person(hub, "ida") as ida:
-        await ida.spawn({"gpus": "0.25"})
+        await ida.start({"gpus": "0.25"})
         await eventually(lambda: pods.of("ida"))
         await ida.stop()
         await eventually(lambda: pods.of("ida") is None)
@@ -217,7 +217,7 @@ async def test_the_api_server_away_for_longer_than_kubespawner_bears(hub, servic
         grant(service, user)
     async with Person(hub, "eva") as eva, Person(hub, "fay") as fay, Person(hub, "gil") as gil:
         for person in (eva, fay):
-            await person.spawn({"gpus": "0.25"})
+            await person.start({"gpus": "0.25"})
             await eventually(person.ready)
         gave_up = hub.log.read_text().count("never recovered, giving up")
         control_plane.stop_api()
@@ -235,7 +235,7 @@ async def test_the_api_server_away_for_longer_than_kubespawner_bears(hub, servic
             control_plane.restart_followers()
         assert await eva.ready(), "a server was forgotten"
         await eventually(lambda: pods.of("fay") is None)
-        await gil.spawn({"gpus": "0.25"})
+        await gil.start({"gpus": "0.25"})
         await eventually(gil.ready)
         for person, user in ((eva, "eva"), (gil, "gil")):
             await person.stop()
@@ -248,7 +248,7 @@ async def test_a_hub_that_starts_while_the_api_server_is_away(hub, service, pods
     for user in ("jan", "kai"):
         grant(service, user)
     async with Person(hub, "jan") as jan, Person(hub, "kai") as kai:
-        await jan.spawn({"gpus": "0.25"})
+        await jan.start({"gpus": "0.25"})
         await eventually(jan.ready)
         hub.kill()
         control_plane.stop_api()
