@@ -169,6 +169,15 @@ class Stray:
 
 
 @runtime_checkable
+class PacesLaunches(Protocol):
+    """A backend that needs some time for each launch of a job."""
+
+    def launches_left(self) -> int:
+        """So many more tasks it can begin soon; jobs that come after them had better not be started yet."""
+        ...
+
+
+@runtime_checkable
 class SeesStrays(Protocol):
     """A backend whose pods are also made by others, who may leave one behind."""
 

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -66,6 +66,7 @@ from .jobs import Jobs
 from .observe import Observer, Seen
 from .out_of_sight import BLIND, only_seen
 from .overview import Overview
+from .pacing import Pacing
 from .past_use import PastUse
 from .pods import Agents, JobPods, Signal
 from .presenter import Presenter
@@ -81,6 +82,8 @@ TICK = Seconds(1)
 #: So many times as long as a step took, requests and what the backends do beside it have the loop for themselves: where
 #: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
 PAUSE, MOST_PAUSE = 8.0, 1.0
+#: Seconds between two looks whether a backend can begin what was put aside.
+_SLICE = 0.05
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)
@@ -129,6 +132,7 @@ class Controller:
     _context: Context = field(init=False)
     _duty: Duty = field(init=False)
     _deciding: Deciding = field(init=False)
+    _pacing: Pacing = field(init=False)
     _presenter: Presenter = field(init=False)
     _jobs: Jobs = field(init=False)
     _pods: JobPods = field(init=False)
@@ -160,6 +164,7 @@ class Controller:
         )
         self._duty = Duty(self._context, self.leads, self.absence)
         self._deciding = Deciding(self._context)
+        self._pacing = Pacing(self._context)
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
@@ -194,7 +199,7 @@ class Controller:
                     await self._guarded("reading the settings", self.refresh())
                 began = loop.time()
                 await self._guarded("a step", self.step())
-                await self._rest(min(MOST_PAUSE, PAUSE * (loop.time() - began)))
+                await self._rest(loop.time() - began)
         finally:
             for task in beside:
                 task.cancel()
@@ -213,6 +218,7 @@ class Controller:
         self._activity.sample()
         self._past_use.look()
         decision = only_seen(self._deciding.decide(), self._context.records, seen.unseen)
+        decision = self._pacing.paced(decision)
         self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
@@ -244,12 +250,20 @@ class Controller:
         self._awake.set()
         self._moved.fire()
 
-    async def _rest(self, pause: float) -> None:
-        """Until something has happened, or a `TICK` has passed; but for so long in any case."""
-        await asyncio.sleep(pause)
+    async def _rest(self, took: float) -> None:
+        """Until something has happened, or a `TICK` has passed; but for a while in any case, if the step took long."""
+        for pause in self._pauses(took):
+            await asyncio.sleep(pause)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICK):  # `wait_for` of Python 3.11 can swallow the cancellation that ends us
                 await self._awake.wait()
+
+    def _pauses(self, took: float) -> Iterator[float]:
+        """As `PAUSE` says, in slices: no longer than until a backend can begin what was put aside."""
+        left = min(PAUSE * took, MOST_PAUSE)
+        while left > 0:
+            yield min(_SLICE, left)
+            left = 0 if self._pacing.has_room_again() else left - _SLICE
 
     async def _guarded(self, what: str, work: Awaitable[None]) -> None:
         """The last guard of the loop. The same failure again and again is told once."""

@@ -4,14 +4,14 @@ What was decided about its workloads is put aside; the next decision, with a loo
 nobody reads that he has to stop while nobody tells him so, and no grace passes before he has heard of it.
 """
 
-from collections import Counter
 from collections.abc import Set
 from dataclasses import replace
 
 from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending
+from jupyter_gq.scheduling.decision import Decision, Evict
 
+from .aside import put_aside
 from .records import Records
 
 #: For everybody; what exactly failed stands in the log.
@@ -26,27 +26,12 @@ def only_seen(decision: Decision, records: Records, unseen: Set[Kind]) -> Decisi
     if not aside:
         return decision
     why = Explanation(reason=PendingReason.OUT_OF_SIGHT, sentence=f"Waiting: {BLIND[0].lower()}{BLIND[1:]}")
-    # In each queue they stand before those who wait.
-    ahead: Counter[str | None] = Counter()
-    starting = []
-    for name in (each.workload for each in aside if isinstance(each, Admit)):
-        queue = _queue_of(records, name)
-        ahead[queue] += 1
-        starting.append(Pending(workload=name, position=ahead[queue], why=why))
     # Nobody gives way to them for now.
     served = {each.by for each in aside if isinstance(each, Evict)}
-    waiting = [replace(entry, why=why) if entry.workload in served else entry for entry in decision.pending]
-    behind = [replace(entry, position=entry.position + ahead[_queue_of(records, entry.workload)]) for entry in waiting]
-    names = {each.workload for each in aside}
-    left = tuple(each for each in decision.instructions if each.workload not in names)
-    return replace(decision, instructions=left, pending=(*behind, *starting))
+    told = [replace(entry, why=why) if entry.workload in served else entry for entry in decision.pending]
+    return put_aside(replace(decision, pending=told), {each.workload for each in aside}, why, records)
 
 
 def _kind_of(records: Records, workload: str) -> Kind | None:
     record = records.alive(workload)
     return None if record is None else record.workload.kind
-
-
-def _queue_of(records: Records, workload: str) -> str | None:
-    record = records.alive(workload)
-    return None if record is None else record.workload.queue

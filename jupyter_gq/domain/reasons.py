@@ -34,6 +34,7 @@ class PendingReason(StrEnum):
     NO_DEVICE = "NO_DEVICE"  # no node, or no domain, is big enough any more
     PLACE_REFUSED = "PLACE_REFUSED"  # it was given a place that was not to be had; it is planned again after a pause
     OUT_OF_SIGHT = "OUT_OF_SIGHT"  # what runs cannot be seen at present, so nothing is started
+    STARTS_SOON = "STARTS_SOON"  # it fits, and more is being started just now than can be begun at once
     UNKNOWN_QUEUE = "UNKNOWN_QUEUE"  # its queue is no longer in the configuration
     STARTS_NOW = "STARTS_NOW"  # only in previews
 

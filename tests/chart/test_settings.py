@@ -81,6 +81,7 @@ def test_the_chart_sets_everything_of_the_backend_but_what_only_a_developer_need
         "creations",
         "kubeconfig",
         "lease_duration",
+        "starts_ahead",
     }
 
 

@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
 _OFFER_EVERY = 2.0
+#: So much of the launches that may be ahead has to be free again before more are decided.
+_WORTH_IT = 1 / 3
 
 
 class KubernetesRuns:
@@ -138,6 +140,12 @@ class KubernetesRuns:
             self.training.launch(launch)
         else:
             self.notebooks.launch(launch)
+
+    def launches_left(self) -> int:
+        """Until so many pods are wanted that are not made yet. None for a few: they would not be worth a decision."""
+        most = self.options.starts_ahead
+        left = most - self.training.unmade()
+        return left if left >= most * _WORTH_IT else 0
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """It shall end within `grace` seconds. No error if it is gone."""

@@ -35,5 +35,6 @@ class KubernetesOptions:
     checkpoint_url: str = ""
     pod_overrides: Mapping[str, Any] = field(default_factory=dict)
     request_timeout: float = 10.0
-    creations: int = 40
+    creations: int = 100
+    starts_ahead: int = 250
     observe_all_pods: bool = False

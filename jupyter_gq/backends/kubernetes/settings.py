@@ -131,7 +131,13 @@ class KubernetesBackend(LoggingConfigurable):
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
     request_timeout = Float(10.0, help="Seconds that a call to the API server may take. Default: 10.").tag(config=True)
-    creations = Integer(40, help="The most pods that are being made at one time. Default: 40.").tag(config=True)
+    creations = Integer(100, help="The most pods that are being made at one time. Default: 100.").tag(config=True)
+    starts_ahead = Integer(
+        250,
+        help="When so many pods are wanted that are not made yet, no more jobs are started: they stay in their queues, "
+        "where others may still pass them. With 200 pods a second, a job that is started has its pods 1.25 seconds "
+        "later. Default: 250.",
+    ).tag(config=True)
     observe_all_pods = Bool(
         False,
         help="Read all pods of the cluster, to know the processors and memory that others use. Needs that right. "
@@ -169,6 +175,7 @@ class KubernetesBackend(LoggingConfigurable):
             pod_overrides=self.pod_overrides,
             request_timeout=self.request_timeout,
             creations=self.creations,
+            starts_ahead=self.starts_ahead,
             observe_all_pods=self.observe_all_pods,
         )
 

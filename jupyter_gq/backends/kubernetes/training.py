@@ -153,6 +153,14 @@ class TrainingRuns:
             run.unplaced_since = dict.fromkeys(run.unplaced_since, now)
             run.trouble_since = dict.fromkeys(run.trouble_since, now)
 
+    def unmade(self) -> int:
+        """How many pods are wanted and not made yet."""
+        return sum(
+            max(0, run.tasks - len(self.pods.of_run(key)))
+            for key, run in self.runs.items()
+            if run.begun_at is None and run.may_create and not run.leaving
+        )
+
     def slots_in_use(self) -> dict[str, set[str]]:
         """Slots of runs that have not ended, by node."""
         return slots_in_use(self.runs.values())
