@@ -168,12 +168,27 @@ class Stray:
     devices: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """How many tasks of jobs a backend can begin soon."""
+
+    #: On top of those that it is about to begin.
+    left: int
+    #: When it is about to begin none.
+    most: int
+
+    @property
+    def is_easy(self) -> bool:
+        """So many are left that it is worth while to go on."""
+        return 3 * self.left >= self.most
+
+
 @runtime_checkable
 class PacesLaunches(Protocol):
-    """A backend that needs some time for each launch of a job."""
+    """A backend that needs some time for each launch of a job; more than that had better not be started yet."""
 
-    def launches_left(self) -> int:
-        """So many more tasks it can begin soon; jobs that come after them had better not be started yet."""
+    def pace(self) -> Pace:
+        """How many it can begin soon."""
         ...
 
 

@@ -10,7 +10,7 @@ Rules
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 #: Tells a runner how long it has after SIGTERM, which itself says nothing of that.
 STOP_GRACE = "GQ_STOP_GRACE"
 #: So many launches are written down together: each alone would cost a write to the disk.
-TOGETHER = 20
+TOGETHER = 50
 #: A run that outlives its grace is told again so often.
 TELL_AGAIN = Seconds(10)
 
@@ -122,16 +122,28 @@ class Actor:
 
         Return the first failure that is the defect of one workload: all else is done, and others may be told so.
         """
+        names = [record.workload.id for record in self._context.records.begun()]
+        failure = await self._each(names, lambda record: self._bring_into_step(record, seen), seen.unseen)
+        self._tidy()
+        return failure
+
+    async def launch_admitted(self, names: Sequence[str]) -> Exception | None:
+        """Launch those of them that are ADMITTED; return as `carry_out` does."""
+        return await self._each(names, self._launch_if_admitted)
+
+    async def _each(
+        self, names: Iterable[str], deed: Callable[[Record], Awaitable[None]], unseen: Set[Kind] = frozenset()
+    ) -> Exception | None:
         failure: Exception | None = None
         # A store that went away ended the loop before these were written down: the next look tells what became of them.
         self._launched = []
-        for name in [record.workload.id for record in self._context.records.begun()]:
+        for name in names:
             # Requests are answered while a backend works: the record may have changed since the loop began.
             record = self._context.records.alive(name)
-            if record is None or record.workload.kind in seen.unseen:
+            if record is None or record.workload.kind in unseen:
                 continue
             try:
-                await self._bring_into_step(record, seen)
+                await deed(record)
             except (StoreUnavailable, Superseded):
                 raise  # what the others are to become is not known any more
             except Exception as error:  # noqa: BLE001 - one workload's defect must not keep the others waiting
@@ -140,16 +152,18 @@ class Actor:
                 self._write_launched()
                 await asyncio.sleep(0)  # what a backend does beside us goes on, and so do requests
         self._write_launched()
-        self._tidy()
         return failure
 
     async def _bring_into_step(self, record: Record, seen: Seen) -> None:
         if self._is_forgotten(record.workload, seen):
             await self._remind(record)
+        await self._launch_if_admitted(record)
+        if record.workload.state is State.STOPPING:
+            await self._stop(record)
+
+    async def _launch_if_admitted(self, record: Record) -> None:
         if record.workload.state is State.ADMITTED:
             await (self._launch(record) if record.workload.stop is None else self._give_up(record))
-        elif record.workload.state is State.STOPPING:
-            await self._stop(record)
 
     async def _launch(self, record: Record) -> None:
         workload = record.workload

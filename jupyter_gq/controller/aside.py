@@ -23,10 +23,9 @@ def put_aside(decision: Decision, names: Set[str], why: Explanation, records: Re
             ahead[queue] += 1
             starting.append(Pending(workload=name, position=ahead[queue], why=why))
     behind = [
-        replace(entry, position=entry.position + before)
-        if (before := ahead[_queue_of(records, entry.workload)])
-        else entry
+        Pending(workload=entry.workload, position=entry.position + before, why=entry.why) if before else entry
         for entry in decision.pending
+        for before in (ahead[_queue_of(records, entry.workload)],)
     ]
     left = tuple(each for each in decision.instructions if each.workload not in names)
     return replace(decision, instructions=left, pending=(*behind, *starting))

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
@@ -82,7 +82,7 @@ TICK = Seconds(1)
 #: So many times as long as a step took, requests and what the backends do beside it have the loop for themselves: where
 #: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
 PAUSE, MOST_PAUSE = 8.0, 1.0
-#: Seconds between two looks whether a backend can begin what was put aside.
+#: Seconds between two looks whether a backend can begin more of what was decided.
 _SLICE = 0.05
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
@@ -209,6 +209,7 @@ class Controller:
         """Observe, write down, decide, write down, act."""
         # Cleared first: what happens from here on makes another step.
         self._awake.clear()
+        self._pacing.forget()
         await self._duty.begin()
         self._presenter.forget_devices()
         revision = self._context.records.revision
@@ -227,6 +228,21 @@ class Controller:
             self._check(seen, decision)
         self._duty.check()
         failure = await self._actor.carry_out(seen)
+        self._tell_of_changes_since(revision)
+        if failure is not None:
+            raise failure
+
+    async def go_on(self) -> None:
+        """Start more of what the last step decided, as there is room for it, as `run` does between steps."""
+        portion = self._pacing.portion()
+        if not portion:
+            return
+        self._duty.check()
+        revision = self._context.records.revision
+        decision = Decision(instructions=portion, pending=())
+        self._past_use.count(decision)
+        self._actor.write_down(decision)
+        failure = await self._actor.launch_admitted([each.workload for each in portion])
         self._tell_of_changes_since(revision)
         if failure is not None:
             raise failure
@@ -252,18 +268,14 @@ class Controller:
 
     async def _rest(self, took: float) -> None:
         """Until something has happened, or a `TICK` has passed; but for a while in any case, if the step took long."""
-        for pause in self._pauses(took):
-            await asyncio.sleep(pause)
+        left = min(PAUSE * took, MOST_PAUSE)
+        while left > 0:
+            await asyncio.sleep(min(_SLICE, left))
+            left -= _SLICE
+            await self._guarded("starting what was decided", self.go_on())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICK):  # `wait_for` of Python 3.11 can swallow the cancellation that ends us
                 await self._awake.wait()
-
-    def _pauses(self, took: float) -> Iterator[float]:
-        """As `PAUSE` says, in slices: no longer than until a backend can begin what was put aside."""
-        left = min(PAUSE * took, MOST_PAUSE)
-        while left > 0:
-            yield min(_SLICE, left)
-            left = 0 if self._pacing.has_room_again() else left - _SLICE
 
     async def _guarded(self, what: str, work: Awaitable[None]) -> None:
         """The last guard of the loop. The same failure again and again is told once."""

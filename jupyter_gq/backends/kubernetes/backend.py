@@ -11,10 +11,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, NodesAsked, Observation, Stray
+from jupyter_gq.backends.protocol import DevicesSeen, Launch, NodesAsked, Observation, Pace, Stray
 from jupyter_gq.backends.servers import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
@@ -54,8 +53,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
 _OFFER_EVERY = 2.0
-#: So much of the launches that may be ahead has to be free again before more are decided.
-_WORTH_IT = 1 / 3
 
 
 class KubernetesRuns:
@@ -141,11 +138,10 @@ class KubernetesRuns:
         else:
             self.notebooks.launch(launch)
 
-    def launches_left(self) -> int:
-        """Until so many pods are wanted that are not made yet. None for a few: they would not be worth a decision."""
+    def pace(self) -> Pace:
+        """Jobs may be started until so many pods are wanted that are not made yet."""
         most = self.options.starts_ahead
-        left = most - self.training.unmade()
-        return left if left >= most * _WORTH_IT else 0
+        return Pace(left=max(0, most - self.training.unmade()), most=most)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
         """It shall end within `grace` seconds. No error if it is gone."""
@@ -373,7 +369,7 @@ class KubernetesRuns:
         def told(before: PodView | NodeView | None, after: PodView | NodeView | None) -> None:
             saw(before, after)
             # A node's heartbeat changes its version and nothing else.
-            if before is None or after is None or replace(before, version=0) != replace(after, version=0):
+            if before != after:
                 self._changed()
 
         return told

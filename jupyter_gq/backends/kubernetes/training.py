@@ -158,7 +158,7 @@ class TrainingRuns:
         return sum(
             max(0, run.tasks - len(self.pods.of_run(key)))
             for key, run in self.runs.items()
-            if run.begun_at is None and run.may_create and not run.leaving
+            if run.begun_at is None and not run.leaving
         )
 
     def slots_in_use(self) -> dict[str, set[str]]:

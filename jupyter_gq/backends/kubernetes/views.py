@@ -35,8 +35,8 @@ class PodView:
     namespace: str
     name: str
     uid: str
-    #: Grows with each change of any object.
-    version: int = 0
+    #: Grows with each change of any object; two views that differ in nothing else are equal.
+    version: int = field(default=0, compare=False)
     #: When it was made, as the API server writes times.
     created: str = ""
     #: Those of ours.
@@ -109,7 +109,8 @@ class NodeView:
     """What is known of a node."""
 
     name: str
-    version: int = 0
+    #: As of a pod.
+    version: int = field(default=0, compare=False)
     labels: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
     #: Why it is not ready, as it says.

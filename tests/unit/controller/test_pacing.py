@@ -2,7 +2,9 @@
 
 import pytest
 
+from jupyter_gq.backends.protocol import Pace
 from jupyter_gq.controller.pacing import SOON
+from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 
 from .world import ANN, BOB, CAROL, World, story_settings
@@ -11,12 +13,17 @@ pytestmark = pytest.mark.asyncio
 
 
 class BeginsAFewAtATime(FakeBackend):
-    """`left`: so many tasks it could begin now."""
+    """`left`: so many tasks it could begin now, of `most`. `refused`: a job that it will not launch."""
 
-    left = 2
+    left, most, refused = 2, 3, ""
 
-    def launches_left(self):
-        return self.left
+    def pace(self):
+        return Pace(left=self.left, most=self.most)
+
+    async def launch(self, launch):
+        if launch.workload.id == self.refused:
+            raise BackendError("not this one")
+        await super().launch(launch)
 
 
 @pytest.fixture
@@ -57,6 +64,13 @@ async def test_who_waits_for_devices_stands_behind_them_and_reads_his_own_reason
     assert world.job(jobs[7]).sentence != SOON.sentence
 
 
+async def test_each_task_of_a_gang_counts(world):
+    world.backend.left = 3
+    jobs = [world.send(ANN, "vision", tasks=2), world.send(ANN, "vision"), world.send(ANN, "vision")]
+    await world.step()
+    assert phases(world, jobs) == ["starting", "starting", "waiting"]
+
+
 async def test_a_gang_that_is_larger_than_what_is_left_starts_and_nothing_small_before_it(world):
     world.backend.left = 1
     gang, small = world.send(ANN, "vision", tasks=3), world.send(ANN, "vision")
@@ -91,3 +105,91 @@ async def test_one_that_was_put_aside_can_be_cancelled(world):
     await world.step()
     assert world.job(job).phase == "cancelled"
     assert world.backend.launches == []
+
+
+async def test_what_was_decided_goes_on_between_steps_as_room_comes(world):
+    jobs = [world.send(ANN, "vision") for _ in range(5)]
+    await world.step()
+    world.backend.left = 0
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["waiting"] * 3
+    world.backend.left = 2
+    late = world.send(ANN, "vision", priority=80)
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["starting", "starting", "waiting"]
+    assert world.job(late).phase == "waiting", "nothing is decided between steps"
+    assert [launch.workload.id for launch in world.backend.launches] == jobs[:4]
+    await world.step()
+    assert (world.job(late).phase, world.job(jobs[4]).phase) == ("starting", "starting")
+
+
+async def test_portion_follows_portion(world):
+    jobs = [world.send(ANN, "vision") for _ in range(4)]
+    await world.step()
+    world.backend.left = 1
+    for expected in (["starting", "waiting"], ["starting", "starting"]):
+        await world.controller.go_on()
+        assert phases(world, jobs[2:]) == expected
+
+
+async def test_between_steps_a_little_room_is_left_until_there_is_more(world):
+    jobs = [world.send(ANN, "vision") for _ in range(3)]
+    await world.step()
+    world.backend.left, world.backend.most = 1, 4
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["waiting"]
+
+
+async def test_who_was_withdrawn_is_not_started_between_steps(world):
+    jobs = [world.send(ANN, "vision") for _ in range(4)]
+    await world.step()
+    world.controller.cancel(ANN, jobs[2])
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["cancelled", "starting"]
+
+
+async def test_after_a_step_that_failed_nothing_goes_on(world):
+    jobs = [world.send(ANN, "vision") for _ in range(3)]
+    await world.step()
+    world.backend.observe = has_a_defect
+    with pytest.raises(ZeroDivisionError):
+        await world.step()
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["waiting"]
+
+
+async def test_a_step_that_cannot_look_leaves_nothing_to_go_on_with(world):
+    jobs = [world.send(ANN, "vision") for _ in range(3)]
+    await world.step()
+    observe, world.backend.observe = world.backend.observe, cannot_be_seen
+    await world.step()
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["waiting"]
+    world.backend.observe = observe
+    await world.step()
+    assert phases(world, jobs[2:]) == ["starting"]
+
+
+async def test_a_service_that_does_not_lead_any_more_does_not_go_on(world):
+    jobs = [world.send(ANN, "vision") for _ in range(3)]
+    await world.step()
+    world.leads = False
+    with pytest.raises(NotLeading):
+        await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["waiting"]
+
+
+async def test_one_that_cannot_be_launched_does_not_keep_the_others(world):
+    jobs = [world.send(ANN, "vision") for _ in range(4)]
+    await world.step()
+    world.backend.refused = jobs[2]
+    await world.controller.go_on()
+    assert phases(world, jobs[2:]) == ["failed", "starting"]
+
+
+async def has_a_defect():
+    raise ZeroDivisionError
+
+
+async def cannot_be_seen():
+    raise BackendError("it does not answer")

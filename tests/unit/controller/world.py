@@ -115,6 +115,8 @@ class World:
         self.sql = SqlStore(self.url)
         self.store: Store = StoreOfAServiceThatDies(self.sql, self.fuse)
         self._pids = counting()
+        #: Whether the service may act.
+        self.leads = True
         #: The ticket that each server process was attached to.
         self.attached: dict[int, str] = {}
         self.controller = self._service()
@@ -129,6 +131,7 @@ class World:
             probe=self.probe,
             new_id=self.new_id,
             new_token=self.new_token,
+            leads=lambda: self.leads,
             check_invariants=True,
         )
 

@@ -71,19 +71,19 @@ async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it
 async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
     paper = PaperBackend(starts_ahead=3)
     await paper.runs.observe()
-    assert paper.runs.launches_left() == 3
+    assert paper.runs.pace().left == 3
     await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))
     await paper.launch("job", "found", "n1/0", state=State.RUNNING)
-    assert paper.runs.launches_left() == 1, "what runs already is only looked for"
+    assert paper.runs.pace().left == 1, "what runs already is only looked for"
     for _ in range(9):
         await asyncio.sleep(0)
     await paper.runs.observe()
-    assert paper.runs.launches_left() == 3, "its pods have been made"
+    assert paper.runs.pace().left == 3, "its pods have been made"
     await paper.close()
 
 
 async def test_what_ends_before_its_pods_were_made_leaves_room_at_once(paper):
     await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))  # nothing is made before the first look
-    left = paper.runs.launches_left()
+    left = paper.runs.pace().left
     await paper.runs.stop("job-gang", 1, 1)
-    assert paper.runs.launches_left() == left + 2
+    assert paper.runs.pace().left == left + 2
