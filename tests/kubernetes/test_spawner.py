@@ -161,7 +161,7 @@ async def test_after_three_places_the_start_is_refused_and_nothing_is_left(hub, 
     moved = [[waiting(0, sentence="No room."), *[placed(attempt, node="gone-2")] * 5] for attempt in (2, 3)]
     service.scripts["cem"].expect("GET tickets/*", *moved[0], *moved[1], waiting(0, sentence="No room."))
     async with Person(hub, "cem") as cem:
-        await cem.start({"gpus": "0.25"})
+        await cem.spawn({"gpus": "0.25"})
         events = await cem.progress()
         assert "asked 3 times for a place with 0.25 GPU, and refused. No room." in events[-1]["message"]
         await eventually(lambda: pods.of("cem") is None)
