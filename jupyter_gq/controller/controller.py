@@ -83,7 +83,7 @@ TICK = Seconds(1)
 #: thousands of things happen at once, steps would otherwise follow each other without end. At most so many seconds.
 PAUSE, MOST_PAUSE = 8.0, 1.0
 #: Seconds between two looks whether a backend can begin more of what was decided.
-_SLICE = 0.05
+_SLICE = 0.1
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
 #: The config file is looked at when so much time has passed: with a tick in between, every two seconds at the latest.
 REFRESH = Seconds(1)

@@ -32,7 +32,7 @@ class Pacing:
     def paced(self, decision: Decision) -> Decision:
         """The decision without the jobs that their backend could not begin soon. They are kept for `portion`."""
         jobs = [each for each in decision.instructions if isinstance(each, Admit) and self._waits(each)]
-        now = self._next(jobs)
+        now = _next(jobs, self._pace())
         self._aside = jobs[len(now) :]
         return put_aside(decision, {each.workload for each in self._aside}, SOON, self._context.records)
 
@@ -45,24 +45,9 @@ class Pacing:
         pace = self._pace() if self._aside else None
         if pace is None or not pace.is_easy:
             return ()
-        now = self._next(self._aside)
+        now = _next(self._aside, pace)
         self._aside = self._aside[len(now) :]
         return tuple(each for each in now if self._waits(each))
-
-    def _next(self, jobs: Sequence[Admit]) -> Sequence[Admit]:
-        """The first of them for whom there is room.
-
-        Strictly in their order, so that no small one passes a gang; and the last one may be larger than what is left,
-        or a very large one would never start.
-        """
-        pace = self._pace()
-        if pace is None:
-            return jobs
-        left, count = pace.left, 0
-        while left > 0 and count < len(jobs):
-            left -= max(1, len(jobs[count].placement))
-            count += 1
-        return jobs[:count]
 
     def _pace(self) -> Pace | None:
         backend = self._context.backend_of(Kind.TRAINING)
@@ -72,3 +57,18 @@ class Pacing:
         """It is a job that waits, as it did when that was decided."""
         record = self._context.records.alive(admit.workload)
         return record is not None and record.workload.kind is Kind.TRAINING and record.workload.state is State.PENDING
+
+
+def _next(jobs: Sequence[Admit], pace: Pace | None) -> Sequence[Admit]:
+    """The first of them for whom there is room.
+
+    Strictly in their order, so that no small one passes a gang; and the last one may be larger than what is left, or a
+    very large one would never start.
+    """
+    if pace is None:
+        return jobs
+    left, count = pace.left, 0
+    while left > 0 and count < len(jobs):
+        left -= max(1, len(jobs[count].placement))
+        count += 1
+    return jobs[:count]

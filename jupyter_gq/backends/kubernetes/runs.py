@@ -170,6 +170,10 @@ class PodIndex:
         """The pods of a run."""
         return tuple(self._by_run.get(key, {}).values())
 
+    def count(self, key: RunKey) -> int:
+        """How many pods a run has."""
+        return len(self._by_run.get(key, ()))
+
     def on_node(self, node: str) -> tuple[PodView, ...]:
         """The pods on a node."""
         return tuple(self._by_node.get(node, {}).values())

@@ -156,7 +156,7 @@ class TrainingRuns:
     def unmade(self) -> int:
         """How many pods are wanted and not made yet."""
         return sum(
-            max(0, run.tasks - len(self.pods.of_run(key)))
+            max(0, run.tasks - self.pods.count(key))
             for key, run in self.runs.items()
             if run.begun_at is None and not run.leaving
         )
