@@ -2,8 +2,9 @@
 
 A real control plane (etcd, API server, scheduler, controllers) on this machine, nodes that only say what they do
 (kwok), and the service's controller with its Kubernetes backend in this process. Before it, in the same run, the API
-server's own limit: the same client creates as many of the same pods as fast as it can, with nothing to decide,
-and watches them come to run.
+server's own limit: the same client makes as many of the same pods as fast as it can, with nothing to decide. Once it
+only creates them, and watches how the cluster's scheduler binds them and they come to run; once it binds each of them
+itself.
 
     python -m benchmarks.kubernetes [--nodes 500] [--running 2000] [--queued 5000] [--json FILE]
 """
@@ -14,6 +15,7 @@ import math
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from jupyter_gq.backends.kubernetes.manifests import training_pod
 from jupyter_gq.backends.kubernetes.names import INSTALLATION
 from jupyter_gq.backends.kubernetes.observe import Reflector
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.resources import PODS
+from jupyter_gq.backends.kubernetes.resources import PODS, Json, Resource
 from jupyter_gq.backends.kubernetes.views import pod_view
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.client.pods import PodAdditions
@@ -105,34 +107,54 @@ async def _measure(plane: ControlPlane, nodes: Sequence[str], running: int, queu
         await installed.end()
 
 
-async def _bare_limit(
-    plane: ControlPlane, spaces: NamespaceSet, nodes: Sequence[str], pods: int
-) -> tuple[float, float]:
-    """Pods per second that the same client creates, and that are created and seen running, when nothing is decided."""
-    _say(f"{pods} bare pods")
+@dataclass(frozen=True, kw_only=True)
+class Bare:
+    """Pods per second of the same client, when nothing is decided."""
+
+    #: Created, while the cluster's scheduler binds them and they start.
+    created: float
+    #: Until the last of those runs.
+    running: float
+    #: Created and bound by the client itself, which leaves nothing to the scheduler.
+    bound: float
+
+
+async def _bare_limit(plane: ControlPlane, spaces: NamespaceSet, nodes: Sequence[str], pods: int) -> Bare:
     together = KubernetesBackend().creations
     cluster = Cluster.of(plane.config_for(), timeout=30, workers=together + 8, agent="bare")
     limit = asyncio.Semaphore(together)
 
-    async def create(number: int) -> None:
+    async def create(number: int, *, bind: bool) -> None:
+        pod = _bare_pod(spaces, nodes, number)
+        if bind:
+            pod["spec"]["schedulerName"] = "nobody"
         async with limit:
-            await cluster.create(PODS, _bare_pod(spaces, nodes, number))
+            await cluster.create(PODS, pod)
+            if bind:
+                await cluster.create(*_binding(pod, nodes[_node_of(number)]))
 
     watch = Reflector(
         cluster, PODS, namespace=spaces.train, query={"labelSelector": _BARE}, trim=pod_view, changed=lambda *_: None
     )
     watch.start()
     await watch.synced.wait()
-    began = time.monotonic()
-    await asyncio.gather(*(create(number) for number in range(pods)))
-    creates = pods / (time.monotonic() - began)
-    await _until(lambda: sum(pod.phase == "Running" for pod in watch.copy) == pods, "all bare pods running")
-    running = pods / (time.monotonic() - began)
-    plane.core.delete_collection_namespaced_pod(spaces.train, label_selector=_BARE, grace_period_seconds=0)
-    await _until(lambda: len(watch.copy) == 0, "the bare pods gone")
+
+    async def rate(*, bind: bool) -> tuple[float, float]:
+        _say(f"{pods} bare pods" + (", bound by the client" if bind else ""))
+        began = time.monotonic()
+        await asyncio.gather(*(create(number, bind=bind) for number in range(pods)))
+        written = time.monotonic()
+        await _until(lambda: sum(pod.phase == "Running" for pod in watch.copy) == pods, "all bare pods running")
+        rates = pods / (written - began), pods / (time.monotonic() - began)
+        plane.core.delete_collection_namespaced_pod(spaces.train, label_selector=_BARE, grace_period_seconds=0)
+        await _until(lambda: len(watch.copy) == 0, "the bare pods gone")
+        return rates
+
+    created, running = await rate(bind=False)
+    bound, _ = await rate(bind=True)
     watch.end()
     cluster.close()
-    return creates, running
+    return Bare(created=created, running=running, bound=bound)
 
 
 class Installed:
@@ -174,7 +196,7 @@ class Installed:
         )
         self._loop: asyncio.Task[None] | None = None
 
-    async def burst(self, running: int, queued: int, bare: tuple[float, float]) -> list[Row]:
+    async def burst(self, running: int, queued: int, bare: Bare) -> list[Row]:
         """Everything is free, and everybody waits: the largest burst that there can be."""
         await self._sees_nodes()
         _say(f"{running + queued} jobs are sent")
@@ -185,15 +207,19 @@ class Installed:
         self._loop = asyncio.create_task(self.controller.run())
         await _until(lambda: self._count(State.RUNNING) == running, "all of them running")
         to_running = running / (time.monotonic() - began)
-        delays, created = self._created_since(mark)
+        made = self._made_since(mark)
         case = "burst: everything starts"
         return [
-            Row(case=case, figure="pods created (peer: bare)", unit="1/s", ours=created, peer=bare[0], goal=200),
-            Row(case=case, figure="pods running (peer: bare)", unit="1/s", ours=to_running, peer=bare[1]),
+            Row(
+                case=case, figure="created (peer: bare+bind)", unit="1/s", ours=made.created, peer=bare.bound, goal=200
+            ),
+            Row(case=case, figure="bound (peer: bare+bind)", unit="1/s", ours=made.bound, peer=bare.bound),
+            Row(case=case, figure="created (peer: bare)", unit="1/s", ours=made.created, peer=bare.created),
+            Row(case=case, figure="pods running (peer: bare)", unit="1/s", ours=to_running, peer=bare.running),
             Row(
                 case=case, figure="running (peer: Kueue)", unit="1/s", ours=to_running, peer=KUEUE_WORKLOADS_PER_SECOND
             ),
-            Row(case=case, figure="decision to pod p99", unit="s", ours=_percentile(delays, 0.99)),
+            Row(case=case, figure="decision to pod p99", unit="s", ours=_percentile(made.delays, 0.99), goal=2),
             Row(case=case, figure="GPUs in use (peer: Kueue)", unit="%", ours=self._used(), peer=KUEUE_USED),
         ]
 
@@ -216,7 +242,7 @@ class Installed:
             self.controller.cancel(PERSON, job)
             await asyncio.sleep(max(0.0, began + (number + 1) / 10 - time.monotonic()))
         await _until(lambda: self._count(State.RUNNING) == running, "all places taken again")
-        delays, _ = self._created_since(mark)
+        delays = self._made_since(mark).delays
         case = "churn: ten a second end"
         return [
             Row(case=case, figure="decision to pod p50", unit="s", ours=_percentile(delays, 0.5)),
@@ -250,10 +276,10 @@ class Installed:
 
         await _until(seen, "the nodes")
 
-    def _created_since(self, mark: int) -> tuple[list[float], float]:
-        """Seconds from each decision to its pod, as the API server's own log has it; and pods per second."""
+    def _made_since(self, mark: int) -> "Made":
+        """What became of our pods, as the API server's own log has it."""
         decided = {f"gq-{w.id}-{w.run}-0": w.started_at for w in self._workloads() if w.started_at is not None}
-        created: dict[str, float] = {}
+        at: dict[str, dict[str, float]] = {"": {}, "binding": {}}
         with self.plane.audit_log.open() as log:
             log.seek(mark)
             for line in log:
@@ -261,11 +287,26 @@ class Installed:
                 about = event.get("objectRef") or {}
                 ours = about.get("namespace") == self.spaces.train and about.get("resource") == "pods"
                 made = event["verb"] == "create" and event.get("responseStatus", {}).get("code") == 201
-                if ours and made and "subresource" not in about:
-                    created[about["name"]] = _seconds(event["stageTimestamp"])
-        delays = [max(0.0, at - decided[name]) for name, at in created.items() if decided.get(name) is not None]
-        span = max(created.values()) - min(created.values())
-        return delays, len(created) / span
+                if ours and made:
+                    at[about.get("subresource", "")][about["name"]] = _seconds(event["stageTimestamp"])
+        created, bound = at[""], at["binding"]
+        first = min(created.values())
+        return Made(
+            delays=[max(0.0, at - decided[name]) for name, at in created.items() if decided.get(name) is not None],
+            created=len(created) / (max(created.values()) - first),
+            bound=len(bound) / (max(bound.values()) - first),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """Pods of ours."""
+
+    #: Seconds from each decision to its pod.
+    delays: Sequence[float]
+    #: A second, from the first on.
+    created: float
+    bound: float
 
 
 class _NoServers:
@@ -288,7 +329,25 @@ def _submission(number: int) -> JobSubmission:
     return JobSubmission.model_validate({"queue": queue, "gpus": GPUS_PER_JOB, "bundle": document})
 
 
-def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> dict[str, object]:
+def _node_of(number: int) -> int:
+    return number * GPUS_PER_JOB // GPUS
+
+
+def _binding(pod: Json, node: str) -> tuple[Resource, Json]:
+    """What the cluster's scheduler writes for a pod."""
+    meta = pod["metadata"]
+    name, namespace = meta["name"], meta["namespace"]
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace},
+        "target": target,
+    }
+    return replace(PODS, plural=f"pods/{name}/binding", noun="binding"), body
+
+
+def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> Json:
     """The pod of a job of the burst, of nobody that we know."""
     options = KubernetesOptions(
         installation="bare",
@@ -297,7 +356,7 @@ def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> dict[s
         training_namespace=spaces.train,
         service_url="http://service.test/",
     )
-    node = nodes[number * GPUS_PER_JOB // GPUS]
+    node = nodes[_node_of(number)]
     added = PodAdditions(node=node, resources={"nvidia.com/gpu": str(GPUS_PER_JOB)})
     job = a_job(f"bare-{number}", "bare", GPUS_PER_JOB)
     return training_pod(job, 0, added, {"GQ_STOP_GRACE": "30"}, "runner", options)

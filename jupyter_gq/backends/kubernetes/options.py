@@ -36,5 +36,5 @@ class KubernetesOptions:
     pod_overrides: Mapping[str, Any] = field(default_factory=dict)
     request_timeout: float = 10.0
     creations: int = 100
-    starts_ahead: int = 250
+    starts_ahead: int = 200
     observe_all_pods: bool = False
