@@ -44,14 +44,13 @@ def namespace_set(control_plane):
 @pytest.fixture(scope="session")
 def _kwok(control_plane):
     require_programs("kwok")
-    kwok = Kwok(control_plane)
-    kwok.start()
-    return kwok
+    return Kwok(control_plane)
 
 
 @pytest.fixture(scope="module")
 def kwok(_kwok):
     """Its nodes go with the module."""
+    _kwok.start()
     yield _kwok
     _kwok.remove_all()
 

@@ -78,6 +78,8 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{self.port}"
         self.ca_file = folder / "certificates" / "apiserver.crt"
         self.audit_log = folder / "audit.log"
+        #: How often the API server was started.
+        self.api_starts = 0
         self._etcd = f"http://127.0.0.1:{free_port()}"
         self._tokens = {user: secrets.token_hex(16) for user in _KNOWN}
         self._authority = Authority(folder)
@@ -111,6 +113,7 @@ class ControlPlane:
 
     def start_api(self) -> None:
         """Start the API server and wait until it is ready for everybody, not only for administrators."""
+        self.api_starts += 1
         files = self.folder
         options = {
             "etcd-servers": self._etcd,
