@@ -24,7 +24,7 @@ def require_programs(*names):
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory):
+def _control_plane(tmp_path_factory):
     require_programs(*PROGRAMS)
     plane = ControlPlane(tools_folder(), tmp_path_factory.mktemp("control-plane"))
     try:
@@ -35,6 +35,13 @@ def control_plane(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def control_plane(_control_plane):
+    """One for all modules; what a module before did to the API server is over."""
+    _control_plane.settle()
+    return _control_plane
+
+
+@pytest.fixture(scope="module")
 def namespace_set(control_plane):
     made = make_namespaces(control_plane)
     yield made
@@ -42,9 +49,9 @@ def namespace_set(control_plane):
 
 
 @pytest.fixture(scope="session")
-def _kwok(control_plane):
+def _kwok(_control_plane):
     require_programs("kwok")
-    return Kwok(control_plane)
+    return Kwok(_control_plane)
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,8 @@ class ControlPlane:
         self.audit_log = folder / "audit.log"
         #: How often the API server was started.
         self.api_starts = 0
+        #: The number of the start since which scheduler and controllers have seen it.
+        self._followed = 1
         self._etcd = f"http://127.0.0.1:{free_port()}"
         self._tokens = {user: secrets.token_hex(16) for user in _KNOWN}
         self._authority = Authority(folder)
@@ -156,8 +158,18 @@ class ControlPlane:
         """End the API server, as an upgrade would: open watches are closed, nothing answers."""
         self.programs.stop("kube-apiserver")
 
+    def settle(self) -> None:
+        """Scheduler and controllers anew, if the API server was away since they began.
+
+        They look again one kind of objects after the other, within a minute, and until then a pod may be found to fit
+        nowhere for minutes.
+        """
+        if self._followed != self.api_starts:
+            self.restart_followers()
+
     def restart_followers(self) -> None:
         """Scheduler and controllers anew: after a long outage they wait half a minute before they look again."""
+        self._followed = self.api_starts
         for name, start in (
             ("kube-scheduler", self._start_scheduler),
             ("kube-controller-manager", self._start_controllers),
