@@ -269,6 +269,8 @@ async def test_while_the_api_server_is_away_nothing_is_known_and_then_all_is_as_
         lambda: all(watch.lists > n for watch, n in zip(world.backend._watches, lists, strict=True)),
         "410: listed again",
     )
+    # A watch that was ended at once, and then the 410: for the second time in a row it is no contact for a moment.
+    await eventually(lambda: not any(watch.failure for watch in world.backend._watches), "contact again")
     for each in (job, late):
         await world.backend.stop(each.id, 1, 1)
         await world.end(each)
