@@ -292,7 +292,7 @@ class Installed:
         created, bound = at[""], at["binding"]
         first = min(created.values())
         return Made(
-            delays=[max(0.0, at - decided[name]) for name, at in created.items() if decided.get(name) is not None],
+            delays=[max(0.0, made - decided[name]) for name, made in created.items() if name in decided],
             created=len(created) / (max(created.values()) - first),
             bound=len(bound) / (max(bound.values()) - first),
         )

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from traitlets import Bool, Enum, HasTraits, Unicode
+from traitlets import Bool, Enum, HasTraits, TraitError, Unicode
 from traitlets.config import Application
 
 from jupyter_gq.api.auth import HubAuthenticator
@@ -128,7 +128,7 @@ class SchedulerService(Application):
         except (LeaseLost, Superseded) as error:
             self.log.critical("%s", error)
             sys.exit(1)
-        except JupyterGQError as error:
+        except (JupyterGQError, TraitError) as error:
             self.log.critical("The scheduler service cannot start. %s", error)
             sys.exit(1)
 

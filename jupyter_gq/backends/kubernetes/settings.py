@@ -131,9 +131,12 @@ class KubernetesBackend(LoggingConfigurable):
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
     request_timeout = Float(10.0, help="Seconds that a call to the API server may take. Default: 10.").tag(config=True)
-    creations = Integer(100, help="The most pods that are being made at one time. Default: 100.").tag(config=True)
+    creations = Integer(100, min=1, help="The most pods that are being made at one time. Default: 100.").tag(
+        config=True
+    )
     starts_ahead = Integer(
         200,
+        min=1,
         help="When so many pods are wanted that are not made yet, no more jobs are started: they stay in their queues, "
         "where others may still pass them. Where the API server makes 200 pods a second, a job that is started has "
         "its pods about a second later. Default: 200.",

@@ -1,0 +1,23 @@
+"""A setting with an impossible value is told in one sentence, before anything begins."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("setting", ["starts_ahead", "creations"])
+def test_none_at_one_time_is_refused_as_nothing_would_ever_start(setting, tmp_path):
+    config = tmp_path / "jupyterhub_config.py"
+    config.write_text(
+        "c.SchedulerService.backend = 'kubernetes'\n"
+        f"c.SchedulerService.state_dir = {str(tmp_path)!r}\n"
+        f"c.KubernetesBackend.hub_namespace = 'hub'\nc.KubernetesBackend.{setting} = 0\n"
+    )
+    code = "from jupyter_gq.service import SchedulerService; SchedulerService.launch_instance(['--config', {!r}])"
+    command = [sys.executable, "-c", code.format(str(config))]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert f"The scheduler service cannot start. The value of the '{setting}' trait" in ended.stderr
+    assert "should not be less than 1, but a value of 0 was specified" in ended.stderr
+    assert "Traceback" not in ended.stderr
