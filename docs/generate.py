@@ -41,6 +41,7 @@ CONFIGURABLE = (
     "jupyter_gq.backends.kubernetes:KubernetesBackend",
     "jupyter_gq.agent.app:NodeAgent",
     "jupyter_gq.lab.extension:JupyterGQ",
+    "jupyter_gq.lab.provisioner:GQProvisioner",
 )
 
 

@@ -79,6 +79,9 @@ class Facade(Protocol):
     def attach(self, caller: Caller, ticket_id: str, report: models.ProcessReport) -> None:
         """Which process holds the share."""
 
+    async def server_devices(self, caller: Caller, ticket_id: str, wait: float) -> models.TaskDevices:
+        """Whether the server of that ticket sees just its own devices; waits so many seconds until that is known."""
+
     def notebooks(self, caller: Caller, owner: str | None = None) -> models.NotebookList:
         """Notebooks that are alive or wait."""
 

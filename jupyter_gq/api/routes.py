@@ -277,6 +277,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         method="GET",
+        path="tickets/{ticket}/devices",
+        access=Access.READ,
+        summary="Whether a server in a pod sees its own devices and no others; it can wait until that is known.",
+        run=notebooks.devices_seen,
+        response=models.TaskDevices,
+        query=(SEEN,),
+        refusals=(409,),
+    ),
+    Route(
+        method="GET",
         path="notebooks",
         access=Access.READ,
         summary="Your notebooks that are alive or wait.",

@@ -213,7 +213,7 @@ class KnowsPods(Protocol):
         ...
 
     def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
-        """Whether that task was seen to have just its own devices."""
+        """Whether that task was seen to have just its own devices; a notebook is its own task 0."""
         ...
 
     def image_of(self, ticket: str) -> str:

@@ -123,6 +123,10 @@ class ServiceClient:
         """Say which process holds the share."""
         await self._send("PUT", path_of("tickets", ticket, "process"), report)
 
+    async def server_devices(self, ticket: str, wait: float) -> models.TaskDevices:
+        """Whether the server that holds that ticket sees just its own devices, known within `wait` seconds."""
+        return await self._get(models.TaskDevices, path_of("tickets", ticket, "devices"), wait=int(wait))
+
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
         """Notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""
         return await self._get(models.NotebookList, "notebooks", owner=owner)

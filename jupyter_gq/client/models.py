@@ -419,12 +419,12 @@ class JobToken(BaseModel):
 
 
 class TaskDevices(BaseModel):
-    """Whether a task that runs in a pod was seen to have its own devices and no others."""
+    """Whether what runs in a pod was seen to have its own devices and no others."""
 
     sight: Literal["RIGHT", "WRONG", "UNCLEAR", "UNSEEN", "UNWATCHED"] = Field(
         description="UNCLEAR: its node cannot tell. UNSEEN: nobody has looked yet. UNWATCHED: nobody looks at present."
     )
-    required: bool = Field(description="It must not begin before it was looked at.")
+    required: bool = Field(description="Nothing of it may begin before it was looked at.")
     sentence: str
 
 

@@ -63,16 +63,18 @@ from .events import Broker, Subscription
 from .forecasts import Forecasts
 from .invariants import check_books, check_limits, check_possible, check_runs
 from .jobs import Jobs
+from .looks import Looks
 from .observe import Observer, Seen
 from .out_of_sight import BLIND, only_seen
 from .overview import Overview
 from .pacing import Pacing
 from .past_use import PastUse
-from .pods import Agents, JobPods, Signal
+from .pods import Agents, JobPods
 from .presenter import Presenter
 from .records import Records
 from .retention import Retention
 from .settings import SettingsSource
+from .signal import Signal
 from .tickets import Tickets
 
 log = logging.getLogger(__name__)
@@ -168,10 +170,11 @@ class Controller:
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
-        self._pods = JobPods(self._context, self._moved)
+        looks = Looks(context=self._context, moved=self._moved)
+        self._pods = JobPods(self._context, looks)
         self._agents = Agents(context=self._context, moved=self._moved)
         self._jobs = Jobs(self._context, self._presenter, self._pods, self._deciding)
-        self._tickets = Tickets(self._context, self._presenter, self._activity)
+        self._tickets = Tickets(self._context, self._presenter, self._activity, looks)
         self._overview = Overview(self._context, self._deciding)
         self._observer = Observer(self._context)
         self._actor = Actor(self._context)
@@ -395,6 +398,10 @@ class Controller:
     def attach(self, caller: Caller, ticket_id: str, report: ProcessReport) -> None:
         """That process holds the share."""
         self._tickets.attach(caller, ticket_id, report)
+
+    async def server_devices(self, caller: Caller, ticket_id: str, wait: float) -> TaskDevices:
+        """Whether the server that holds a ticket sees just its own devices."""
+        return await self._tickets.devices(caller, ticket_id, wait)
 
     def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Notebooks that are alive or wait."""

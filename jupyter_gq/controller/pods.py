@@ -23,12 +23,12 @@ from jupyter_gq.store.protocol import Json, Record
 
 from . import details
 from .context import Context, token_hash
+from .looks import Looks
 from .records import Change
+from .signal import Signal
 
 #: Key of a bundle's document under which a later run finds what the earlier ones have shown.
 EXECUTED = "executed"
-#: Seconds after which it is asked again whether a task was seen; that it cannot be told is known by time alone.
-LOOK_AGAIN = 1.0
 #: Of so many nodes it is remembered what their agents were told.
 MOST_NODES = 10_000
 
@@ -36,9 +36,8 @@ MOST_NODES = 10_000
 class JobPods:
     """The requests of the pods of jobs."""
 
-    def __init__(self, context: Context, moved: "Signal") -> None:
-        """`moved` is fired when something may have changed for who waits."""
-        self._context, self._moved = context, moved
+    def __init__(self, context: Context, looks: Looks) -> None:
+        self._context, self._looks = context, looks
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
         """A new token for the task that this pod is. Raises `NotThisRun` when it is none of the present run."""
@@ -87,14 +86,7 @@ class JobPods:
 
     async def devices_seen(self, job: str, task: int, wait: float) -> TaskDevices:
         """What is known of the devices of a task; waits until that is settled, but not longer than `wait` seconds."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait
-        while True:
-            seen = self._backend().devices_seen(job, self._present(job).workload.run, task)
-            left = until - loop.time()
-            if seen.settled or left <= 0:
-                return TaskDevices(sight=seen.sight.value, required=seen.required, sentence=seen.sentence)
-            await self._moved.wait(min(left, LOOK_AGAIN))
+        return await self._looks.at(lambda: self._present(job).workload, task, wait)
 
     def put_log(self, job: str, task: int, text: str) -> None:
         """Keep the end of a task's log."""
@@ -138,28 +130,6 @@ def _given(record: Record, task: int, hashed: str) -> Change:
         return Change(workload=record.workload.id, token_hash=hashed)
     tokens = details.task_tokens(record) | {str(task): hashed}
     return Change(workload=record.workload.id, detail={"task_tokens": tokens})
-
-
-class Signal:
-    """Something happened, for whoever waits for it at that moment."""
-
-    def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
-
-    def fire(self) -> None:
-        """It happened."""
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def wait(self, seconds: float) -> None:
-        """Until it happens next, but not longer."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
-        try:
-            await asyncio.wait({waiter}, timeout=seconds)
-        finally:
-            self._waiting.discard(waiter)
 
 
 @dataclass(kw_only=True, slots=True)

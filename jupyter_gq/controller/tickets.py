@@ -15,6 +15,7 @@ from jupyter_gq.client.models import (
     NotebookList,
     NotebookView,
     ProcessReport,
+    TaskDevices,
     TicketRequest,
     TicketView,
 )
@@ -32,11 +33,13 @@ from .act import stop_change
 from .activity import ActivityLog
 from .caller import Caller
 from .context import Context
+from .looks import Looks
 from .presenter import Presenter
 from .records import Change
 
 #: A ticket without a process lapses when nobody has asked after it for so long.
 UNFOLLOWED = Seconds(60)
+_ENDED = "This ticket has ended; ask for a new one."
 
 
 @runtime_checkable
@@ -51,8 +54,8 @@ class HoldsProcesses(Protocol):
 class Tickets:
     """The requests about notebooks. One that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog) -> None:
-        self._context, self._presenter, self._activity = context, presenter, activity
+    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, looks: Looks) -> None:
+        self._context, self._presenter, self._activity, self._looks = context, presenter, activity, looks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
         """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
@@ -88,7 +91,7 @@ class Tickets:
         record = self._own(caller, ticket)
         workload = record.workload
         if workload.state in FINAL or workload.stop is not None:
-            raise Conflict("This ticket has ended; ask for a new one.")
+            raise Conflict(_ENDED)
         expected = workload.state in {State.STARTING, State.RUNNING}
         if not expected and workload.request.devices:
             raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
@@ -105,6 +108,10 @@ class Tickets:
         detail = {"pid": report.pid, "pid_started": report.started}
         self._context.records.commit([Change(workload=workload.id, detail=detail)])
         self._context.wake()
+
+    async def devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
+        """What is known of the devices of its server; waits until that is settled, at most `wait` seconds."""
+        return await self._looks.at(lambda: self._holding(caller, ticket).workload, 0, wait)
 
     def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
@@ -206,6 +213,12 @@ class Tickets:
         record = self._context.records.get(ticket)
         if record is None or record.workload.kind is not Kind.NOTEBOOK or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no ticket {ticket!r}.")
+        return record
+
+    def _holding(self, caller: Caller, ticket: str) -> Record:
+        record = self._own(caller, ticket)
+        if not record.workload.holds:
+            raise Conflict(_ENDED if record.workload.state in FINAL else "This ticket still waits for its share.")
         return record
 
 

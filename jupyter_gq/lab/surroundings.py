@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jupyter_gq.client.devices import GIVEN
+
 NOT_ON_A_HUB = (
     "This JupyterLab was not started by a JupyterHub with jupyter-gq, so there is no GPU scheduler to send cells "
     "to. On a laptop, `jupyter-gq demo` starts such a Hub; on a Hub, ask the administrator to use a jupyter-gq "
@@ -22,6 +24,10 @@ class Surroundings:
     user: str | None = None
     #: Name of this server; empty for the user's default one.
     server: str = ""
+    #: What stands for its share; empty: it has none.
+    ticket: str = ""
+    #: In a pod: how its GPUs were given, see `client.devices`; empty: it has none, or is in no pod.
+    devices: str = ""
 
     @property
     def on_hub(self) -> bool:
@@ -36,4 +42,6 @@ def read_surroundings(environ: Mapping[str, str]) -> Surroundings:
         token=environ.get("JUPYTERHUB_API_TOKEN", ""),
         user=environ.get("JUPYTERHUB_USER") or None,
         server=environ.get("JUPYTER_GQ_SERVER", environ.get("JUPYTERHUB_SERVER_NAME", "")),
+        ticket=environ.get("JUPYTER_GQ_TICKET", ""),
+        devices=environ.get(GIVEN, ""),
     )

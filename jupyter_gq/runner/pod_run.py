@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from jupyter_gq.client.devices import Look, Patience
 from jupyter_gq.runner.checkpoints import LAST_COPY, Checkpoints
 from jupyter_gq.runner.clock import steady
 from jupyter_gq.runner.folder import RunFolder
 from jupyter_gq.runner.halt import Halt
 from jupyter_gq.runner.last_word import leave_word
-from jupyter_gq.runner.pod_devices import NobodyLooked, Verdict, await_verdict
+from jupyter_gq.runner.pod_devices import NobodyLooked, await_look
 from jupyter_gq.runner.pod_folder import lay_out, variables_of
 from jupyter_gq.runner.pod_processes import adopt_orphans, bury, end_all, hide
 from jupyter_gq.runner.pod_service import NeverReached, PodService, Refused, ServiceAway, persist
@@ -89,10 +90,10 @@ def _prepared(settings: PodSettings, halt: Halt, tail: Tail) -> "TaskRun":
 def _await_devices(settings: PodSettings, service: PodService, token: str) -> None:
     """Until somebody has looked at what this container can open, or that is not needed."""
 
-    def ask(wait: float) -> Verdict | None:
+    def ask(wait: float) -> Look | None:
         return _persist(settings, "a word on the job's devices", lambda: service.devices(token, wait))
 
-    await_verdict(ask, wait=settings.devices_wait, longest=settings.devices_longest)
+    await_look(ask, Patience(wait=settings.devices_wait, longest=settings.devices_longest))
 
 
 def _persist(settings: PodSettings, what: str, ask: Callable[[], Answer]) -> Answer:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+from jupyter_gq.client.devices import Look
 from jupyter_gq.runner.clock import steady
-from jupyter_gq.runner.pod_devices import Verdict
 from jupyter_gq.runner.problems import RunError
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class PodService:
         """The job's bundle with what earlier runs have shown; `RunError` when it has more than `limit` bytes."""
         return _document(self._ask("GET", "bundle", f"token {token}", limit=limit))
 
-    def devices(self, token: str, wait: float) -> Verdict | None:
+    def devices(self, token: str, wait: float) -> Look | None:
         """Whether this container sees just its own devices, known within `wait` seconds; None: it does not tell."""
         try:
             answer = _document(self._ask("GET", f"devices?wait={int(wait)}", f"token {token}"))
@@ -93,11 +93,9 @@ class PodService:
                 return None
             raise
         try:
-            return Verdict(
-                sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"])
-            )
+            return Look(sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"]))
         except KeyError as error:
-            raise ServiceAway("an answer without a verdict") from error
+            raise ServiceAway("an answer without a look at the devices") from error
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
         """Replace what the service has of our log."""

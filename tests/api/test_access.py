@@ -35,6 +35,7 @@ READS = {
     ("GET", "jobs/{job}/notebook"),
     ("GET", "jobs/{job}/log"),
     ("GET", "notebooks"),
+    ("GET", "tickets/{ticket}/devices"),
     ("GET", "events"),
 }
 BODIES = {

@@ -276,6 +276,30 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
     assert (await cluster.served.ask("GET", f"api/v1/jobs/{job}/devices", token)).code in (401, 403)
 
 
+async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some(cluster):
+    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(gpus="0.25"))
+    path = f"api/v1/tickets/{ticket.id}/devices?wait=25"
+    assert (await cluster.served.problem("GET", path, "ann"))[0] == 409, "nothing of it runs yet"
+    await cluster.steps()
+    cluster.machine.seen[ticket.id, 1, 0] = DevicesSeen(
+        sight=Sight.UNSEEN, required=True, sentence="Nobody has looked."
+    )
+    async with asyncio.timeout(20):
+        waiting = asyncio.create_task(cluster.served.ask("GET", path, "ann-reads"))
+        await cluster.steps()
+        assert not waiting.done()
+        cluster.machine.seen[ticket.id, 1, 0] = DevicesSeen(
+            sight=Sight.WRONG, required=True, sentence="It sees others."
+        )
+        cluster.controller.wake()
+        assert json.loads((await waiting).body) == {"sight": "WRONG", "required": True, "sentence": "It sees others."}
+    assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "it is not his"
+    cluster.machine.end(ticket.id, Outcome.SUCCEEDED)
+    await cluster.steps()
+    status, problem = await cluster.served.problem("GET", path, "ann")
+    assert (status, problem["message"]) == (409, "This ticket has ended; ask for a new one.")
+
+
 async def test_numbers_go_on_where_the_run_before_ended(cluster, bundle):
     job = cluster.send(bundle)
     await cluster.steps()

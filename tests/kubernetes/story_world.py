@@ -190,6 +190,11 @@ class Installation:
         """The pods that hold devices for shares."""
         return [pod for pod in self.pods("nodes") if pod.metadata.name.startswith("gq-res-")]
 
+    def said_by_server(self, user: str) -> str:
+        """The log of that user's notebook server."""
+        (pod,) = [pod for pod in self.pods("hub") if pod.metadata.annotations.get("hub.jupyter.org/username") == user]
+        return self.nodes["build"].log(self.spaces.hub, pod.metadata.name)
+
     def job_pods(self, job: str):
         """The pods of a job, of any attempt."""
         return [pod for pod in self.pods("train") if pod.metadata.labels.get(WORKLOAD) == job]

@@ -424,9 +424,14 @@ async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_
     await world.held(f"{node}/0", node)
     server = world.start_server(notebook, world.backend.pod(notebook.id, 1))
     await world.running(notebook)
+    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.UNSEEN, "kernels wait"
+    world.agents.shares[server.metadata.uid] = {"visible": [f"GPU-{node}-0"]}
+    world.agents.report(node)
+    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.RIGHT
     world.agents.shares[server.metadata.uid] = {"visible": world.agents.devices(node)}
     for _ in range(2):
         world.agents.report(node)
+    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.WRONG
     end = await world.end(notebook)
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
     assert world.hub.asked == [(notebook.owner, notebook.name)]

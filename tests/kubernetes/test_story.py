@@ -81,6 +81,8 @@ async def test_two_notebooks_share_one_reserved_device(installed, ann, bob):
         kernel = await person.start_kernel("look.ipynb")
         code = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'], os.environ['JUPYTER_GQ_GPUS'])"
         seen.add((await person.run_cell(kernel, code)).strip())
+        told = installed.said_by_server(person.name)
+        assert "kernels begin without a look at this server's GPUs: The driver of this node does not tell" in told
     assert seen == {"GPU-sim-story-build-0 0.5"}
     assert len(installed.reservations()) == 1
 

@@ -1,5 +1,7 @@
 """Kernels start through the provisioner of the share when the spawner makes it the default."""
 
+import asyncio
+import json
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -7,8 +9,12 @@ from pathlib import Path
 import pytest
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
+from jupyter_gq.client.devices import CHOSEN, GIVEN, NAMED, Patience
 from jupyter_gq.client.kernel import STARTUP_FILE
+from jupyter_gq.lab import devices
+from jupyter_gq.lab.devices import Gate
 from jupyter_gq.lab.provisioner import GQProvisioner
+from tests.server.service import ServiceIsDown
 from tests.server.test_kernels import Kernel
 
 
@@ -36,3 +42,119 @@ async def test_a_kernel_runs_behind_the_start_up_file_of_its_share(default_provi
         assert reply["content"]["status"] == "ok"
     finally:
         await kernel.stop()
+
+
+#: Seconds: less than at work.
+SOON = Patience(wait=0.4, longest=0.8)
+TICKET = ("GET", "tickets/nb-1/devices")
+
+
+def seen(sight, sentence="", *, required=True):
+    return 200, {"sight": sight, "required": required, "sentence": sentence}
+
+
+@pytest.fixture
+def in_pod(monkeypatch, on_hub, default_provisioner):
+    """This server is a pod with a share of a GPU."""
+    monkeypatch.setenv("JUPYTER_GQ_TICKET", "nb-1")
+    monkeypatch.setenv(GIVEN, NAMED)
+    monkeypatch.setattr(GQProvisioner, "gate", Gate())
+    monkeypatch.setattr(GQProvisioner, "devices_wait", SOON.wait)
+    monkeypatch.setattr(GQProvisioner, "devices_longest", SOON.longest)
+    monkeypatch.setattr(devices, "PAUSE", 0.05)
+
+
+@pytest.fixture
+def begin(jp_asyncio_loop, jp_fetch, jp_serverapp):
+    """Ask the server for a kernel, as a page does; status and message."""
+
+    async def ask():
+        body = json.dumps({"path": "a.ipynb", "type": "notebook", "name": "a", "kernel": {"name": "python3"}})
+        answer = await jp_fetch("api", "sessions", method="POST", body=body, raise_error=False)
+        return answer.code, json.loads(answer.body).get("message")
+
+    yield ask
+    kernels = jp_serverapp.kernel_manager
+    # jupyter_client counts a kernel that did not start as one that is about to, and cannot end it.
+    kernels._pending_kernels.clear()
+    jp_asyncio_loop.run_until_complete(kernels.shutdown_all(now=True))
+
+
+def asked(service):
+    """How often it was asked for what was seen."""
+    return sum(path.startswith("tickets/") for _, path in service.asked)
+
+
+async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
+    in_pod, service, begin, jp_serverapp, until
+):
+    service.answers[TICKET] = seen("UNSEEN", "Nobody has looked yet.")
+    GQProvisioner.devices_longest = 60.0
+    waiting = asyncio.create_task(begin())
+    await until(lambda: asked(service) > 1, "it asks again")
+    assert not waiting.done()
+    assert jp_serverapp.kernel_manager.list_kernel_ids() == []
+    service.answers[TICKET] = seen("RIGHT")
+    assert (await waiting)[0] == 201
+    before = asked(service)
+    (kernel,) = jp_serverapp.kernel_manager.list_kernel_ids()
+    await jp_serverapp.kernel_manager.restart_kernel(kernel)
+    assert asked(service) == before, "what a container can open does not change"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (seen("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
+        (seen("UNWATCHED", "The agent is silent."), "in 1 s nobody did: The agent is silent. Start the kernel again"),
+        ((409, {"code": "conflict", "message": "This ticket has ended."}), "This ticket has ended."),
+        ((503, {"code": "not_leading", "message": "Another leads."}), "in 1 s nobody did: Another leads."),
+    ],
+)
+async def test_a_kernel_that_may_not_begin_is_refused_with_a_sentence_and_leaves_nothing(
+    in_pod, service, begin, jp_serverapp, answer, told
+):
+    service.answers[TICKET] = answer
+    status, message = await begin()
+    assert status == 500, "Jupyter's own answer for a kernel that did not start"
+    assert told in message
+    assert jp_serverapp.kernel_manager.list_kernel_ids() == []
+
+
+async def test_a_kernel_that_nobody_looked_for_may_be_tried_again(in_pod, service, begin):
+    service.answers[TICKET] = seen("UNWATCHED", "The agent is silent.")
+    assert (await begin())[0] == 500
+    service.answers[TICKET] = seen("RIGHT")
+    assert (await begin())[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        (NAMED, seen("UNCLEAR", "The driver does not tell.")),
+        (NAMED, (404, {"code": "not_found", "message": "There is no ticket 'nb-1'."})),
+        (CHOSEN, seen("UNSEEN", "Nobody has looked.", required=False)),
+        (CHOSEN, (503, {"code": "not_leading", "message": "Another leads."})),
+    ],
+)
+async def test_where_nobody_can_look_or_has_to_kernels_begin(monkeypatch, in_pod, service, begin, given, answer):
+    monkeypatch.setenv(GIVEN, given)
+    service.answers[TICKET] = answer
+    assert (await begin())[0] == 201
+
+
+async def test_a_server_that_is_no_pod_asks_nobody(monkeypatch, in_pod, service, begin):
+    monkeypatch.delenv(GIVEN)
+    assert (await begin())[0] == 201
+    assert asked(service) == 0
+
+
+class TestWhileTheServiceIsAway:
+    @pytest.fixture
+    def kind_of_service(self):
+        return ServiceIsDown
+
+    async def test_nothing_begins_on_a_share_that_nobody_looked_at(self, in_pod, begin):
+        status, message = await begin()
+        assert status == 500
+        assert "does not answer" in message

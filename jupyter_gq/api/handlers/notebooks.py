@@ -31,6 +31,12 @@ def attach(call: Call) -> Reply:
     return NO_CONTENT
 
 
+async def devices_seen(call: Call) -> Reply:
+    """What is known of the devices of the server that holds it."""
+    wait = float(call.query["wait"])
+    return Reply(body=await call.controller.server_devices(call.caller, call.path["ticket"], wait))
+
+
 def listing(call: Call) -> Reply:
     """Notebooks that are alive or wait."""
     return Reply(body=call.controller.notebooks(call.caller, asked_owner(call)))

@@ -226,7 +226,7 @@ class KubernetesRuns:
 
     def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
         """Whether that task was seen to have just its own devices."""
-        found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.task == task and not pod.finished]
+        found = [pod for pod in self._pods_of((workload, run)) if pod.task == task and not pod.finished]
         return seen_by(self.agents, found[0] if found else None)
 
     def image_of(self, ticket: str) -> str:
@@ -236,7 +236,7 @@ class KubernetesRuns:
     def usage(self, workload: str) -> ShareUse | None:
         """What the pods of its present run do on their devices; None = not all of that is known."""
         keys = [run.key for runs in (self.notebooks, self.training) for run in runs.runs.values() if run.id == workload]
-        pods = [pod for key in keys for pod in (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))]
+        pods = [pod for key in keys for pod in self._pods_of(key)]
         uses = [self.agents.use(pod.uid) for pod in pods if not pod.finished]
         known = [use for use in uses if use is not None]
         return _sum(known) if known and len(known) == len(uses) else None
@@ -277,6 +277,9 @@ class KubernetesRuns:
             )
             for pod in sorted(pods, key=lambda each: each.key)
         ]
+
+    def _pods_of(self, key: RunKey) -> tuple[PodView, ...]:
+        return (*self.notebooks.pods.of_run(key), *self.training.pods.of_run(key))
 
     def _pod(self, uid: str) -> PodView | None:
         return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)

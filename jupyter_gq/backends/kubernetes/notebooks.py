@@ -12,6 +12,7 @@ import logging
 
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.servers import ServerStopper
+from jupyter_gq.client.devices import CHOSEN, GIVEN, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
@@ -118,7 +119,7 @@ class NotebookRuns:
             names.WORKLOAD: run.id,
             names.ATTEMPT: str(run.number),
         }
-        return added.model_copy(update={"labels": labels})
+        return added.model_copy(update={"labels": labels, "environment": {**added.environment, **_told(added)}})
 
     def preparing(self, key: RunKey) -> str:
         """What is waited for."""
@@ -299,3 +300,10 @@ def _by_digest(image: str, image_id: str) -> str:
     """What the kubelet pulled; what was asked for where it does not say by digest."""
     pulled = image_id.rpartition("://")[2]
     return pulled if "@sha256:" in pulled else image
+
+
+def _told(added: PodAdditions) -> dict[str, str]:
+    """What the server has to know before it starts a kernel."""
+    if names.SLOTS not in added.annotations:
+        return {}
+    return {GIVEN: NAMED if names.DEVICES in added.annotations else CHOSEN}

@@ -123,7 +123,7 @@ class PaperBackend:
         build = a_notebook if kind == "nb" else a_job
         arguments = (name, gpus) if kind == "nb" else (name, "vision", gpus)
         made = build(*arguments, id=f"{kind}-{name}", run=1)
-        place = (TaskPlacement(node=slot.partition("/")[0], devices=(slot,)),)
+        place = (TaskPlacement(node=slot.partition("/")[0], devices=() if gpus == "0" else (slot,)),)
         workload = replace(made, placement=place, state=state)
         await self.runs.launch(Launch(workload=workload, detail={"image": "i"}))
         return workload

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
+from jupyter_gq.client.devices import GIVEN
 from jupyter_gq.domain.states import State
 
 from .paper_backend import PaperBackend
@@ -94,3 +95,14 @@ async def test_whose_device_a_pod_of_others_has_is_told_until_it_is_ours_again(p
         paper.report(given=given)
         seen = await paper.observed(notebook.id)
     assert (seen.phase, seen.sentence) == (Phase.RUNNING, "")
+
+
+@pytest.mark.parametrize(("gpus", "given"), [("0.25", "named"), ("1", "chosen"), ("0", None)])
+async def test_a_server_is_told_how_its_devices_were_given(paper, gpus, given):
+    """By us, by the device plugin, or not at all: its first kernel waits accordingly."""
+    notebook = await paper.launch("nb", "ann", "n1/0", gpus=gpus)
+    if given == "named":
+        paper.reservation("n1/0")
+        paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
+    await paper.observed(notebook.id)
+    assert paper.runs.pod(notebook.id, 1).environment.get(GIVEN) == given

@@ -1,0 +1,94 @@
+"""Waits until somebody has looked at the GPUs that this server's container can open, before its first kernel starts.
+
+Rules
+-----
+1. Only a server in a pod with GPUs waits; the service told it so by a variable.
+2. What a container can open does not change: once a kernel of this server may begin, all may.
+3. A service that does not answer has not looked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from logging import Logger
+from typing import TYPE_CHECKING
+
+from jupyter_gq.client.devices import ANSWER, NAMED, Look, Patience, Ruling
+from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.lab.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from jupyter_gq.client.http import ServiceClient
+
+#: Seconds until a service that gave no answer is asked again.
+PAUSE = 1.0
+
+
+class KernelHeldBack(Exception):
+    """No kernel may begin here; the text says why, to whoever wanted one."""
+
+
+class Gate:
+    """Held shut until the devices were looked at; one for each server."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    async def passed(self, here: Surroundings, patience: Patience, log: Logger) -> None:
+        """Return when a kernel may begin; raise `KernelHeldBack` when none may."""
+        if self._open or not (here.on_hub and here.ticket and here.devices):
+            return
+        # Imported beside the event loop: its models take a while.
+        module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.client.http")
+        service = module.ServiceClient(here.url, here.token)
+        try:
+            await _await_look(service, here, patience, log)
+        finally:
+            service.close()
+        self._open = True
+
+
+async def _await_look(service: ServiceClient, here: Surroundings, patience: Patience, log: Logger) -> None:
+    loop = asyncio.get_running_loop()
+    began, told = loop.time(), ""
+    required = here.devices == NAMED
+    while True:
+        asked = loop.time()
+        look = await _ask(service, here, min(patience.left(asked - began, required=required), ANSWER))
+        if look is None:
+            log.info("the GPU scheduler does not know this server's ticket, and so not which GPUs it can open")
+            return
+        required = look.required
+        match patience.rule(look, loop.time() - began):
+            case Ruling.BEGIN:
+                return
+            case Ruling.BEGIN_UNSEEN:
+                log.warning("kernels begin without a look at this server's GPUs: %s", look.sentence)
+                return
+            case Ruling.REFUSE:
+                raise KernelHeldBack(look.sentence)
+            case Ruling.GIVE_UP:
+                raise KernelHeldBack(
+                    "The GPUs of this server must be looked at before a kernel begins, and in "
+                    f"{patience.longest:.0f} s nobody did: {look.sentence} Start the kernel again in a moment; if that "
+                    "does not help, tell your administrator."
+                )
+        if look.sentence != told:
+            log.info("a kernel waits until this server's GPUs were looked at: %s", look.sentence)
+            told = look.sentence
+        # An answer that came at once is asked for again a little later.
+        await asyncio.sleep(max(0.0, asked + PAUSE - loop.time()))
+
+
+async def _ask(service: ServiceClient, here: Surroundings, wait: float) -> Look | None:
+    """What the service knows within `wait` seconds; None when it knows nothing of this server."""
+    try:
+        seen = await service.server_devices(here.ticket, wait)
+    except ServiceError as error:
+        if error.status == 404:
+            return None
+        if error.status == 409:
+            raise KernelHeldBack(error.problem.message) from error
+        return Look(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
+    return Look(sight=seen.sight, required=seen.required, sentence=seen.sentence)
