@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from logging import Logger
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from jupyter_gq.client.devices import ANSWER, NAMED, Look, Patience, Ruling
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 
 #: Seconds until a service that gave no answer is asked again.
 PAUSE = 1.0
+#: JupyterLab shows why a kernel did not start with the line breaks that are there, and cuts off what is longer.
+_WIDTH = 90
 
 
 class KernelHeldBack(Exception):
     """No kernel may begin here; the text says why, to whoever wanted one."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(fill(sentence, _WIDTH))
 
 
 class Gate:
