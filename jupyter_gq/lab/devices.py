@@ -94,7 +94,5 @@ async def _ask(service: ServiceClient, here: Surroundings, wait: float) -> Look 
     except ServiceError as error:
         if error.status == 404:
             return None
-        if error.status == 409:
-            raise KernelHeldBack(error.problem.message) from error
         return Look(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
     return Look(sight=seen.sight, required=seen.required, sentence=seen.sentence)

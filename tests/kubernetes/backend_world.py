@@ -119,11 +119,11 @@ class World:
         self.backends = []
         self.backend = self.new_backend()
 
-    def new_backend(self, **options):
+    def new_backend(self, kind=KubernetesRuns, **options):
         """Another process of the service."""
         user = self.namespaces.service_user
         cluster = Cluster.of(self.plane.config_for(user), timeout=5.0, agent="jupyter-gq/test")
-        backend = KubernetesRuns(
+        backend = kind(
             replace(self.options, **options),
             cluster=cluster,
             pools=lambda: self.pools,

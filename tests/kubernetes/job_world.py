@@ -28,6 +28,17 @@ CONFIG = Config(
 )
 
 
+def a_cell(source, folder, **request):
+    """What sends that cell to training."""
+    ref = {"cell_id": "target", "source_hash": "0" * 64}
+    cell = {"cell_type": "code", "id": "target", "source": source, "metadata": {}, "outputs": []}
+    bundle = {
+        "manifest": {"notebook_path": "a.ipynb", "cwd": str(folder), "kernel": PYTHON_KERNEL, "targets": [ref]},
+        "notebook": {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell | {"execution_count": None}]},
+    }
+    return JobSubmission.model_validate({"queue": "vision", "gpus": "1", "bundle": bundle, **request})
+
+
 class Installed:
     """A service on a cluster with two devices. It can end and begin anew; its store and address stay."""
 
@@ -65,19 +76,7 @@ class Installed:
         await self.backend.close()
 
     def send(self, source, folder, **request):
-        ref = {"cell_id": "target", "source_hash": "0" * 64}
-        cell = {"cell_type": "code", "id": "target", "source": source, "metadata": {}, "outputs": []}
-        bundle = {
-            "manifest": {"notebook_path": "a.ipynb", "cwd": str(folder), "kernel": PYTHON_KERNEL, "targets": [ref]},
-            "notebook": {
-                "nbformat": 4,
-                "nbformat_minor": 5,
-                "metadata": {},
-                "cells": [cell | {"execution_count": None}],
-            },
-        }
-        wanted = {"queue": "vision", "gpus": "1", "bundle": bundle, **request}
-        return self.controller.submit(ANN, JobSubmission.model_validate(wanted), None)[0].id
+        return self.controller.submit(ANN, a_cell(source, folder, **request), None)[0].id
 
     def job(self, job):
         return self.controller.job(ANN, job)

@@ -107,7 +107,6 @@ async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
     [
         (seen("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
         (seen("UNWATCHED", "The agent is silent."), "in 1 s nobody did: The agent is silent. Start the kernel again"),
-        ((409, {"code": "conflict", "message": "This ticket has ended."}), "This ticket has ended."),
         ((503, {"code": "not_leading", "message": "Another leads."}), "in 1 s nobody did: Another leads."),
     ],
 )
