@@ -39,6 +39,18 @@ def a_cell(source, folder, **request):
     return JobSubmission.model_validate({"queue": "vision", "gpus": "1", "bundle": bundle, **request})
 
 
+def a_controller(store, backend):
+    """Decides with the settings above, and says when something is not as it must be."""
+    return Controller(
+        store=store,
+        backends=(backend,),
+        settings=FixedSettings(build_settings(CONFIG, ())),
+        clock=SystemClock(),
+        bundles=StoredBundles(store, store),
+        check_invariants=True,
+    )
+
+
 class Installed:
     """A service on a cluster with two devices. It can end and begin anew; its store and address stay."""
 
@@ -53,14 +65,7 @@ class Installed:
     async def start(self):
         copies = (self._folder / "copies").as_uri()
         self.backend = self.world.new_backend(service_url=self.url, checkpoint_url=copies)
-        self.controller = Controller(
-            store=self.store,
-            backends=(self.backend,),
-            settings=FixedSettings(build_settings(CONFIG, ())),
-            clock=SystemClock(),
-            bundles=StoredBundles(self.store, self.store),
-            check_invariants=True,
-        )
+        self.controller = a_controller(self.store, self.backend)
         spaces, review = self.world.namespaces, self.backend.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
         self._server = make_server(make_application(self.controller, None, "/services/jupyter-gq/", pods=pods))

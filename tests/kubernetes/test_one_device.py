@@ -5,15 +5,11 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.kubernetes import KubernetesRuns
-from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import Superseded
 from jupyter_gq.store.sql import SqlStore
 from tests.contract.postgresql import PostgresServer, programs_or_skip
-from tests.fakes import FixedSettings
-from tests.kubernetes.job_world import ANN, CONFIG, a_cell
+from tests.kubernetes.job_world import ANN, CONFIG, a_cell, a_controller
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -41,14 +37,7 @@ class Service:
         self.store = SqlStore(url)
         self.store.take_over()
         self.backend = world.new_backend(kind)
-        self.controller = Controller(
-            store=self.store,
-            backends=(self.backend,),
-            settings=FixedSettings(build_settings(CONFIG, ())),
-            clock=SystemClock(),
-            bundles=StoredBundles(self.store, self.store),
-            check_invariants=True,
-        )
+        self.controller = a_controller(self.store, self.backend)
 
     def send(self, folder, **request):
         return self.controller.submit(ANN, a_cell("x", folder, gpus="0.6", **request), None)[0].id
