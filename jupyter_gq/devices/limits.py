@@ -44,12 +44,12 @@ def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> 
         "NVIDIA_VISIBLE_DEVICES": ids,
         "JUPYTER_GQ_GPUS": format_gpus(milli_per_device * len(devices)),
         "JUPYTER_GQ_DEVICES": ids,
-        "JUPYTER_GQ_MEMORY_MIB": str(quota),
-        "GQ_GPU_MEMORY_BYTES": str(quota * _BYTES),
     }
+    if smallest.memory:  # 0 = nobody knows it
+        environment |= {"JUPYTER_GQ_MEMORY_MIB": str(quota), "GQ_GPU_MEMORY_BYTES": str(quota * _BYTES)}
     if any(device.id.startswith(SIMULATED_PREFIX) for device in devices):
         environment["JUPYTER_GQ_SIMULATED"] = "1"
-    if milli_per_device < ONE_GPU:
+    if milli_per_device < ONE_GPU and smallest.memory:
         environment |= _caps(smallest, quota)
     return environment
 

@@ -69,6 +69,8 @@ class NewNodes:
 
 #: Label of the nodes whose devices can be shared, where not all can.
 SHARE_LABEL = ("jupyter-gq.org/shares", "yes")
+#: The same, of nodes whose devices are slices of GPUs: those are never shared, however long one waits.
+NEVER_SHARED = (SHARE_LABEL[0], "never")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
-from jupyter_gq.domain.cluster import SHARE_LABEL, Node
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, PendingReason
@@ -80,8 +80,9 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
         return
     chain = Accounts(snapshot.queues).of(workload.queue).chain
     _check_rest(chain, workload)
-    workload = replace(workload, request=_lasting(workload.request))
     every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
+    if not _is_never_shared(queue.pool, every_kind):
+        workload = replace(workload, request=_lasting(workload.request))
     workload = MemoryParts(every_kind).of_workload(workload, queue.pool)
     _check_place(snapshot, queue, workload)
     milli = gang.smallest(workload)
@@ -97,6 +98,12 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
                 f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
                 f"{gpus(account.queue.quota)}. Ask for that or less."
             )
+
+
+def _is_never_shared(pool: str, nodes: Sequence[Node]) -> bool:
+    """The pool has devices, and none of them can ever be shared."""
+    of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
+    return bool(of_pool) and all(NEVER_SHARED in node.labels.items() for node in of_pool)
 
 
 def _lasting(request: Request) -> Request:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_MEMORY
-from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import Resource
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
 
@@ -106,13 +106,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             resource=Resource.CPU,
         )
     if SHARE_LABEL in step.node_labels:
-        return Lack(
-            asked=there,
-            have=f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent",
-            fix="Ask for whole GPUs, or ask your administrator to look at the agents of the nodes.",
-            numbers=numbers,
-            devices=step.devices,
-        )
+        return _no_sharing(pool, step, there, numbers, nodes)
     if step.node_labels:
         wanted = enumerate_names([f"{key}={value}" for key, value in step.node_labels])
         return Lack(
@@ -140,6 +134,15 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             devices=step.devices,
         )
     return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
+
+
+def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Lack:
+    have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
+    fix = "Ask for whole GPUs, or ask your administrator to look at the agents of the nodes."
+    if nodes and all(NEVER_SHARED in node.labels.items() for node in nodes):
+        have = f"the devices of the pool {pool} are slices of GPUs (MIG), which are not divided further"
+        fix = "Ask for 1, which is one slice."
+    return Lack(asked=there, have=have, fix=fix, numbers=numbers, devices=step.devices)
 
 
 def _closed(nodes: Iterable[Node]) -> str:

@@ -18,6 +18,8 @@ from jupyter_gq.domain.cluster import Device
 
 #: Device ids of a plugin that shares devices contain it: GPU-…::2.
 _SHARING = "::"
+#: Ids of whole GPUs begin with it; those of slices (MIG) with something else. An agent sees whole ones only.
+_WHOLE = "GPU-"
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
 #: A container that is just being set up may show half of its devices: so many reports in a row count.
@@ -35,6 +37,8 @@ class _Look:
     #: Since when all reports say so, and how many.
     since: float
     times: int = 1
+    #: Why that can never be told; "" = it may be told yet.
+    why: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,13 +89,16 @@ class Agents:
             if look.right:
                 return Sight.RIGHT
             return Sight.WRONG if look.times >= _SETTLED else Sight.UNSEEN
-        blind = look is not None and self._now() - look.since >= _BLIND_AFTER
+        blind = look is not None and (bool(look.why) or self._now() - look.since >= _BLIND_AFTER)
         return Sight.UNCLEAR if blind or _VISIBLE in heard.report.missing else Sight.UNSEEN
 
-    def blindness(self, node: str) -> str:
-        """Why it cannot be told there which devices a pod sees."""
+    def blindness(self, node: str, uid: str) -> str:
+        """Why it cannot be told there which devices that pod sees."""
         heard = self._heard.get(node)
-        why = heard.report.missing.get(_VISIBLE, "") if heard is not None else ""
+        look = heard.looks.get(uid) if heard is not None else None
+        why = look.why if look is not None else ""
+        if not why and heard is not None:
+            why = heard.report.missing.get(_VISIBLE, "")
         return why or f"The agent of the node {node} cannot tell which devices its container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
@@ -208,6 +215,10 @@ class Agents:
 
 
 def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:
+    part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
+    if part is not None:
+        why = f"It was given {part}, a slice of a GPU, and which slices its container sees cannot be told."
+        return _Look(right=None, since=now, why=why)
     right = None if visible is None or own is None else frozenset(visible) == own
     if before is None or before.right is not right:
         return _Look(right=right, since=now)

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from jupyter_gq.domain.cluster import SHARE_LABEL, Device, NewNodes, Node
+from jupyter_gq.domain.cluster import Device, NewNodes, Node
 
 from . import names
-from .nodes import Nodes, device_by_labels
+from .models import device_by_labels, offered_labels
+from .nodes import Nodes
 from .placeholders import Placeholders
 from .pools import PodPool, ScaleUp
 from .views import NodeView
@@ -33,8 +34,8 @@ def _left(pool: str, most: ScaleUp, nodes: Nodes, placeholders: Placeholders) ->
 
 def _like(pool: PodPool, has: ScaleUp, nodes: Nodes) -> Node:
     """A node such as those that are there, where there are any; else as the labels of the pool describe it."""
-    name = f"new-{pool.name}"
-    known = (nodes.model(node) for node in nodes.of_pool(pool.name) if nodes.slots(node))
+    name, there = f"new-{pool.name}", nodes.of_pool(pool.name)
+    known = (nodes.model(node) for node in there if nodes.slots(node))
     model = next((device for device in known if device is not None), None)
     device = model or device_by_labels(NodeView(name=name, labels=pool.selector), 0, pool, healthy=True)
     return Node(
@@ -42,7 +43,7 @@ def _like(pool: PodPool, has: ScaleUp, nodes: Nodes) -> Node:
         devices=tuple(_device(device, name, index, pool.name) for index in range(has.gpus)),
         cpu_milli=has.cpu_milli,
         memory=has.memory,
-        labels={**pool.selector, SHARE_LABEL[0]: SHARE_LABEL[1]},
+        labels=offered_labels(pool.selector, pool, shares=not any(map(nodes.sliced, there))),
     )
 
 

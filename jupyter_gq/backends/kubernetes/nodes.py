@@ -14,18 +14,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
+from jupyter_gq.domain.cluster import Device, Node
 
 from . import names
 from .agents import Agents
+from .models import device_by_labels, device_of, offered_labels, sliced
 from .pools import PodPool, pool_of
 from .providers import PROVIDERS
 from .views import NodeView
 
 log = logging.getLogger(__name__)
 
-#: Labels of GPU feature discovery.
-_PRODUCT, _MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _FIRST_PAUSE, _LONGEST_PAUSE = 20.0, 600.0
 #: A pause that ended so long ago is no reason to make the next one longer.
@@ -154,8 +153,18 @@ class Nodes:
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return None
-        told = self._agents.devices(node)
+        told = self._told(view, pool)
         return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
+
+    def sliced(self, node: str) -> bool:
+        """Its pool's resource counts slices of GPUs there, which are not divided further."""
+        view, pool = self._views.get(node), self.pool(node)
+        return view is not None and pool is not None and sliced(view.labels, pool)
+
+    def counts_slots(self, node: str) -> bool:
+        """Its device plugin offers as many devices of the pool's resource as there are slots."""
+        pool = self.pool(node)
+        return pool is None or PROVIDERS[pool.provider].counts_slots or self.sliced(node)
 
     def ready(self, node: str) -> bool:
         """It answers, and takes work."""
@@ -220,11 +229,11 @@ class Nodes:
             closed = f"{view.name} pauses: a container there did not see just its own devices"
         if closed:
             bad = set(slots)
-        elif PROVIDERS[pool.provider].counts_slots:
+        elif self.counts_slots(view.name):
             foreign = self._agents.foreign(view.name, pool.resource, ours)
             free = [slot for slot in reversed(slots) if slot not in used and slot not in bad]
             bad |= set(free[:foreign])
-        told = self._agents.devices(view.name)
+        told = self._told(view, pool)
         shares = self._takes_shares(view.name, pool)
         cpu, memory = self.used_by_others(view.name)
         stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory, closed)
@@ -235,23 +244,27 @@ class Nodes:
             log.info("nothing new goes to a node: %s", closed)
         node = Node(
             name=view.name,
-            devices=tuple(_device(view, pool, told, slot, i, slot not in bad) for i, slot in enumerate(slots)),
+            devices=tuple(device_of(view, pool, told, i, healthy=slot not in bad) for i, slot in enumerate(slots)),
             cpu_milli=None if view.cpu_milli is None else max(0, view.cpu_milli - cpu),
             memory=None if view.memory_mib is None else MiB(max(0, view.memory_mib - memory)),
             cpu_by_others=min(cpu, view.cpu_milli or 0),
             memory_by_others=MiB(min(memory, view.memory_mib or 0)),
             closed=closed,
             emptying=view.cordoned and self._leave_cordoned,
-            labels=_labels(view, shares),
+            labels=offered_labels(view.labels, pool, shares=shares),
         )
         self._made[view.name] = (stamp, node)
         return node
 
     def _count(self, view: NodeView, pool: PodPool) -> int:
-        if PROVIDERS[pool.provider].counts_slots:
+        if self.counts_slots(view.name):
             return view.devices.get(pool.resource, 0)
         # Its device plugin offers several of each device.
         return len(self._agents.devices(view.name)) if view.devices.get(pool.resource, 0) else 0
+
+    def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
+        """What its agent says of the devices of the pool's resource: nothing, where those are slices of GPUs."""
+        return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 
     def _takes_shares(self, node: str, pool: PodPool) -> bool:
         return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
@@ -277,36 +290,3 @@ def _tolerates(toleration: Mapping[str, object], taint: tuple[str, str, str]) ->
     if toleration["key"] != key:
         return False
     return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == value
-
-
-def _device(view: NodeView, pool: PodPool, told: Sequence[Device], slot: str, index: int, healthy: bool) -> Device:
-    if index < len(told):
-        model = told[index]
-        return Device(
-            id=slot,
-            index=index,
-            model=model.model,
-            memory=model.memory,
-            pool=pool.name,
-            healthy=healthy and model.healthy,
-        )
-    return device_by_labels(view, index, pool, healthy=healthy)
-
-
-def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
-    """A device as the labels of its node describe it, where no agent does."""
-    memory = view.labels.get(_MEMORY, "")
-    return Device(
-        id=names.slot_of(view.name, index),
-        index=index,
-        model=view.labels.get(_PRODUCT, "GPU"),
-        memory=MiB(int(memory) if memory.isdigit() else 0),
-        pool=pool.name,
-        healthy=healthy,
-    )
-
-
-def _labels(view: NodeView, shares: bool) -> dict[str, str]:
-    key, value = SHARE_LABEL
-    labels = {name: text for name, text in view.labels.items() if name != key}
-    return {**labels, key: value} if shares else labels

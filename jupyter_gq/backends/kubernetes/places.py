@@ -82,7 +82,7 @@ class Places:
         if self._reserved(pool, workload, task):
             return self._shares(workload, task, pool)
         devices: tuple[Device, ...] = ()
-        if not provider.counts_slots:
+        if not self._nodes.counts_slots(task.node):
             devices = self._by_index(task)
             if len(devices) < len(task.devices):
                 return Place(sentence=self._agents.unfit(task.node) or f"{task.node} has too few devices.")

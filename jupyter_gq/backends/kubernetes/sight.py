@@ -25,17 +25,18 @@ def seen_by(agents: Agents, pod: PodView | None) -> DevicesSeen:
     if not pod.slots:
         return DevicesSeen(sight=Sight.RIGHT, required=False, sentence="It was given no device.")
     sight = agents.sight(pod.node, pod.uid)
-    return DevicesSeen(sight=sight, required=required, sentence=_sentence(agents, pod.node, sight))
+    return DevicesSeen(sight=sight, required=required, sentence=_sentence(agents, pod, sight))
 
 
-def _sentence(agents: Agents, node: str, sight: Sight) -> str:
+def _sentence(agents: Agents, pod: PodView, sight: Sight) -> str:
+    node = pod.node
     match sight:
         case Sight.RIGHT:
             return "Its container sees its own devices and no others."
         case Sight.WRONG:
             return MISMATCH
         case Sight.UNCLEAR:
-            return agents.blindness(node)
+            return agents.blindness(node, pod.uid)
         case Sight.UNSEEN:
             return f"The agent of the node {node} has not looked at its container yet."
     return agents.unfit(node) or f"The agent of the node {node} does not report."

@@ -99,12 +99,21 @@ def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
     assert tell(None) is Sight.UNSEEN, "its processes may only have begun"
     clock.forward(5)
     assert agents.sight("n", "u") is Sight.UNCLEAR
-    assert "cannot tell" in agents.blindness("n")
+    assert "cannot tell" in agents.blindness("n", "u")
     assert tell(None, missing={"visible": "The driver does not say."}) is Sight.UNCLEAR
-    assert agents.blindness("n") == "The driver does not say."
+    assert agents.blindness("n", "u") == "The driver does not say."
     assert tell("GPU-1", uid="unknown") is Sight.UNSEEN, "whose devices are not known"
     clock.forward(61)
     assert agents.sight("n", "u") is Sight.UNWATCHED
+
+
+def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
+    """The kubelet names the slice, the agent sees the GPU that it is a slice of."""
+    report = AgentReport(probe="OK", shares=[AgentShare(pod_uid="u", visible=["GPU-1"])])
+    for _ in range(3):
+        assert agents.hear("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
+    assert agents.sight("n", "u") is Sight.UNCLEAR, "and nobody waits for it"
+    assert agents.blindness("n", "u").startswith("It was given MIG-7, a slice of a GPU")
 
 
 def test_what_a_pod_sees_is_news_once(agents):

@@ -53,3 +53,11 @@ def test_caps_of_shares_that_fill_a_device_never_sum_to_more_than_it(memory, mil
     shares = 1000 // milli
     assert memory_quota(device, MilliGpu(milli)) * shares <= memory
     assert float(environment["JUPYTER_GQ_MEMORY_FRACTION"]) <= max(milli / 1000, 1 / memory)
+
+
+def test_memory_that_nobody_knows_is_told_to_nobody():
+    unknown = a_device("MIG-a", memory=0)
+    for milli in (250, 1000):
+        told = share_environment((unknown,), milli)
+        assert told["CUDA_VISIBLE_DEVICES"] == "MIG-a"
+        assert not [name for name in told if "MEM" in name or name.endswith("LIMIT")]

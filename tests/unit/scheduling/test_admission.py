@@ -1,12 +1,16 @@
 """What is asked before something is queued."""
 
+from dataclasses import replace
+
 import pytest
 
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.reasons import PendingReason
+from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.admission import check_fits, check_fixed_quota, preview
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, a_notebook, running, stopping
+from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping
 
 
 def box(*workloads):
@@ -60,6 +64,21 @@ def test_without_a_gpu_there_is_nothing_to_count():
 def test_what_can_never_fit_is_refused_with_the_bound(job, message):
     with pytest.raises(NeverFits, match=message):
         check_fits(box(), job)
+
+
+def test_a_part_of_what_is_a_slice_already_is_refused_at_once_and_a_whole_one_is_not():
+    share = replace(a_job("j", "vision", "0.5"), request=replace(Request.of(500), node_labels=(SHARE_LABEL,)))
+    check_fits(box(), share)  # its node cannot share now, and may do so again
+
+    def sliced(*nodes):
+        return [replace(node, labels=dict([NEVER_SHARED])) for node in nodes]
+
+    snapshot = box()
+    check_fits(replace(snapshot, nodes=(*snapshot.nodes, *sliced(a_node("m", 1, "train")))), share)
+    snapshot = replace(snapshot, nodes=tuple(sliced(*snapshot.nodes)))
+    with pytest.raises(NeverFits, match="devices of the pool train are slices of GPUs .* Ask for 1, which is one"):
+        check_fits(snapshot, share)
+    check_fits(snapshot, a_job("j", "vision", 1))
 
 
 def test_a_limit_above_is_a_bound_too():

@@ -10,7 +10,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from tests.builders import a_job, a_notebook
 
-from .paper import GPU, OPTIONS, Clock
+from .paper import OPTIONS, Clock
 
 
 class NotesWhatIsAsked:
@@ -43,13 +43,15 @@ class NotesWhoIsStopped:
 class PaperBackend:
     """Nodes n1, n2, ... with two devices each."""
 
-    def __init__(self, *nodes, **options):
+    def __init__(self, *nodes, pool=None, **options):
+        """`pool`: what is said of the only one; `options`: of the backend."""
+        self.pool = PodPool(name="p", **(pool or {}))
         self.clock, self.day, self.cluster, self.hub = Clock(), Clock(), NotesWhatIsAsked(), NotesWhoIsStopped()
         self.day.at = 1_000_000.0
         self.runs = KubernetesRuns(
             replace(OPTIONS, **options),
             cluster=self.cluster,
-            pools=lambda: [PodPool(name="p")],
+            pools=lambda: [self.pool],
             stopper=self.hub,
             clocks=Clocks(elapsed=self.clock.now, now=self.day.now),
             on_change=lambda: None,
@@ -69,7 +71,7 @@ class PaperBackend:
 
     def node(self, name="n1", **fields):
         """A node is seen like that."""
-        view = NodeView(name=name, ready=True, devices={GPU: 2})
+        view = NodeView(name=name, ready=True, devices={self.pool.resource: 2})
         self._nodes.put(replace(self._nodes.get("", name) or view, **fields, version=self._next()))
 
     def no_node(self, name):
@@ -131,7 +133,9 @@ class PaperBackend:
     def report(self, node="n1", given=(), shares=None):
         """Its agent tells who has which device, (namespace, pod, device), and what pods see, by uid."""
         allocations = [
-            AgentAllocation(namespace=namespace, pod=pod, container="c", resource=GPU, device_ids=[device])
+            AgentAllocation(
+                namespace=namespace, pod=pod, container="c", resource=self.pool.resource, device_ids=[device]
+            )
             for namespace, pod, device in given
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]

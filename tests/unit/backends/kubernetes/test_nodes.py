@@ -5,11 +5,12 @@ import pytest
 from jupyter_gq.backends.kubernetes.others import Others, claims_of
 from jupyter_gq.backends.kubernetes.pools import Provider
 from jupyter_gq.backends.kubernetes.views import node_view, pod_view, quantity
-from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 
 from .paper import GPU, Paper
 
 SHARES = SHARE_LABEL[0]
+MIG = "nvidia.com/mig-1g.10gb"
 
 
 def healthy(node):
@@ -30,6 +31,27 @@ def test_where_no_agent_speaks_the_labels_of_the_node_say_what_its_devices_are()
     node = paper.offered()
     assert (node.devices[0].model, node.devices[0].memory) == ("H100", 81559)
     assert SHARES not in node.labels, "that label is ours to give"
+
+
+@pytest.mark.parametrize("provider", Provider)
+@pytest.mark.parametrize(
+    ("resource", "labels", "model", "memory"),
+    [
+        (MIG, {}, "mig-1g.10gb", 0),
+        (MIG, {f"{MIG}.product": "A100-MIG-1g.10gb", f"{MIG}.memory": "9856"}, "A100-MIG-1g.10gb", 9856),
+        (GPU, {f"{GPU}.product": "A100-MIG-1g.10gb", f"{GPU}.memory": "9856"}, "A100-MIG-1g.10gb", 9856),
+    ],
+)
+def test_slices_of_gpus_are_what_the_labels_say_and_not_the_gpus_that_the_agent_sees(
+    provider, resource, labels, model, memory
+):
+    paper = Paper(gpus=2, provider=provider, resource=resource)
+    paper.node(devices={resource: 7}, labels={"nvidia.com/gpu.memory": "81559", **labels})
+    paper.report()
+    node = paper.offered()
+    assert [(device.model, device.memory) for device in node.devices] == [(model, memory)] * 7
+    assert paper.nodes.model("n1").memory == memory
+    assert NEVER_SHARED in node.labels.items()
 
 
 def test_shares_go_where_an_agent_speaks():

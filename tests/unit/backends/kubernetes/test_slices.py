@@ -1,0 +1,42 @@
+"""Slices of GPUs (MIG) as whole devices of a pool, with every provider: they run, and nothing stops them."""
+
+import pytest
+import pytest_asyncio
+
+from jupyter_gq.backends.kubernetes.pools import Provider
+from jupyter_gq.backends.protocol import Phase, Sight
+
+from .paper_backend import PaperBackend
+
+pytestmark = pytest.mark.asyncio
+
+MIG = "nvidia.com/mig-1g.10gb"
+
+
+@pytest_asyncio.fixture(params=Provider)
+async def paper(request):
+    made = PaperBackend(pool={"resource": MIG, "provider": request.param})
+    made.node("n1", devices={MIG: 4}, labels={f"{MIG}.memory": "9856"})
+    yield made
+    await made.close()
+
+
+async def test_a_notebook_asks_for_a_slice_by_count_and_hears_how_much_memory_that_has(paper):
+    paper.report()
+    await paper.launch("nb", "ann", "n1/3", gpus="1")
+    await paper.runs.observe()
+    added = paper.runs.pod("nb-ann", 1)
+    assert added.resources == {MIG: "1"}
+    assert added.environment["JUPYTER_GQ_MEMORY_MIB"] == "9856"
+    assert not any("uuid" in name for name in added.annotations)
+
+
+async def test_a_pod_that_was_given_a_slice_is_not_stopped_for_seeing_its_gpu(paper):
+    await paper.launch("job", "a", "n1/3", gpus="1")
+    uid = paper.pod("job-a", "n1/3")
+    for _ in range(3):
+        paper.report(given=[("train", "gq-job-a-1-0", "MIG-1")], shares={uid: {"visible": ["GPU-0"]}})
+    assert (await paper.observed("job-a")).phase is Phase.RUNNING
+    seen = paper.runs.devices_seen("job-a", 1, 0)
+    assert (seen.sight, seen.required, seen.settled) == (Sight.UNCLEAR, False, True)
+    assert "MIG-1, a slice of a GPU" in seen.sentence
