@@ -65,7 +65,8 @@ class Share:
     environment: dict[str, str]
     #: What the user should know about it; "" when all is well.
     note: str = ""
-    #: Where servers are pods: what its pod must carry; None elsewhere, and for one without GPU that needs nothing.
+    #: Where servers are pods: what its pod must carry; None elsewhere, and for one without GPU, which needs its ticket
+    #: only: it does not wait to be admitted, and the service knows its pod by that.
     pod: PodAdditions | None = None
 
 
@@ -144,12 +145,15 @@ class Admission:
     async def _without_gpu(self) -> Share:
         try:
             view = await self._ask()
+            if view.phase == "running":  # of a server that the Hub has lost sight of: its end must not be this one's
+                await self._service.close_ticket(view.id)
+                view = await self._ask()
         except ServiceError as error:
             logging.getLogger(__name__).warning("Starting a server without GPU, unknown to the service: %s", error)
             note = "The GPU service does not answer, so nothing can be sent to training for now."
             return Share(ticket="", gpus="0", environment=dict(NO_DEVICE), note=note)
         share = share_of(view)
-        return replace(share, gpus="0", environment={**NO_DEVICE, **share.environment})
+        return replace(share, gpus="0", environment={**NO_DEVICE, **share.environment}, pod=None)
 
     async def _open(self) -> TicketView:
         """A ticket for this very request; one that an earlier start left behind is taken up only if it fits."""

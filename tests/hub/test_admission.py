@@ -129,7 +129,24 @@ async def test_where_servers_are_pods_a_share_is_complete_with_what_its_pod_must
     assert share.environment == {"JUPYTER_GQ_GPUS": "0.25", **POD["environment"]}, "devices are named by the pod alone"
     assert "The device is being reserved." in seen
     assert not service.of("ann", "DELETE")
-    assert (await obtain(service, gpus="0", as_pod=True)).pod is None
+
+
+@pytest.mark.parametrize("phase", ["waiting", "starting"])
+async def test_without_a_gpu_a_server_starts_as_soon_as_it_has_a_ticket_and_its_pod_needs_nothing_else(
+    service, ann, phase
+):
+    """Also where an earlier start has left one behind that was admitted meanwhile: its node is not this server's."""
+    pod = POD if phase == "starting" else None
+    ann.expect("POST tickets", ticket(phase, gpus="0", pod=pod))
+    share = await obtain(service, gpus="0", as_pod=True)
+    assert (share.ticket, share.gpus, share.pod) == ("nb-1", "0", None)
+    assert [call.what for call in service.of("ann")] == ["POST tickets"]
+
+
+async def test_without_a_gpu_too_the_ticket_of_a_server_that_still_runs_is_not_this_ones(service, ann):
+    ann.expect("POST tickets", ticket("running", gpus="0"), ticket("waiting", gpus="0", ticket="nb-2"))
+    assert (await obtain(service, gpus="0", as_pod=True)).ticket == "nb-2"
+    assert [call.path for call in service.of("ann", "DELETE")] == ["tickets/nb-1"]
 
 
 async def test_a_cancelled_wait_gives_the_ticket_back(service, ann):

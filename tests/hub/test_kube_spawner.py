@@ -110,6 +110,15 @@ async def test_a_whole_gpu_is_the_device_plugins_to_name(make):
     assert pod["spec"]["schedulerName"] == "release-user-scheduler"
 
 
+async def test_without_a_gpu_the_pod_says_its_ticket_and_may_run_anywhere(make):
+    pod = await pod_of(make(THEIRS, share=NONE))
+    mine = {name: value for name, value in pod["metadata"]["labels"].items() if name.startswith("jupyter-gq.org/")}
+    assert mine == {"jupyter-gq.org/workload": "nb-3"}, "the service knows it by that"
+    assert "metadata.name" not in str(pod["spec"]["affinity"])
+    assert [each["key"] for each in pod["spec"]["tolerations"]] == ["user"]
+    assert environment(pod)["JUPYTER_GQ_TICKET"] == "nb-3"
+
+
 async def test_a_gpu_and_then_none_on_one_spawner_leaves_nothing(make):
     """KubeSpawner merges the settings of a profile into those of the one before."""
     gpu = {"extra_resource_limits": {"nvidia.com/gpu": "1", "example.com/disk": "1"}, "environment": {"FROM": "gpu"}}

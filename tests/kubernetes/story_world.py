@@ -62,7 +62,7 @@ c.TrainingQueues.grace = 10
 # The people.
 c.FixedQuota.default = "0.5"
 c.TrainingQueues.queues = {{
-    "vision": {{"quota": 1, "users": ["ann"]}},
+    "vision": {{"quota": 1, "users": ["ann", "cem"]}},
     "nlp": {{"quota": 1, "users": ["bob"], "default_cpus": 1, "default_memory": "512 MiB"}},
 }}
 c.JupyterHub.authenticator_class = "dummy"

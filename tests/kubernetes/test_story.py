@@ -62,6 +62,12 @@ async def bob(installed):
         yield person
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cem(installed):
+    async with installed.person("cem") as person:
+        yield person
+
+
 async def send(person, source, **options):
     """Send a cell from this person's notebook; return the job's id."""
     notebook = cells(source)
@@ -71,11 +77,11 @@ async def send(person, source, **options):
     return sent["id"]
 
 
-async def test_two_notebooks_share_one_reserved_device(installed, ann, bob):
+async def test_two_notebooks_share_one_reserved_device_and_a_third_has_none(installed, ann, bob, cem):
     await eventually(
         lambda: _may_choose(ann, "0.5"), lambda: f"the agent has reported the device: {installed.story()}", 30
     )
-    await asyncio.gather(ann.start_server("0.5"), bob.start_server("0.5"))
+    await asyncio.gather(ann.start_server("0.5"), bob.start_server("0.5"), cem.start_server("0"))
     seen = set()
     for person in (ann, bob):
         kernel = await person.start_kernel("look.ipynb")
@@ -87,14 +93,17 @@ async def test_two_notebooks_share_one_reserved_device(installed, ann, bob):
     assert len(installed.reservations()) == 1
 
 
-async def test_a_cell_is_sent_and_its_output_comes_back(installed, ann):
-    job = await send(ann, "print(6 * 7)", queue="vision")
-    done = await installed.job_is(ann, job, "done", "failed")
+async def test_a_cell_is_sent_from_a_notebook_without_a_gpu_and_its_output_comes_back(installed, cem):
+    job = await send(cem, "print(6 * 7)", queue="vision")
+    done = await installed.job_is(cem, job, "done", "failed")
     assert done["phase"] == "done", done["sentence"]
-    assert await printed(ann, job) == "42\n"
-    notebook = await ann.service("GET", f"jobs/{job}/notebook")
+    assert await printed(cem, job) == "42\n"
+    notebook = await cem.service("GET", f"jobs/{job}/notebook")
     assert notebook["cells"][0]["outputs"][0]["text"] in ("42\n", ["42\n"])
     await eventually(lambda: not installed.job_pods(job), "nothing of the job is left")
+    (server,) = (await cem.service("GET", "notebooks"))["notebooks"]
+    assert server["phase"] == "running", server
+    await cem.stop_server()
 
 
 async def test_a_pod_has_the_cpu_and_memory_that_its_job_asks_for_or_else_its_queue_says(installed, ann, bob, tmp_path):

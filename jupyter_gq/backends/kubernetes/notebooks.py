@@ -66,6 +66,7 @@ class NotebookRuns:
             workload=workload,
             detail=launch.detail,
         )
+        self.pods.adopt(key)
         run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
         self._update(run)
         self._places.claim(workload, run.devices())
@@ -111,6 +112,9 @@ class NotebookRuns:
         added = self._place(run).added
         if added is None:
             return None
+        if not run.holds_devices:
+            # Of no device it needs no node: that of the placement is counted on by nobody, and may be closed to it.
+            added = added.model_copy(update={"node": None})
         if run.ready_at is None:
             run.ready_at = self._now()
         labels = {
@@ -250,7 +254,8 @@ class NotebookRuns:
         now = self._now()
         since = run.unplaced_since.setdefault(0, now)
         run.sentence = f"The cluster does not place its pod yet: {pod.unschedulable}"
-        if now - since >= self._options.unschedulable_after:
+        # One without a device may go to any node, which the cluster may have to add: its spawner's patience counts.
+        if run.holds_devices and now - since >= self._options.unschedulable_after:
             node = run.workload.placement[0].node if run.workload and run.workload.placement else ""
             sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
             run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)

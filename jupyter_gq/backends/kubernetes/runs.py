@@ -78,6 +78,11 @@ class Run:
         return max(told, max(self.pods, default=0) + 1)
 
     @property
+    def holds_devices(self) -> bool:
+        """A device was decided for it."""
+        return self.workload is not None and any(task.devices for task in self.workload.placement)
+
+    @property
     def leaving(self) -> bool:
         """It shall end, for whatever reason."""
         return self.stop_at is not None or self.decided is not None
@@ -122,6 +127,8 @@ class PodIndex:
     """Pods by the run that they belong to, and by node."""
 
     def __init__(self) -> None:
+        #: By workload, the run that pods are of which name none.
+        self._present: dict[str, int] = {}
         self._by_run: defaultdict[RunKey, dict[str, PodView]] = defaultdict(dict)
         self._by_node: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
         self._by_uid: dict[str, PodView] = {}
@@ -134,8 +141,14 @@ class PodIndex:
         """Grows with each change of a pod of that run."""
         return self._revisions.get(key, 0)
 
+    def adopt(self, key: RunKey) -> None:
+        """From now on pods of that workload which name no run are of this one."""
+        self._number(*key)
+
     def forget(self, key: RunKey) -> None:
         """That run is over, and nothing of it is left."""
+        if self._present.get(key[0]) == key[1]:
+            self._number(key[0], 0)
         if key not in self._by_run:
             self._revisions.pop(key, None)
             self._parted.pop(key, None)
@@ -144,25 +157,41 @@ class PodIndex:
         """Pods of that run that have gone since this was asked last, as they were at last."""
         return self._parted.pop(key, [])
 
+    def key(self, pod: PodView) -> RunKey:
+        """The run that it belongs to; of one that names none, and whose workload has none now, the number is 0."""
+        return (pod.workload, pod.attempt or self._present.get(pod.workload, 0))
+
     def saw(self, before: PodView | None, after: PodView | None) -> None:
         """A pod changed."""
         for pod in (before, after):
             if pod is not None:
-                self._revisions[(pod.workload, pod.attempt)] += 1
+                self._revisions[self.key(pod)] += 1
         if before is not None:
             self._by_uid.pop(before.uid, None)
-            _discard(self._by_run, (before.workload, before.attempt), before.uid)
+            _discard(self._by_run, self.key(before), before.uid)
             _discard(self._by_node, before.node, before.uid)
             if after is None or after.uid != before.uid:
                 self._part(before)
         if after is not None:
             self._by_uid[after.uid] = after
-            self._by_run[(after.workload, after.attempt)][after.uid] = after
+            self._by_run[self.key(after)][after.uid] = after
             if after.node:
                 self._by_node[after.node][after.uid] = after
 
+    def _number(self, workload: str, number: int) -> None:
+        """Pods of that workload which name no run are of the run with that number; 0 = of none."""
+        before, after = (workload, self._present.pop(workload, 0)), (workload, number)
+        if number:
+            self._present[workload] = number
+            self._revisions.pop((workload, 0), None)
+        for pod in self.of_run(before):
+            if pod.attempt == 0 and before != after:
+                _discard(self._by_run, before, pod.uid)
+                self._by_run[after][pod.uid] = pod
+                self._revisions[after] += 1
+
     def _part(self, pod: PodView) -> None:
-        self._parted.setdefault((pod.workload, pod.attempt), []).append(pod)
+        self._parted.setdefault(self.key(pod), []).append(pod)
         while len(self._parted) > _PARTED:  # of runs that nobody asks for
             del self._parted[next(iter(self._parted))]
 
