@@ -10,7 +10,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HT
 
 from .access import Identity
 from .errors import hub_unreachable, invalid_token
-from .holders import Holders, acceptable
+from .holders import Belief, Holders, acceptable
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +53,8 @@ class HubAuthenticator:
         self._api_token = api_token
         self._timeout = timeout
         self._client: AsyncHTTPClient | None = None
-        self._holders = Holders(
-            self._ask, seconds=min(cache_seconds, MAX_CACHE), most=MOST_CACHED, early=EARLY, clock=clock
-        )
+        belief = Belief(seconds=min(cache_seconds, MAX_CACHE), early=EARLY)
+        self._holders = Holders(self._ask, belief, most=MOST_CACHED, clock=clock)
 
     async def identify(self, token: str) -> Identity:
         """Whom this token belongs to."""

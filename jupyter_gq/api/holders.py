@@ -4,13 +4,15 @@ Rules
 -----
 1. Tokens are kept nowhere: an answer is known by the hash of its token.
 2. Many requests with one token at a time ask once.
-3. A failure is never remembered, and an old answer never outlives its time because nobody can be asked.
+3. A failure is never remembered. Whether an old answer outlives its time because nobody can be asked, and for how long,
+   says who uses this: without `outlast` it never does.
 4. Where answers are renewed early, who asks often never waits; one who has lost his right meanwhile is forgotten at
-   once.
+   once. The renewals of many are spread, so that those who came together are not asked about together for ever.
 """
 
 import asyncio
 import hashlib
+import math
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -20,8 +22,6 @@ from .errors import Refusal
 
 Holder = TypeVar("Holder")
 
-#: Seconds between early questions while nobody can answer.
-PAUSE = 2.0
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
@@ -39,7 +39,25 @@ class _Known(Generic[Holder]):
     until: float
     #: From when on the next question is asked, while this answer still serves.
     ask_again: float
+    #: Until when it is believed at the most while nobody can be asked.
+    last: float
     asking: asyncio.Task[None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Belief:
+    """How long an answer is believed. All times are in seconds."""
+
+    #: Where somebody can be asked.
+    seconds: float
+    #: From this part of that time on, a request has the answer renewed without waiting for it; 1 = never.
+    early: float = 1.0
+    #: By up to this part of that time sooner, each token at a moment of its own.
+    spread: float = 0.0
+    #: While nobody can be asked: since somebody last answered. Only for those that are renewed early.
+    outlast: float = 0.0
+    #: Between early questions while nobody can answer.
+    pause: float = 2.0
 
 
 class Holders(Generic[Holder]):
@@ -48,18 +66,14 @@ class Holders(Generic[Holder]):
     def __init__(
         self,
         ask: Callable[[str], Coroutine[Any, Any, Holder]],
+        belief: Belief,
         *,
-        seconds: float,
         most: int,
-        early: float = 1.0,
+        left: Callable[[Holder], float] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Believe an answer for so many `seconds`, and keep so many at the `most`.
-
-        `early`: from this part of that time on, a request has the answer renewed without waiting for it; 1 = never.
-        """
-        self._ask = ask
-        self._seconds, self._most, self._early = seconds, most, early
+        """Keep so many answers at the `most`. `left`: seconds for which one may be believed, whatever `belief` says."""
+        self._ask, self._belief, self._most, self._left = ask, belief, most, left
         self._clock = clock
         #: By the hash of the token.
         self._known: dict[bytes, _Known[Holder]] = {}
@@ -72,8 +86,10 @@ class Holders(Generic[Holder]):
         if known is None or now >= known.until:
             self._make_room(now)
             question = asyncio.create_task(self._ask(token))
-            question.add_done_callback(lambda task: self._forget_failure(key, task))
-            known = self._remember(key, question, now)
+            known = self._known[key] = _Known(
+                question=question, until=now + self._belief.seconds, ask_again=math.inf, last=now
+            )
+            question.add_done_callback(lambda task: self._settle(key, task, now))
         elif now >= known.ask_again and known.asking is None:
             known.asking = asyncio.create_task(self._renew(key, token, known))
         return await asyncio.shield(known.question)
@@ -81,27 +97,42 @@ class Holders(Generic[Holder]):
     def _now(self) -> float:
         return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
 
-    def _remember(self, key: bytes, question: asyncio.Future[Holder], asked_at: float) -> _Known[Holder]:
-        known = _Known(
-            question=question, until=asked_at + self._seconds, ask_again=asked_at + self._early * self._seconds
+    def _remember(self, key: bytes, question: asyncio.Future[Holder], asked_at: float) -> None:
+        belief = self._belief
+        left = self._left(question.result()) if self._left is not None else math.inf
+        believed = min(belief.seconds, left)
+        share = belief.early - belief.spread * int.from_bytes(key[:2], "big") / 2**16
+        self._known[key] = _Known(
+            question=question,
+            until=asked_at + believed,
+            ask_again=asked_at + share * believed,
+            last=asked_at + min(belief.outlast, left),
         )
-        self._known[key] = known
-        return known
 
-    def _forget_failure(self, key: bytes, question: asyncio.Task[Holder]) -> None:
+    def _settle(self, key: bytes, question: asyncio.Task[Holder], asked_at: float) -> None:
+        """The question is answered, before anybody who waits for it goes on."""
         failed = question.cancelled() or question.exception() is not None
         known = self._known.get(key)
-        if failed and known is not None and known.question is question:
+        if known is None or known.question is not question:
+            return
+        if failed:
             del self._known[key]
+        else:
+            self._remember(key, question, asked_at)
 
     async def _renew(self, key: bytes, token: str, known: _Known[Holder]) -> None:
-        """Replace an answer by a newer one; forget it at once when the token is nobody's any more."""
+        """Replace an answer by a newer one; forget it at once when the token is nobody's any more.
+
+        Where nobody can be asked, the answer goes on for its time again, up to its last moment.
+        """
         asked_at = self._now()
         try:
             holder = await self._ask(token)
         except Refusal as refused:
-            known.asking, known.ask_again = None, asked_at + PAUSE
-            if refused.status == 401 and self._known.get(key) is known:
+            known.asking, known.ask_again = None, asked_at + self._belief.pause
+            if refused.status != 401:
+                known.until = max(known.until, min(asked_at + self._belief.seconds, known.last))
+            elif self._known.get(key) is known:
                 del self._known[key]
             return
         answer: asyncio.Future[Holder] = asyncio.get_running_loop().create_future()

@@ -4,26 +4,32 @@ Rules
 -----
 1. A token must be made for the audience of this service: one for the API server, or for somebody else, is none.
 2. An agent speaks for the node that its token names, and for no other; a job's runner only as the pod that it is.
-3. What the cluster said is believed for a few seconds. A failure to ask it is never remembered.
+3. What the cluster said of a runner's token is believed for a few seconds: it comes once. Agents come every few seconds
+   for ever: theirs is believed for minutes, and while the cluster cannot be asked, longer. None outlives the end that
+   it names. A failure to ask is never remembered.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
 
+from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 
 from .access import Access
 from .errors import Refusal, refusal
-from .holders import Holders, acceptable
+from .holders import Belief, Holders, acceptable
 
 log = logging.getLogger(__name__)
 
 AUDIENCE = "jupyter-gq"
 #: Service accounts of our pods.
 AGENT_ACCOUNT, RUNNER_ACCOUNT = "gq-agent", "gq-runner"
-#: The longest that the end of a pod goes unnoticed, in seconds.
-MAX_CACHE = 5.0
+#: The longest that the end of a runner's pod goes unnoticed, and of a token that does not say when it ends; in seconds.
+BRIEFLY = 5.0
+#: A token of a runner, and of an agent. 500 agents are asked about three times a second.
+RUNNERS = Belief(seconds=BRIEFLY)
+AGENTS = Belief(seconds=300.0, early=0.8, spread=0.4, outlast=3600.0, pause=30.0)
 MOST_CACHED = 4096
 
 #: Asks the cluster whose token this is, for that audience; None = nobody's. Raises `BackendError` when it cannot.
@@ -39,22 +45,31 @@ class PodAuthenticator:
         *,
         nodes_namespace: str,
         training_namespace: str,
-        cache_seconds: float = MAX_CACHE,
         clock: Callable[[], float] | None = None,
+        now: Callable[[], float] | None = None,
     ) -> None:
-        """`review` is `Cluster.review_token`; agents live in `nodes_namespace`, runners in `training_namespace`."""
-        self._review = review
+        """`review` is `Cluster.review_token`; agents live in `nodes_namespace`, runners in `training_namespace`.
+
+        `clock` counts seconds, `now` tells the time.
+        """
+        self._review, self._now = review, now or SystemClock().now
         self._allowed = {
             Access.AGENT: (nodes_namespace, AGENT_ACCOUNT),
             Access.POD: (training_namespace, RUNNER_ACCOUNT),
         }
-        self._holders = Holders(self._ask, seconds=min(cache_seconds, MAX_CACHE), most=MOST_CACHED, clock=clock)
+        #: What is known of a token for one purpose says nothing for another.
+        self._holders = {
+            access: Holders(self._ask, belief, most=MOST_CACHED, left=self._left, clock=clock)
+            for access, belief in ((Access.AGENT, AGENTS), (Access.POD, RUNNERS))
+        }
+        #: The cluster could not be asked the last time.
+        self._away = False
 
     async def permitted(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
         """The pod that speaks, if it may; `node` is the one it wants to speak for. A `Refusal` otherwise."""
         if not acceptable(token):
             raise invalid_pod_token()
-        pod = await self._holders.of(token)
+        pod = await self._holders[access].of(token)
         namespace, account = self._allowed[access]
         if (pod.namespace, pod.service_account) != (namespace, account):
             raise _wrong_account(pod, namespace, account)
@@ -66,10 +81,19 @@ class PodAuthenticator:
         try:
             pod = await self._review(token, AUDIENCE)
         except (BackendError, OSError, TimeoutError) as error:
-            raise _cluster_unreachable(error) from error
+            if not self._away:
+                log.warning("tokens of pods cannot be reviewed: %s", error)
+            self._away = True
+            raise _cluster_unreachable() from error
+        if self._away:
+            log.info("tokens of pods are reviewed again")
+        self._away = False
         if pod is None:
             raise invalid_pod_token()
         return pod
+
+    def _left(self, pod: PodIdentity) -> float:
+        return BRIEFLY if pod.expires is None else pod.expires - self._now()
 
 
 def no_pods() -> Refusal:
@@ -111,8 +135,7 @@ def _wrong_node(pod: PodIdentity, node: str) -> Refusal:
     return refusal(403, "wrong_node", f"The pod {pod.pod} {told}, so it cannot report for the node {node!r}.")
 
 
-def _cluster_unreachable(error: Exception) -> Refusal:
-    log.warning("a pod's token could not be reviewed: %s", error)
+def _cluster_unreachable() -> Refusal:
     return refusal(
         503,
         "cluster_unreachable",

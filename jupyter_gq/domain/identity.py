@@ -15,3 +15,5 @@ class PodIdentity:
     uid: str
     #: Name of its node; "" when the cluster does not say.
     node: str = ""
+    #: When the token ends by its own word, in seconds since the epoch; None when it does not say.
+    expires: float | None = None

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.api.access import Access
+from jupyter_gq.api.errors import Refusal
 from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Sight
 from jupyter_gq.client.agents import AgentCommand, AgentOrders
 from jupyter_gq.client.models import TicketRequest
@@ -15,6 +17,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import NotFound
+from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node, counting
 
@@ -130,12 +133,9 @@ async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_fa
     assert b"10.0.0.1" not in response.body
 
 
-async def test_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_all():
+async def test_of_a_runner_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_all():
     now, review = [0.0], KnowsThesePods(**PODS)
-    pods = authenticator(review, clock=lambda: now[0], cache_seconds=60)
-    from jupyter_gq.api.access import Access
-    from jupyter_gq.api.errors import Refusal
-
+    pods = authenticator(review, clock=lambda: now[0])
     await asyncio.gather(*(pods.permitted("runner", Access.POD) for _ in range(5)))
     now[0] = 4.9
     assert (await pods.permitted("runner", Access.POD)).pod == "gq-job-1-1-0"
@@ -146,6 +146,105 @@ async def test_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_al
         with pytest.raises(Refusal):
             await pods.permitted("runner", Access.POD)
     assert review.asked == ["runner"] * 3
+
+
+#: By the clock of the machine.
+BEGAN = 1_800_000_000.0
+
+
+class AgentsReport:
+    """Agents whose tokens end after `life` seconds report every five seconds; the cluster can be sent away."""
+
+    def __init__(self, *tokens: str, life: float | None = 36_000.0) -> None:
+        expires = None if life is None else BEGAN + life
+        vouched = {token: replace(PODS["agent"], uid=token, expires=expires) for token in tokens}
+        self.review, self.at, self.away = KnowsThesePods(**vouched), 0.0, False
+        self.asked_at: list[float] = []
+        self.pods = authenticator(self._review, clock=lambda: self.at, now=lambda: BEGAN + self.at)
+
+    async def _review(self, token: str, audience: str) -> PodIdentity | None:
+        self.asked_at.append(self.at)
+        return await (cannot_review if self.away else self.review)(token, audience)
+
+    async def until(self, end: float) -> list[int]:
+        """Report up to that moment, and return the refusals."""
+        refusals = []
+        while self.at < end:
+            for token in self.review.pods if not refusals else ():
+                try:
+                    await self.pods.permitted(token, Access.AGENT, "node-a")
+                except Refusal as refused:
+                    refusals.append(refused.status)
+            for _ in range(3):
+                await asyncio.sleep(0)  # what is renewed is renewed by then
+            self.at += 5
+        return refusals
+
+
+async def test_of_five_hundred_agents_the_cluster_is_asked_less_than_five_times_a_second():
+    agents = AgentsReport(*(f"agent-{number}" for number in range(100)))
+    assert await agents.until(1200) == []
+    assert len([at for at in agents.asked_at if at < 60]) == 100, "each once"
+    for minute in range(60, 1200, 60):
+        asked = len([at for at in agents.asked_at if minute <= at < minute + 60])
+        assert asked <= 60, f"{asked} in the minute after {minute} s, as if all came at once"
+
+
+async def test_the_token_of_an_agent_that_is_gone_is_dead_after_five_minutes_at_the_most():
+    agents = AgentsReport("agent")
+    assert await agents.until(100) == []
+    agents.review.pods["agent"] = None
+    assert await agents.until(300) == [401]
+
+
+async def test_a_token_is_believed_no_longer_than_it_lives_by_its_own_word():
+    agents = AgentsReport("agent", life=60.0)
+    assert await agents.until(10) == []
+    agents.away = True
+    assert await agents.until(60) == []
+    agents.at = 60.0
+    assert await agents.until(65) == [503]
+
+
+async def test_a_token_that_names_no_end_is_believed_briefly():
+    agents = AgentsReport("agent", life=None)
+    await agents.until(60)
+    assert len(agents.asked_at) == 12
+
+
+async def test_while_the_cluster_cannot_be_asked_agents_are_heard_for_an_hour_and_not_for_ever(caplog):
+    caplog.set_level("INFO", "jupyter_gq.api.pods")
+    agents = AgentsReport("agent")
+    assert await agents.until(100) == []
+    agents.away = True
+    agents.asked_at.clear()
+    assert await agents.until(3600) == []
+    assert 100 < len(agents.asked_at) < 130, "twice a minute, so that it is known when the cluster is back"
+    assert await agents.until(3610) == [503]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1, "once"
+    assert told[0].startswith("tokens of pods cannot be reviewed: the API server does not answer")
+
+
+async def test_what_the_cluster_says_when_it_is_back_counts_at_once():
+    agents = AgentsReport("agent")
+    assert await agents.until(10) == []
+    agents.away = True
+    assert await agents.until(1000) == []
+    agents.away, agents.review.pods["agent"] = False, None
+    assert await agents.until(1040) == [401]
+
+
+async def test_a_runner_is_not_believed_while_the_cluster_cannot_be_asked():
+    agents = AgentsReport("agent")
+    agents.review.pods["runner"] = replace(PODS["runner"], expires=BEGAN + 3600)
+    await agents.pods.permitted("runner", Access.POD)
+    agents.away, agents.at = True, 4.9
+    await agents.pods.permitted("runner", Access.POD)
+    agents.at = 5.0
+    with pytest.raises(Refusal) as refused:
+        await agents.pods.permitted("runner", Access.POD)
+    assert refused.value.status == 503
 
 
 # --- the token of a task

@@ -473,6 +473,7 @@ async def test_only_the_pod_of_a_task_is_that_task(world, kwok):
     review = world.backend.cluster.review_token
     identity = await review(token, "jupyter-gq")
     assert (identity.service_account, identity.pod, identity.node) == ("gq-runner", pod.metadata.name, node)
+    assert identity.expires == pytest.approx(world.clock.now() + 3600, abs=120)
     assert world.backend.task_of(job.id, 1, identity) == 0
     assert world.backend.task_of(job.id, 2, identity) is None
     assert world.backend.task_of("job-other", 1, identity) is None
