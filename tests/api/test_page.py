@@ -10,6 +10,8 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
+from jupyter_gq.controller.out_of_sight import BLIND
+from tests.fakes.trouble import CannotBeObserved
 
 from .conftest import PREFIX, Served
 from .hubs import SERVICE_TOKEN
@@ -57,7 +59,7 @@ async def browse(serve, hub, tmp_path, monkeypatch):
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(composition.secrets, "token_bytes", lambda _: SECRET)
-    world = World(tmp_path)
+    world = World(tmp_path, machine_of=CannotBeObserved)
 
     async def start(token: str | None) -> Browser:
         served = await serve(world.controller, page=True)
@@ -114,6 +116,24 @@ async def test_an_admin_sees_everybody(browse, bundle):
     browser = await browse("root")
     data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
     assert [job["owner"] for job in json.loads(data.body)["jobs"]] == ["ann"]
+
+
+async def test_while_what_runs_cannot_be_seen_the_page_and_the_metrics_say_so(browse):
+    browser = await browse("ann")
+    xsrf = xsrf_of(await browser.open())
+
+    async def told() -> tuple[str, bytes]:
+        await browse.world.steps()
+        data = await browser.get("overview", X_XSRFToken=xsrf, Sec_Fetch_Mode="cors")
+        metrics = (await browser.served.ask("GET", "api/v1/metrics", token="prometheus")).body
+        (unseen,) = re.findall(rb"^jupyter_gq_runs_found_unseen (\S+)$", metrics, re.MULTILINE)
+        return json.loads(data.body)["runs"], unseen
+
+    assert await told() == ("ok", b"0")
+    browse.world.machine.blind = True
+    assert await told() == (BLIND, b"1")
+    browse.world.machine.blind = False
+    assert await told() == ("ok", b"0")
 
 
 async def test_another_page_of_this_origin_cannot_read_the_data(browse):

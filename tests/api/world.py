@@ -31,10 +31,11 @@ class World:
     folder: Path
     clock: FixedClock = field(default_factory=FixedClock)
     bundles: FakeBundles = field(default_factory=FakeBundles)
+    machine_of: type[FakeBackend] = FakeBackend
 
     def __post_init__(self) -> None:
         nodes = (a_node(2),)
-        self.machine = FakeBackend(self.clock, nodes)
+        self.machine = self.machine_of(self.clock, nodes)
         self.servers = FakeServers(self.clock, nodes)
         self.settings = FixedSettings(build_settings(CONFIG, nodes))
         self.store = SqlStore(f"sqlite:///{self.folder / 'service.sqlite'}")
