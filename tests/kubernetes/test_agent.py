@@ -57,7 +57,7 @@ async def serve(plane, namespaces, tmp_path):
 
 async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane, namespaces, node, serve):
     backend = HearsWhatTheTestWants()
-    service, nodes = serve(backend), namespaces.nodes
+    service, nodes, mark = serve(backend), namespaces.nodes, plane.mark()
     await run(plane, nodes, an_agent("agent-1", service.url))
     report = await backend.reports(lambda _: True, "a report")
     assert backend.heard[0][0] == NODE
@@ -105,6 +105,11 @@ async def test_an_agent_tells_of_its_node_and_outlives_kubelet_and_service(plane
     await backend.reports(
         lambda report: report.shares and report.shares[0].memory_mib == 2000, "the second agent knows its orders"
     )
+
+    # The API server was asked about each of the two tokens, and not about each report.
+    await eventually(lambda: len(backend.heard) >= 20, "some more reports")
+    reviews = plane.requests(mark, user=namespaces.service_user, resource="tokenreviews")
+    assert len(reviews) == 2, f"of {len(backend.heard)} reports"
 
     # Asked to end, it ends well and at once.
     second = node.container(nodes, "agent-2")
