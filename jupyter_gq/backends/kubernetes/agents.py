@@ -7,6 +7,7 @@ Rules
 3. Unknown is None: a share that no agent speaks of has no use of 0.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -200,6 +201,24 @@ class Agents:
         """
         holders = self.holders(node, resource).values()
         return sum(1 for pods in holders if not any(ours(*pod) for pod in pods))
+
+    def foreign_parts(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
+        """The same where the device plugin offers parts of devices, GPU-<uuid>-<n>: at least so many devices.
+
+        Its ids do not say surely which device a pod has, but each of a pod's ids stands for another device.
+        """
+        known = [device.uuid for device in self._heard[node].report.devices] if node in self._heard else []
+        devices: set[str] = set()
+        own: set[str] = set()
+        by_pod: Counter[tuple[str, str]] = Counter()
+        for part, pods in self.holders(node, resource).items():
+            device = next((uuid for uuid in known if part == uuid or part.startswith(f"{uuid}-")), part)
+            if any(ours(*pod) for pod in pods):
+                own.add(device)
+            else:
+                devices.add(device)
+                by_pod.update(pods)
+        return max(len(devices - own), *by_pod.values(), 0)
 
     def use(self, uid: str) -> ShareUse | None:
         """What that pod does; None when no agent that reports at present speaks of it."""

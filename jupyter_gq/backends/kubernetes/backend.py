@@ -40,7 +40,7 @@ from .pools import PodPool
 from .providers import PROVIDERS
 from .reservations import Reservations
 from .resources import NODES, PODS
-from .runs import RunKey
+from .runs import RunKey, shared_slots
 from .sight import MISMATCH, seen_by
 from .strays import Strays
 from .training import TrainingRuns
@@ -407,7 +407,7 @@ class KubernetesRuns:
         blocked = self.training.blocked() | self.notebooks.blocked() | arriving
         used = self._used()
         nodes.keep(used.keys() | self.notebooks.pods.nodes() | self.training.pods.nodes())
-        self._nodes = nodes.offered(used, blocked, self._ours)
+        self._nodes = nodes.offered(used, blocked, self._ours, self._shared())
         self._new_nodes = new_nodes(nodes, self.placeholders)
 
     def _used(self) -> dict[str, set[str]]:
@@ -417,6 +417,16 @@ class KubernetesRuns:
             for node, slots in part.items():
                 used.setdefault(node, set()).update(slots)
         return used
+
+    def _shared(self) -> dict[str, int]:
+        """By node, on how many slots pods of ours have a share, where that makes a difference."""
+        if not any(PROVIDERS[pool.provider].holds_devices for pool in self.cluster_nodes.pools()):
+            return {}
+        slots: dict[str, set[str]] = {}
+        for part in (self.notebooks, self.training):
+            for node, found in shared_slots(part.runs.values()).items():
+                slots.setdefault(node, set()).update(found)
+        return {node: len(found) for node, found in slots.items()}
 
     def _ours(self, namespace: str, pod: str) -> bool:
         """That pod is ours, or was, since others do not work in these namespaces; or it is known to have ended."""

@@ -2,8 +2,8 @@
 
 Rules
 -----
-1. A slice of a GPU (MIG) is a device of its own, and never divided further. The agent speaks of whole GPUs: what a slice
-   is, only the labels of GPU feature discovery say.
+1. A slice of a GPU (MIG) is a device of its own, and never divided further. The agent speaks of whole GPUs: what a
+   slice is, only the labels of GPU feature discovery say.
 2. Unknown memory is 0 here, and told to nobody.
 """
 

@@ -198,24 +198,36 @@ class Nodes:
         return self._views.keys()
 
     def offered(
-        self, used: Mapping[str, Collection[str]], blocked: Collection[str], ours: Callable[[str, str], bool]
+        self,
+        used: Mapping[str, Collection[str]],
+        blocked: Collection[str],
+        ours: Callable[[str, str], bool],
+        shared: Mapping[str, int] | None = None,
     ) -> tuple[Node, ...]:
-        """What the core may use. `used`: slots of live work by node; `blocked`: slots that take nothing new."""
+        """What the core may use.
+
+        `used`: slots of live work by node; `blocked`: slots that take nothing new; `ours`: a pod is not of others;
+        `shared`: by node, on how many slots pods of ours have a share.
+        """
         made = []
         for name, view in sorted(self._views.items()):
             pool = pool_of(self._pools(), view.labels)
             if pool is not None:
-                made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, ours))
+                foreign = self._foreign(view, pool, ours, (shared or {}).get(name, 0))
+                made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, foreign))
         self._made = {node.name: self._made[node.name] for node in made}
         return tuple(made)
 
+    def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
+        """How many devices are in the hands of others, as far as is known."""
+        if not self.counts_slots(view.name):
+            return self._agents.foreign_parts(view.name, pool.resource, ours)
+        foreign = self._agents.foreign(view.name, pool.resource, ours)
+        # For each device that is shared, a pod of the provider holds it, in a namespace that only its own set-up knows.
+        return max(0, foreign - shared) if PROVIDERS[pool.provider].holds_devices else foreign
+
     def _node(
-        self,
-        view: NodeView,
-        pool: PodPool,
-        used: frozenset[str],
-        blocked: Collection[str],
-        ours: Callable[[str, str], bool],
+        self, view: NodeView, pool: PodPool, used: frozenset[str], blocked: Collection[str], foreign: int
     ) -> Node:
         count = self._count(view, pool)
         most = max(self._most.get(view.name, 0), count, *(int(slot.rpartition("/")[2]) + 1 for slot in used), 0)
@@ -229,8 +241,7 @@ class Nodes:
             closed = f"{view.name} pauses: a container there did not see just its own devices"
         if closed:
             bad = set(slots)
-        elif self.counts_slots(view.name):
-            foreign = self._agents.foreign(view.name, pool.resource, ours)
+        else:
             free = [slot for slot in reversed(slots) if slot not in used and slot not in bad]
             bad |= set(free[:foreign])
         told = self._told(view, pool)

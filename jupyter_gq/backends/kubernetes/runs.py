@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
-from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.amount import ONE_GPU, Instant
 from jupyter_gq.domain.workload import Workload
 
 from .outcome import End
@@ -235,3 +235,20 @@ def slots_in_use(runs: Iterable[Run]) -> dict[str, set[str]]:
             for task in run.workload.placement:
                 used.setdefault(task.node, set()).update(task.devices)
     return used
+
+
+def shared_slots(runs: Iterable[Run]) -> dict[str, set[str]]:
+    """The slots on which pods of theirs that have a node and have not ended have a share, by node."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        placement = run.workload.placement if run.workload is not None else ()
+        shares = {
+            slot
+            for task in placement
+            if run.workload is not None and run.workload.request_of(task.group).milli_per_device < ONE_GPU
+            for slot in task.devices
+        }
+        for pod in run.live() if shares else ():
+            if pod.node:
+                found.setdefault(pod.node, set()).update(shares.intersection(pod.slots))
+    return found

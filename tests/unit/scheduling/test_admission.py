@@ -76,7 +76,7 @@ def test_a_part_of_what_is_a_slice_already_is_refused_at_once_and_a_whole_one_is
     snapshot = box()
     check_fits(replace(snapshot, nodes=(*snapshot.nodes, *sliced(a_node("m", 1, "train")))), share)
     snapshot = replace(snapshot, nodes=tuple(sliced(*snapshot.nodes)))
-    with pytest.raises(NeverFits, match="devices of the pool train are slices of GPUs .* Ask for 1, which is one"):
+    with pytest.raises(NeverFits, match=r"devices of the pool train are slices of GPUs .* Ask for 1, which is one"):
         check_fits(snapshot, share)
     check_fits(snapshot, a_job("j", "vision", 1))
 

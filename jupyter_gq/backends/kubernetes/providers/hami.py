@@ -20,6 +20,7 @@ class Hami:
     suspendable = False
     needs_agent = True
     counts_slots = False
+    holds_devices = False
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
         """Never: HAMi keeps the books of its devices."""

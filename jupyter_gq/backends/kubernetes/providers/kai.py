@@ -23,6 +23,7 @@ class Kai:
     suspendable = False
     needs_agent = False
     counts_slots = True
+    holds_devices = True
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
         """Never: KAI makes its own."""

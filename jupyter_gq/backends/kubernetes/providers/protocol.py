@@ -20,6 +20,8 @@ class ShareProvider(Protocol):
     needs_agent: bool
     #: The node's device plugin offers as many devices as there are slots.
     counts_slots: bool
+    #: Pods of its own, which are none of ours, hold the devices that it shares.
+    holds_devices: bool
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
         """Each slot needs a pod of ours that holds its device before the work's own pod is made."""

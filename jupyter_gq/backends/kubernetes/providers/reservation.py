@@ -23,6 +23,7 @@ class Reservation:
     suspendable = True
     needs_agent = True
     counts_slots = True
+    holds_devices = False
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
         """Always for shares; for whole devices where the pool keeps them all."""
