@@ -1,6 +1,7 @@
 """Fractions by KAI-Scheduler, which chooses the device of the node that the core chose. It enforces nothing.
 
-It needs one queue without limits, named as below: who may have how much is decided here, not there.
+It needs one queue without limits, named as below: who may have how much is decided here, not there. For the same
+reason its pods are not preemptible: KAI takes a priority below 100, such as that of jobs, for a permission to evict.
 """
 
 from decimal import Decimal
@@ -13,6 +14,7 @@ from jupyter_gq.domain.amount import ONE_GPU
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
 QUEUE = "jupyter-gq"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 
 
 class Kai:
@@ -35,7 +37,7 @@ class Kai:
         assert pool is not None
         added = common(allocation)
         added.scheduler_name = SCHEDULER
-        added.labels = {QUEUE_LABEL: QUEUE}
+        added.labels = {QUEUE_LABEL: QUEUE, PREEMPTIBILITY_LABEL: "non-preemptible"}
         added.environment = dict(told(allocation))
         if allocation.whole:
             added.resources = {pool.resource: str(len(allocation.slots))}

@@ -4,9 +4,13 @@ import pytest
 
 from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.manifests import as_job, training_pod
 from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Provider, Visibility, pool_of
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.cluster import Device
+from tests.builders import a_job
+
+from .paper import OPTIONS
 
 A, B = (Device(id=f"GPU-{n}", index=i, model="A100", memory=40_000, pool="") for i, n in enumerate("ab"))
 
@@ -80,10 +84,20 @@ def test_hami_is_told_amounts_and_devices():
 def test_kai_is_told_a_fraction_and_its_queue():
     added = additions(allocation(250, (), provider=Provider.KAI))
     assert added.annotations["gpu-fraction"] == "0.25"
-    assert added.labels == {"kai.scheduler/queue": "jupyter-gq"}
+    assert added.labels["kai.scheduler/queue"] == "jupyter-gq"
     assert (added.scheduler_name, added.resources) == ("kai-scheduler", {})
     two = additions(allocation(500, (), ("n1/0", "n1/1"), provider=Provider.KAI))
     assert two.annotations["gpu-fraction-num-devices"] == "2"
+
+
+@pytest.mark.parametrize("milli", [250, 1000])
+def test_kai_evicts_nothing_of_ours_though_the_priority_of_jobs_is_low(milli):
+    given = allocation(milli, (), provider=Provider.KAI)
+    mark = {"kai.scheduler/preemptibility": "non-preemptible"}
+    assert additions(given).labels.items() >= mark.items()
+    pod = training_pod(a_job("j", "vision", 1, id="job-j", run=1), 0, additions(given), {}, "i", OPTIONS)
+    assert pod["metadata"]["labels"].items() >= mark.items()
+    assert as_job(pod)["metadata"]["labels"].items() >= mark.items(), "KAI looks at what owns the pod"
 
 
 def test_only_what_can_be_taken_back_without_loss_is_suspendable():
