@@ -45,7 +45,8 @@ def common(allocation: Allocation) -> PodAdditions:
         annotations[names.SLOTS] = ",".join(allocation.slots)
     if allocation.devices:
         annotations[names.DEVICES] = ",".join(device.id for device in allocation.devices)
-    tolerations = [dict(each) for each in pool.tolerations] if pool is not None and allocation.slots else []
+    # Also without a GPU: a node with taints is offered for such work, because its pool bears them.
+    tolerations = [dict(each) for each in pool.tolerations] if pool is not None else []
     return PodAdditions(node=allocation.node or None, annotations=annotations, tolerations=tolerations)
 
 

@@ -53,9 +53,13 @@ class Judge:
         node = _node_of(run, pod.task)
         why = pod.unschedulable or "no scheduler has looked at it"
         sentence = f"The cluster did not place it on {node} in {now - since:.0f} s: {why}"
-        if node:
-            self._nodes.back_off.add(node, sentence)
+        self._back_off(node, pod, sentence)
         return End(outcome=Outcome.REFUSED, sentence=sentence)
+
+    def _back_off(self, node: str, pod: PodView, sentence: str) -> None:
+        """Its node takes nothing new for a while, unless that would close GPUs for the sake of work without any."""
+        if node and (pod.slots or not self._nodes.slots(node)):
+            self._nodes.back_off.add(node, sentence)
 
     def _trouble(self, run: Run, pod: PodView) -> End | None:
         sentence, may_pass = trouble_of(pod)

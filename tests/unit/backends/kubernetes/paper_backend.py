@@ -61,7 +61,8 @@ class PaperBackend:
             watch.synced.set()
             watch.failure = ""
         self._nodes, self._reserved = (watch.copy for watch in self.runs._watches[:2])
-        self._version = 0
+        #: Above the version of what is made.
+        self._version = 100
         for node in nodes or ("n1",):
             self.node(node)
 

@@ -108,10 +108,14 @@ def test_only_what_can_be_taken_back_without_loss_is_suspendable():
     }
 
 
-def test_tolerations_go_with_the_gpu_only():
+def test_whatever_is_pinned_to_a_node_of_a_pool_bears_its_taints():
+    """With a GPU or without: else it would wait there for ever."""
     tolerated = ({"key": "gpu", "operator": "Exists"},)
     assert additions(allocation(tolerations=tolerated)).tolerations == [dict(tolerated[0])]
-    assert nothing(Allocation(node="n", pool=PodPool(name="p", tolerations=tolerated))).tolerations == []
+    assert nothing(Allocation(node="n", pool=PodPool(name="p", tolerations=tolerated))).tolerations == [
+        dict(tolerated[0])
+    ]
+    assert nothing(Allocation(node="n", pool=None)).tolerations == []
 
 
 def test_a_node_is_of_the_first_pool_that_takes_it():
