@@ -14,6 +14,8 @@ from .views import PodView
 
 #: Without any word of a scheduler, this many times `unschedulable_after` is waited.
 _UNHEARD = 3
+#: Seconds from which a container that has not started is spoken of.
+_SPOKEN_OF = 60.0
 
 
 class Judge:
@@ -65,12 +67,29 @@ class Judge:
         sentence, may_pass = trouble_of(pod)
         if not sentence:
             run.trouble_since.pop(pod.task, None)
-            return None
+            return self._starting(run, pod)
         run.sentence = sentence
         since = run.trouble_since.setdefault(pod.task, self._now())
         if may_pass and self._now() - since < self._options.pull_timeout:
             return None
         return End(outcome=Outcome.FAILED, sentence=sentence)
+
+    def _starting(self, run: Run, pod: PodView) -> End | None:
+        """Nobody may hold a device for ever for a volume that is not mounted: its pod shows no more than that."""
+        if not _hangs(pod):
+            run.starting_since.pop(pod.task, None)
+            return None
+        now, most = self._now(), self._options.start_timeout
+        waited = now - run.starting_since.setdefault(pod.task, now)
+        why = "its image is still being pulled, or a volume or the network is missing; its events say which"
+        if waited >= most:
+            sentence = f"The container of its pod {pod.name} did not start on {pod.node} in {most:.0f} s: {why}."
+            self._back_off(pod.node, pod, sentence)
+            return End(outcome=Outcome.REFUSED, sentence=sentence)
+        if waited >= _SPOKEN_OF:
+            told = f"Its pod {pod.name} is on {pod.node}, and its container has not started for more than a minute"
+            run.sentence = f"{told}: {why}. It is planned again after {most:.0f} s."
+        return None
 
     def _judge_jobs(self, run: Run) -> None:
         """Where Jobs make the pods, a refused pod is told to nobody but its Job."""
@@ -103,6 +122,13 @@ class Judge:
             waiting = sum(1 for task in range(run.tasks) if task not in run.pods or run.pods[task].phase == "Pending")
             sentence = f"{waiting} of its {run.tasks} tasks did not start in {self._options.gang_start_timeout:.0f} s."
             run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
+            for pod in filter(_hangs, run.pods.values()):
+                self._back_off(pod.node, pod, sentence)
+
+
+def _hangs(pod: PodView) -> bool:
+    """It has its node, and its container has not started."""
+    return bool(pod.node) and pod.phase == "Pending"
 
 
 def _node_of(run: Run, task: int) -> str:

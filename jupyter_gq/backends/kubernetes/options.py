@@ -23,6 +23,7 @@ class KubernetesOptions:
     unschedulable_after: float = 20.0
     reservation_timeout: float = 30.0
     linger: float = 60.0
+    start_timeout: float = 1200.0
     gang_start_timeout: float = 300.0
     gang_grace: float = 10.0
     attach_timeout: float = 180.0

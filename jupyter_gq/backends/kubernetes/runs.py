@@ -42,6 +42,8 @@ class Run:
     making_since: float | None = None
     #: When a task was first seen without a place, by task.
     unplaced_since: dict[int, float] = field(default_factory=dict)
+    #: When a task was first seen on its node with a container that has not started, by task.
+    starting_since: dict[int, float] = field(default_factory=dict)
     #: When a container was first seen in trouble, by task.
     trouble_since: dict[int, float] = field(default_factory=dict)
     #: It was told to end, and when its pods are killed.

@@ -81,10 +81,16 @@ class KubernetesBackend(LoggingConfigurable):
         60.0,
         help="Seconds that a device is held on after its last share, so that the next one need not wait. Default: 60.",
     ).tag(config=True)
+    start_timeout = Float(
+        1200.0,
+        help="Seconds that the container of a job's task may take to start once its pod has a node; then the pod goes, "
+        "the node pauses and the job is planned again. An image that is pulled for the first time has to fit in. "
+        "Default: 1200.",
+    ).tag(config=True)
     gang_start_timeout = Float(
         300.0,
-        help="Seconds in which all tasks of a job must run; otherwise all of them go and the job is planned again. "
-        "Default: 300.",
+        help="Seconds in which all tasks of a job of several must run: the first ones hold their GPUs for the last. "
+        "Otherwise all of them go, nodes where one has not started pause, and the job is planned again. Default: 300.",
     ).tag(config=True)
     gang_grace = Float(
         10.0, help="Seconds that the other tasks of a job have to end after one of them failed. Default: 10."
@@ -165,6 +171,7 @@ class KubernetesBackend(LoggingConfigurable):
             unschedulable_after=self.unschedulable_after,
             reservation_timeout=self.reservation_timeout,
             linger=self.linger,
+            start_timeout=self.start_timeout,
             gang_start_timeout=self.gang_start_timeout,
             gang_grace=self.gang_grace,
             attach_timeout=self.attach_timeout,

@@ -151,6 +151,7 @@ class TrainingRuns:
         for run in self.runs.values():
             run.making_since = None if run.making_since is None else now
             run.unplaced_since = dict.fromkeys(run.unplaced_since, now)
+            run.starting_since = dict.fromkeys(run.starting_since, now)
             run.trouble_since = dict.fromkeys(run.trouble_since, now)
 
     def unmade(self) -> int:

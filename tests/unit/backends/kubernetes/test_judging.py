@@ -53,3 +53,49 @@ async def test_work_without_a_gpu_that_finds_no_place_keeps_no_gpus_from_others(
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
     assert "on n1 in 20 s: Insufficient cpu" in seen.sentence
     assert bool(closed(paper)) is pauses
+
+
+HANGS = {"node": "n1", "waiting": "ContainerCreating"}
+
+
+async def test_a_job_whose_container_does_not_start_lets_go_of_its_gpu_in_the_end(paper):
+    """A volume that is not mounted shows nowhere in the pod but in that."""
+    assert not (await a_job_of(paper, **HANGS)).sentence
+    paper.clock.at += 61
+    told = (await paper.observed("job-j")).sentence
+    assert "gq-job-j-1-0 is on n1" in told
+    assert "has not started for more than a minute" in told
+    assert "planned again after 1200 s" in told
+    paper.clock.at += 1138
+    await paper.observed("job-j")
+    await settle()
+    assert not paper.cluster.deleted
+    paper.clock.at += 1
+    await paper.observed("job-j")
+    paper.no_pod("job-j")
+    seen = await paper.observed("job-j")
+    assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
+    assert "did not start on n1 in 1200 s" in seen.sentence
+    assert closed(paper) == "n1 pauses after a failure"
+    assert not closed(paper, "n2")
+
+
+async def test_a_long_pull_that_succeeds_is_forgotten(paper):
+    await a_job_of(paper, **HANGS)
+    paper.clock.at += 900
+    assert (await paper.observed("job-j")).sentence
+    paper.pod("job-j", "n1/0", phase="Running", waiting="")
+    paper.clock.at += 900
+    seen = await paper.observed("job-j")
+    assert (seen.phase, seen.sentence) == (Phase.RUNNING, "")
+
+
+async def test_while_nobody_can_be_seen_to_start_nobody_is_late(paper):
+    await a_job_of(paper, **HANGS)
+    paper.clock.at += 1190
+    await paper.observed("job-j")
+    paper.runs.training.restart_clocks()
+    paper.clock.at += 1190
+    await paper.observed("job-j")
+    await settle()
+    assert not paper.cluster.deleted
