@@ -154,6 +154,15 @@ class PreparesPods(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsEnforcement(Protocol):
+    """A backend of whose pools each may be shared by somebody else, who holds a share to its amount or does not."""
+
+    def enforcement(self, pool: str) -> str:
+        """How strongly a share of a device of that pool is enforced, as it is shown to its owner; "" = not known."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stray:
     """A pod with our labels that belongs to no run which the backend was told of."""

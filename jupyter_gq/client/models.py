@@ -219,7 +219,11 @@ class NotebookView(BaseModel):
     memory_quota_mib: int | None = None
     memory_used_mib: int | None = None
     utilisation: int | None = Field(default=None, description="0 to 100 of the device, by its own processes.")
-    enforcement: str = Field(default="cooperative", description="How strongly the share is enforced.")
+    enforcement: str = Field(
+        default="cooperative",
+        description="How strongly the share is enforced: cooperative (caps that honest programs keep), intercept "
+        "(by HAMi), advisory (KAI: not at all), none (no GPU).",
+    )
     idle_since: float | None = Field(default=None, description="None: in use, or unknown.")
     warning: IdleWarning | None = None
     trouble: str = Field(default="", description="What is wrong with it while it runs; empty: nothing.")

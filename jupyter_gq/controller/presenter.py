@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from jupyter_gq.backends.protocol import PreparesPods
+from jupyter_gq.backends.protocol import KnowsEnforcement, PreparesPods
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
+from jupyter_gq.devices import limits
+from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
@@ -104,4 +106,17 @@ class Presenter:
             over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
             usage=context.usage.get(workload.id),
             trouble=context.troubles.get(workload.id, ""),
+            enforcement=self._enforcement(record, self._devices),
         )
+
+    def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
+        workload, context = record.workload, self._context
+        if not workload.request.devices:
+            return "none"
+        backend = context.backend_of(workload.kind)
+        # Whole devices are given by the device plugin, whoever shares the others.
+        if not isinstance(backend, KnowsEnforcement) or workload.request.milli_per_device >= ONE_GPU:
+            return limits.LEVEL
+        held = (devices.get(device) for task in workload.placement for device in task.devices)
+        pool = next((device.pool for device in held if device is not None), context.settings.build_pool)
+        return backend.enforcement(pool) or limits.LEVEL

@@ -75,6 +75,8 @@ class Surroundings:
     usage: ShareUse | None = None
     #: What is wrong with what runs; "" = nothing.
     trouble: str = ""
+    #: How strongly a notebook's share is enforced.
+    enforcement: str = limits.LEVEL
 
 
 def job_view(record: Record, around: Surroundings) -> JobView:
@@ -161,15 +163,22 @@ def notebook_view(record: Record, around: Surroundings) -> NotebookView:
         finished_at=workload.finished_at,
         devices=_device_names(where),
         model=device.model if device else None,
-        memory_quota_mib=limits.memory_quota(device, workload.request.milli_per_device) if device else None,
+        memory_quota_mib=_memory_quota(workload, device),
         memory_used_mib=around.usage.memory if around.usage else None,
         utilisation=around.usage.utilisation if around.usage else None,
-        enforcement=limits.LEVEL if workload.request.devices else "none",
+        enforcement=around.enforcement,
         idle_since=_idle_since(workload),
         warning=warning,
         trouble=around.trouble,
         eviction=record.detail.get("eviction"),
     )
+
+
+def _memory_quota(workload: Workload, device: Device | None) -> int | None:
+    """None while it has no device, or where nobody knows how much memory that has."""
+    if device is None or not device.memory:
+        return None
+    return limits.memory_quota(device, workload.request.milli_per_device)
 
 
 def notebook_sentence(record: Record, around: Surroundings) -> str:

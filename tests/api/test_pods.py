@@ -16,6 +16,7 @@ from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.store.sql import SqlStore
@@ -479,3 +480,17 @@ async def test_waiting_is_bounded(cluster):
     assert await report(cluster, wait=1) == AgentOrders()
     status, problem = await cluster.served.problem("POST", "api/v1/agents/node-a/report?wait=26", "agent", REPORT)
     assert (status, problem["field"]) == (422, "wait")
+
+
+# --- how strongly a share is enforced
+
+
+@pytest.mark.parametrize(("gpus", "shown"), [("0.25", "intercept"), ("1", "cooperative"), ("0", "none")])
+async def test_a_notebook_shows_how_strongly_the_shares_of_its_pool_are_enforced(cluster, gpus, shown):
+    cluster.machine.levels = {"build": "intercept"}
+    cluster.controller._context.settings_source.change(user_quotas={"ann": MilliGpu(1000)})
+    ticket = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus=gpus))[0]
+    for _ in range(2):
+        (notebook,) = cluster.controller.notebooks(ANN).notebooks
+        assert (notebook.id, notebook.enforcement) == (ticket.id, shown)
+        await cluster.steps()

@@ -95,6 +95,8 @@ class RunsPods(FakeBackend):
         self.seen: dict[tuple[str, int, int], DevicesSeen] = {}
         self.heard: list[tuple[str, AgentReport]] = []
         self.told: dict[str, AgentOrders] = {}
+        #: How strongly shares of each pool are enforced.
+        self.levels: dict[str, str] = {}
 
     def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         return self.pods.get((workload, run, identity.uid))
@@ -105,6 +107,9 @@ class RunsPods(FakeBackend):
     def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
         right = DevicesSeen(sight=Sight.RIGHT, required=True, sentence="It sees its own devices.")
         return self.seen.get((workload, run, task), right)
+
+    def enforcement(self, pool: str) -> str:
+        return self.levels.get(pool, "")
 
     def hear(self, node: str, report: AgentReport) -> AgentOrders:
         self.heard.append((node, report))

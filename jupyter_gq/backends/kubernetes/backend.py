@@ -206,6 +206,11 @@ class KubernetesRuns:
         """Pods of notebooks that have stood for a while without a ticket."""
         return self._strays.look()
 
+    def enforcement(self, pool: str) -> str:
+        """How strongly a share of a device of that pool is enforced; "" = not known."""
+        found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
+        return PROVIDERS[found.provider].level if found is not None else ""
+
     async def release(self, workload: str, run: int) -> None:
         """Its spawner gave it back and ends the pod itself."""
         self.notebooks.release((workload, run))

@@ -17,7 +17,6 @@ class Hami:
 
     name = "hami"
     level = "intercept"
-    suspendable = False
     needs_agent = True
     counts_slots = False
     holds_devices = False

@@ -22,7 +22,6 @@ class Kai:
 
     name = "kai"
     level = "advisory"
-    suspendable = False
     needs_agent = False
     counts_slots = True
     holds_devices = True

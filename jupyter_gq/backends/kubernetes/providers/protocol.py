@@ -14,8 +14,6 @@ class ShareProvider(Protocol):
     name: str
     #: How strongly a fraction is enforced, as it is shown to its owner.
     level: str
-    #: What it made can be suspended and lent without loss.
-    suspendable: bool
     #: The agent of the node must have told its devices before a share can go there.
     needs_agent: bool
     #: The node's device plugin offers as many devices as there are slots.

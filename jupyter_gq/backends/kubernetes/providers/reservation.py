@@ -20,7 +20,6 @@ class Reservation:
 
     name = "reservation"
     level = "cooperative"
-    suspendable = True
     needs_agent = True
     counts_slots = True
     holds_devices = False

@@ -1,4 +1,4 @@
-"""Devices in the hands of others, where somebody else hands out the shares."""
+"""Where somebody else hands out the shares: devices in the hands of others, and how strongly shares are enforced."""
 
 import pytest
 import pytest_asyncio
@@ -72,3 +72,12 @@ async def test_hami_gives_parts_of_devices_to_others_too(backend, given, takes):
     paper.node("n1", devices={"nvidia.com/gpu": 20})
     paper.report(given=given)
     assert await free(paper) == takes
+
+
+@pytest.mark.parametrize(
+    ("provider", "level"), [("reservation", "cooperative"), ("hami", "intercept"), ("kai", "advisory")]
+)
+async def test_who_hands_out_the_shares_of_a_pool_says_how_strongly_they_are_enforced(backend, provider, level):
+    paper = backend(provider=Provider(provider))
+    assert paper.runs.enforcement("p") == level
+    assert paper.runs.enforcement("another") == ""

@@ -100,14 +100,6 @@ def test_kai_evicts_nothing_of_ours_though_the_priority_of_jobs_is_low(milli):
     assert as_job(pod)["metadata"]["labels"].items() >= mark.items(), "KAI looks at what owns the pod"
 
 
-def test_only_what_can_be_taken_back_without_loss_is_suspendable():
-    assert {name: provider.suspendable for name, provider in PROVIDERS.items()} == {
-        "reservation": True,
-        "hami": False,
-        "kai": False,
-    }
-
-
 def test_whatever_is_pinned_to_a_node_of_a_pool_bears_its_taints():
     """With a GPU or without: else it would wait there for ever."""
     tolerated = ({"key": "gpu", "operator": "Exists"},)
