@@ -32,7 +32,7 @@ def _calls(room: str, resource: str, verbs: str, group: str = "", name: str = ""
 
 
 _LEASES = "coordination.k8s.io"
-_JOBS = _calls(TRAIN, "jobs", "get create delete", "batch")
+_JOBS = (*_calls(TRAIN, "jobs", "get create delete", "batch"), *_calls(TRAIN, "events", "list"))
 _ALL_PODS = _calls(CLUSTER, "pods", "list watch")
 
 #: Everything that the service asks for with ordinary values.

@@ -159,7 +159,8 @@ async def test_a_job_whose_pod_is_refused_is_refused_and_goes(world, kwok):
         world.clock.ahead += 31
         end = await world.end(job)
         assert end.outcome is Outcome.REFUSED
-        assert "The Job gq-job-barren-1-0 has made no pod in 30 s" in end.sentence
+        assert end.sentence.startswith("The Job gq-job-barren-1-0 has made no pod in 30 s: pods ")
+        assert "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0" in end.sentence
         await world.backend.forget(job.id, 1)
 
         async def gone():

@@ -22,7 +22,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 
 from .errors import ClusterError, Missing, Unreachable, error_of
-from .resources import JOBS, LEASES, REVIEWS, Json, Resource
+from .resources import EVENTS, JOBS, LEASES, REVIEWS, Json, Resource
 
 #: A page of a list.
 _PAGE = 500
@@ -152,6 +152,14 @@ class Cluster:
             # A conflict of the precondition: it is another one now, so ours is gone.
             if error.status != 409:
                 raise
+
+    async def failed_creates(self, namespace: str, job: str) -> list[Json]:
+        """The events of that Job which say why it makes no pod, the newest last."""
+        fields = {"involvedObject.kind": "Job", "involvedObject.name": job, "reason": "FailedCreate"}
+        query = {"fieldSelector": ",".join(f"{key}={value}" for key, value in fields.items()), "limit": str(_PAGE)}
+        what = f"list the events of the Job {job}"
+        page = await self._in_thread(lambda: self._call("GET", EVENTS.path(namespace), what, query=query))
+        return sorted(page.get("items") or [], key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     async def read_lease(self, namespace: str, name: str) -> Json | None:
         """That Lease; None when there is none."""

@@ -6,7 +6,8 @@ Rules
    pass. So a caller needs no memory of what he has asked for.
 2. At most `creations` things are made at one time.
 3. "It exists" is success if it is ours. If it is not, that is a refusal.
-4. A server that fails at one thing for `_PATIENCE` seconds refuses it; one that cannot be reached does not.
+4. Why a Job of ours makes no pod is told to nobody but its events: those are asked for once.
+5. A server that fails at one thing for `_PATIENCE` seconds refuses it; one that cannot be reached does not.
 """
 
 import asyncio
@@ -105,6 +106,8 @@ class Deeds:
         self._tries: dict[tuple[str, str, str], _Try] = {}
         #: By uid, or by name where there is none.
         self._deletions: dict[str, _Deletion] = {}
+        #: By Job, why it makes no pod; None: it is being asked.
+        self._words: dict[str, str | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def make(self, thing: Thing, body: Callable[[], Json], made: Callable[[Json], None]) -> Making:
@@ -147,9 +150,17 @@ class Deeds:
         self._begin(self._delete(thing, known, seconds))
         return known.agreed
 
+    def why_no_pod(self, thing: Thing) -> str | None:
+        """Why that Job makes none, as the cluster says; None while that is being asked, "" when nothing is said."""
+        if thing.mark not in self._words:
+            self._words[thing.mark] = None
+            self._begin(self._ask_why(thing))
+        return self._words[thing.mark]
+
     def gone(self, mark: str) -> None:
         """It is no longer there, or need not be spoken of."""
         self._deletions.pop(mark, None)
+        self._words.pop(mark, None)
 
     async def close(self) -> None:
         """Give up what is under way."""
@@ -190,6 +201,17 @@ class Deeds:
         if _identity(found["metadata"]) != _identity(meta):
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
         return found
+
+    async def _ask_why(self, thing: Thing) -> None:
+        words = ""
+        try:
+            told = await self._cluster.failed_creates(thing.namespace, thing.name)
+            words = str(told[-1].get("message") or "") if told else ""
+        except ClusterError as error:
+            log.warning("it is not known why a Job makes no pod: %s", error.sentence)
+        finally:
+            self._words[thing.mark] = words
+            self._done()
 
     def _failed(self, attempt: _Try, error: Unreachable) -> None:
         now = self._now()

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from jupyter_gq.backends.protocol import Outcome
 
 from . import names
+from .deeds import Deeds, Thing
 from .nodes import Nodes
 from .options import KubernetesOptions
-from .outcome import End, end_of_pod, trouble_of
+from .outcome import End, end_of_pod, one_line, trouble_of
 from .places import Places
+from .resources import JOBS
 from .runs import Run
 from .views import PodView
 
@@ -21,8 +23,10 @@ _SPOKEN_OF = 60.0
 class Judge:
     """Decides the end of training runs; it writes `Run.decided` and nothing else that others act on."""
 
-    def __init__(self, options: KubernetesOptions, *, places: Places, nodes: Nodes, now: Callable[[], float]) -> None:
-        self._options, self._places, self._nodes, self._now = options, places, nodes, now
+    def __init__(
+        self, options: KubernetesOptions, *, deeds: Deeds, places: Places, nodes: Nodes, now: Callable[[], float]
+    ) -> None:
+        self._options, self._deeds, self._places, self._nodes, self._now = options, deeds, places, nodes, now
 
     def judge(self, run: Run) -> None:
         """Whether it has to end although nobody told it to."""
@@ -98,8 +102,11 @@ class Judge:
         missing = [task for task in range(run.tasks) if task not in run.pods]
         if self._options.as_jobs and late and missing and run.decided is None:
             name = names.training_name(run.id, run.number, missing[0])
-            waited = f"{self._options.reservation_timeout:.0f} s"
-            sentence = f"The Job {name} has made no pod in {waited}; its events say why."
+            words = self._deeds.why_no_pod(Thing(resource=JOBS, namespace=self._options.training_namespace, name=name))
+            if words is None:
+                return
+            told = f": {one_line(words.removeprefix('Error creating: '))}" if words else "; its events say why."
+            sentence = f"The Job {name} has made no pod in {self._options.reservation_timeout:.0f} s{told}"
             run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
 
     def _judge_devices(self, run: Run) -> None:

@@ -62,9 +62,11 @@ def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
     if pod.disruption and not stopped:
         return End(outcome=Outcome.LOST, sentence=_disrupted(pod))
     if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
-        return End(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {_short(pod.message)}")
+        return End(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
     if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
-        return End(outcome=Outcome.LOST, sentence=f"Its node {pod.node} ended it ({pod.reason}): {_short(pod.message)}")
+        return End(
+            outcome=Outcome.LOST, sentence=f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
+        )
     if pod.ended is None:
         return _gone(stopped)
     return _by_exit_code(pod, stopped)
@@ -83,7 +85,7 @@ def trouble_of(pod: PodView) -> tuple[str, bool]:
     """Why its container does not start, for the owner, and whether time may mend that; ("", True) when nothing is."""
     if pod.waiting not in _HOPELESS and pod.waiting not in _TROUBLE:
         return "", True
-    told = _short(pod.waiting_message) or f"{pod.waiting}."
+    told = one_line(pod.waiting_message) or f"{pod.waiting}."
     if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
         sentence = f"Its container cannot be made: {told}"
     else:
@@ -120,23 +122,23 @@ def _by_exit_code(pod: PodView, stopped: bool) -> End:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
         return End(outcome=Outcome.FAILED, sentence=sentence)
     if pod.ended.reason in {"StartError", "ContainerCannotRun"} or code == 128:
-        return End(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {_short(message)}")
+        return End(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(message)}")
     if stopped:
         return _gone(stopped) if code != 0 else End(outcome=Outcome.PAUSED)
     if code == 0:
         return End(outcome=Outcome.SUCCEEDED)
     how = f"signal {code - 128}" if 128 < code < 160 else f"exit code {code}"
-    last = f" Its last words: {_short(message)}" if message.strip() else ""
+    last = f" Its last words: {one_line(message)}" if message.strip() else ""
     return End(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({how}).{last}")
 
 
 def _disrupted(pod: PodView) -> str:
     what = _DISRUPTIONS.get(pod.disruption, f"It was disrupted ({pod.disruption})")
-    told = _short(pod.disruption_message)
+    told = one_line(pod.disruption_message)
     return f"{what}: {told}" if told else f"{what}."
 
 
-def _short(text: str) -> str:
+def one_line(text: str) -> str:
     """One line, not too long, ending as a sentence does."""
     line = " ".join(text.split())
     line = line if len(line) <= _MOST_WORDS else f"{line[:_MOST_WORDS]}…"

@@ -57,7 +57,7 @@ class TrainingRuns:
         """`take` is given each pod that was made, before the watch shows it."""
         self._options, self._deeds, self._places, self._nodes = options, deeds, places, nodes
         self._take, self._now, self._day = take, clocks.elapsed, clocks.now
-        self._judge = Judge(options, places=places, nodes=nodes, now=self._now)
+        self._judge = Judge(options, deeds=deeds, places=places, nodes=nodes, now=self._now)
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
         #: The cluster was looked at: before that no node is known, and no place could be told from one that is gone.

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.errors import Refused
 from jupyter_gq.backends.protocol import Outcome, Phase
 
 from .paper_backend import PaperBackend
@@ -99,3 +100,51 @@ async def test_while_nobody_can_be_seen_to_start_nobody_is_late(paper):
     await paper.observed("job-j")
     await settle()
     assert not paper.cluster.deleted
+
+
+def silent(namespace, job):
+    return []
+
+
+def two_quotas(namespace, job):
+    assert (namespace, job) == ("train", "gq-job-j-1-0")
+    return [{"message": "Error creating: exceeded quota: one"}, {"message": "Error creating: exceeded quota: two"}]
+
+
+def not_allowed(namespace, job):
+    raise Refused("The service may not list the events.")
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        (two_quotas, "The Job gq-job-j-1-0 has made no pod in 30 s: exceeded quota: two."),
+        (silent, "The Job gq-job-j-1-0 has made no pod in 30 s; its events say why."),
+        (not_allowed, "The Job gq-job-j-1-0 has made no pod in 30 s; its events say why."),
+    ],
+)
+async def test_why_a_job_of_the_cluster_makes_no_pod_is_asked_once_and_told(events, told):
+    asked = []
+
+    async def failed_creates(namespace, job):
+        asked.append(job)
+        return events(namespace, job)
+
+    paper = PaperBackend(as_jobs=True)
+    paper.cluster.failed_creates = failed_creates
+    await paper.runs.observe()
+    await paper.launch("job", "j", "n1/0", gpus="1")
+    await settle()
+    await paper.observed("job-j")
+    assert not asked
+    paper.clock.at += 31
+    for _ in range(3):
+        await settle()
+        seen = await paper.observed("job-j")
+    assert (seen.outcome, seen.sentence) == (Outcome.REFUSED, told)
+    assert len(asked) == 1
+    await paper.runs.forget("job-j", 1)
+    await settle()
+    await paper.observed("job-j")
+    assert not paper.runs._deeds._words
+    await paper.close()
