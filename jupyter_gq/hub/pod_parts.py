@@ -5,10 +5,8 @@ Rules
 1. Everything comes from the additions of this one share, never from what an earlier start left on the spawner.
 2. Nothing of the administrator is dropped, except where both say different things about the same name: ours wins,
    because without it the server would have a device that nobody gave it, or none.
-3. The terms of a node affinity are alternatives: the node goes into each of them. A pod can then run on that node
-   where it could before, and nowhere else.
-4. A term that matches nothing stays as it is: with our field in it, it would match.
-5. Devices are given by the service alone: a resource of the kinds named in `given` is in the pod only if the
+3. Of the nodes that it could run on before, it can run on the one that was decided (`client.pinning`).
+4. Devices are given by the service alone: a resource of the kinds named in `given` is in the pod only if the
    additions say so, and so is a variable that makes devices visible.
 """
 
@@ -17,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 
 Json = dict[str, Any]
@@ -27,8 +26,6 @@ VISIBILITY = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 PREFIX = "jupyter-gq.org/"
 #: Says which ticket a notebook's pod belongs to.
 WORKLOAD_LABEL = f"{PREFIX}workload"
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +72,7 @@ def with_additions(parts: PodParts, additions: PodAdditions, *, given: Collectio
         parts,
         labels={**parts.labels, **additions.labels},
         annotations={**parts.annotations, **additions.annotations},
-        node_affinity=pinned(parts.node_affinity, additions.node) if additions.node else parts.node_affinity,
+        node_affinity=pinned_affinity(parts.node_affinity, additions.node) if additions.node else parts.node_affinity,
         scheduler_name=additions.scheduler_name or parts.scheduler_name,
         runtime_class=additions.runtime_class or parts.runtime_class,
         tolerations=[*parts.tolerations, *(each for each in additions.tolerations if each not in parts.tolerations)],
@@ -91,21 +88,6 @@ def withheld(parts: PodParts, additions: PodAdditions, given: Collection[str]) -
     """Resources that the pod asked for and does not get, for the log."""
     asked = {**parts.requests, **parts.limits}
     return sorted(name for name in asked if _is_given(name, given) and name not in additions.resources)
-
-
-def pinned(affinity: Json | None, node: str) -> Json:
-    """A node affinity that allows this one node and, of what `affinity` requires, asks all the same."""
-    affinity = dict(affinity or {})
-    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
-    here = {"key": "metadata.name", "operator": "In", "values": [node]}
-    pinned_terms = [_with_field(term, here) for term in terms] or [{"matchFields": [here]}]
-    return {**affinity, _REQUIRED: {"nodeSelectorTerms": pinned_terms}}
-
-
-def _with_field(term: Json, here: Json) -> Json:
-    if not term.get("matchExpressions") and not term.get("matchFields"):
-        return term
-    return {**term, "matchFields": [*(term.get("matchFields") or []), here]}
 
 
 def _environment(present: Sequence[Json], ours: Mapping[str, str]) -> list[Json]:

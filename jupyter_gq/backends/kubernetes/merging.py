@@ -6,13 +6,13 @@ Nothing is changed in place: what comes out shares with what went in all that is
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 
 Json = dict[str, Any]
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def with_additions(pod: Json, added: PodAdditions) -> Json:
@@ -53,11 +53,7 @@ def pinned(pod: Json, node: str | None) -> Json:
         return pod
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
-    node_affinity = affinity.get("nodeAffinity") or {}
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    terms = (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
-    required = {"nodeSelectorTerms": [{**term, "matchFields": [*term.get("matchFields", []), field]} for term in terms]}
-    affinity = {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: required}}
+    affinity = {**affinity, "nodeAffinity": pinned_affinity(affinity.get("nodeAffinity"), node)}
     return {**pod, "spec": {**spec, "affinity": affinity}}
 
 

@@ -56,6 +56,13 @@ def test_the_node_goes_into_every_term_that_is_there():
     assert "matchFields" not in ssd, "what was given is not changed"
 
 
+def test_a_term_that_matches_no_node_is_not_made_to_match_one():
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}, ssd]}}}
+    pod = a_pod(replace(OPTIONS, pod_overrides={"spec": {"affinity": affinity}}))
+    assert required(pod) == [{}, {**ssd, "matchFields": [HERE]}]
+
+
 def test_a_training_pod_has_no_rights_one_token_and_is_never_restarted():
     spec = a_pod()["spec"]
     assert spec["automountServiceAccountToken"] is False

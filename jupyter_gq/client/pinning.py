@@ -1,0 +1,29 @@
+"""A node affinity that allows one node: the same for the pods of notebooks and of jobs. Pure.
+
+Rules
+-----
+1. The terms of a node affinity are alternatives: the node goes into each of them. A pod can then run on that node
+   where it could before, and nowhere else.
+2. A term that matches nothing stays as it is: with our field in it, it would match.
+"""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def pinned_affinity(affinity: Json | None, node: str) -> Json:
+    """A node affinity that allows this one node and, of what `affinity` requires, asks all the same."""
+    affinity = affinity or {}
+    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    pinned_terms = [_with_field(term, here) for term in terms] or [{"matchFields": [here]}]
+    return {**affinity, _REQUIRED: {"nodeSelectorTerms": pinned_terms}}
+
+
+def _with_field(term: Json, here: Json) -> Json:
+    if not term.get("matchExpressions") and not term.get("matchFields"):
+        return term
+    return {**term, "matchFields": [*(term.get("matchFields") or []), here]}
