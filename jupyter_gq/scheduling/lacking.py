@@ -126,9 +126,11 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         )
     if not largest:
         of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
+        # Of a node without devices nobody knows the pool; that it is closed may be why it has none.
+        why = _closed(of_pool or (node for node in nodes if not node.devices))
         return Lack(
             asked=gpus(step.milli),
-            have=f"the pool {pool} has no GPU{_closed(of_pool)}",
+            have=f"the pool {pool} has no GPU{why}",
             fix="Ask your administrator.",
             numbers=numbers,
             devices=step.devices,

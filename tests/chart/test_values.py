@@ -215,6 +215,10 @@ def test_a_value_that_makes_no_sense_is_refused(values):
         ({"service": {"replicas": 2}}, "Set database.kind: postgresql, or service.replicas: 1."),
         ({"database": {"kind": "postgresql"}}, "Name the Secret that holds the URL."),
         ({"training": {"checkpoints": {"claim": "mine", "create": True}}}, "Set one of the two."),
+        (
+            {"agent": {"enabled": False}, "pools": {"build": {"nodes": {}, "provider": "hami"}}},
+            "nobody counts the GPUs of its nodes and the pool has none. Set agent.enabled: true",
+        ),
         ({"monitoring": {"serviceMonitor": True}}, "Prometheus may not reach the service. Give the labels"),
     ],
 )

@@ -289,6 +289,8 @@ class Nodes:
         for taint in view.taints:
             if taint[2] in _KEEPS_OUT and not any(_tolerates(each, taint) for each in pool.tolerations):
                 return f"{view.name} has the taint {taint[0]}, which the pool {pool.name} does not tolerate"
+        if not self.counts_slots(view.name) and not self._agents.devices(view.name):
+            return f"{view.name} has no agent that tells its GPUs, and for {pool.provider} nobody else counts them"
         return self._agents.refused(view.name).rstrip(".")
 
 

@@ -119,8 +119,10 @@ def test_hami_offers_several_of_each_device_and_its_agent_counts_them():
     paper = Paper(gpus=2, provider=Provider.HAMI)
     paper.node(devices={GPU: 20})
     assert paper.offered().devices == ()
+    assert paper.offered().closed == "n1 has no agent that tells its GPUs, and for hami nobody else counts them"
     paper.report()
     assert len(paper.offered().devices) == 2
+    assert paper.offered().closed == ""
 
 
 def test_pauses_double_and_are_forgotten_when_something_runs():
