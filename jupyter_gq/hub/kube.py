@@ -50,6 +50,9 @@ from .pod_parts import WORKLOAD_LABEL, PodParts, parts_of, with_additions, withh
 _NOTEBOOK = "notebook"
 _NOT_FOUND, _CONFLICT, _SERVER_FAULT = 404, 409, 500
 _ENDED = "jupyter_gq_ended"
+#: The part of `start_timeout` that may pass with waiting for an older pod to go, or for another place; the Hub counts
+#: what is later as a failure.
+_OF_START_TIMEOUT = 0.9
 
 
 class WholeEvents(EventReflector):  # type: ignore[misc]
@@ -150,7 +153,7 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
             if error.status != _CONFLICT:
                 raise
             self.log.info("Another pod has the name %s and is deleted", self.pod_name)
-            await self.remove_pod(now=True)
+            await self.leave_pod(self.start_until)
             return False
         self._pod_made = True
         self.forget_last_words()  # of a pod that had the same name
@@ -173,6 +176,8 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
     async def start(self) -> Any:
         """Start the server; what the cluster says no to, or cannot be asked, is a refusal and no failure."""
         self.gpu_ended, self._pod_made, self.pod_asked_for, self._start_future = "", False, False, None
+        self.pod_stays = False
+        self.start_until = asyncio.get_running_loop().time() + _OF_START_TIMEOUT * self.start_timeout
         self.forget_last_words()
         started = False
         try:
@@ -188,6 +193,8 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         gpus = self._share.gpus if self._share else "0"
         try:
             return await super().start()
+        except Refused as error:
+            raise self._refusal(error, gpus) from error
         except ApiException as error:
             if error.status is not None and error.status < _SERVER_FAULT:
                 raise self._refusal(Refused(_said_no(error), "cluster_refused", 403), gpus) from error

@@ -19,8 +19,6 @@ from .pod_parts import PREFIX
 from .request import ShareRequest
 from .status import SpawnStatus
 
-#: The part of `start_timeout` that may pass with waiting for another place; the Hub counts what is later as a failure.
-_OF_START_TIMEOUT = 0.9
 _NO_TIME = (
     "The first place that was chosen was not to be had, and the next one took too long. Try again, choose less, or "
     "start without a GPU."
@@ -44,10 +42,9 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         share: Share | None = self._share
         if share is None or share.pod is None:
             return await super()._start_server()
-        deadline = asyncio.get_running_loop().time() + _OF_START_TIMEOUT * self.start_timeout
         try:
             with self._service(self._share_token) as service:
-                return await self._start_somewhere(service, deadline)
+                return await self._start_somewhere(service, self.start_until)
         except Refused as error:
             raise self._refusal(error, share.gpus) from error
 
@@ -58,7 +55,7 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
                 return await self._start_here(service, until)
             except PlaceLost as lost:
                 self._show_lost(lost.view)
-                await self._leave(lost.view, deadline)
+                await self.leave_pod(deadline, told=lost.view.sentence)
                 if not left:
                     raise Refused(_no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503) from lost
                 await self._find_another(service, lost.view, deadline)
@@ -81,15 +78,6 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             starting.cancel()
             following.cancel()
             await asyncio.gather(starting, following, return_exceptions=True)
-
-    async def _leave(self, view: TicketView, deadline: float) -> None:
-        """Delete the pod. One on a node that is silent stays, and its successor would have its name."""
-        try:
-            async with asyncio.timeout(_left(deadline)):
-                await self.remove_pod()
-        except TimeoutError as error:
-            sentence = f"{view.sentence} The server's pod there cannot be removed yet. Try again in a few minutes."
-            raise Refused(sentence, "gpu_no_place", 503) from error
 
     async def _find_another(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
         left = _left(deadline)

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
+from .admission import Refused
 from .base import OverSpawner
 from .pod_facts import end_of, is_running
 from .reflectors import Replacements
@@ -38,6 +39,10 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
     gpu_ended: str
     #: There may be a pod: True unless a start has not come to that yet.
     pod_asked_for = True
+    #: A pod was told to end and did not do so in its time.
+    pod_stays = False
+    #: By the clock of the loop, when the present start is given up.
+    start_until: float
     _replacements = Replacements()
     #: Deletions that are still to be done, by namespace, pod and ticket.
     _leftovers: ClassVar[dict[tuple[str, str, str], "asyncio.Task[None]"]] = {}
@@ -81,10 +86,16 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         return status
 
     async def stop(self, now: bool = False) -> None:
-        """Delete the pod and wait until it is gone; or see to it later, if the cluster does not answer."""
+        """Delete the pod and wait until it is gone; or see to it later, if the cluster does not answer.
+
+        `now` changes nothing: to end a pod without grace is to forget it, and its processes may still run.
+        """
+        if self.pod_stays:  # that has been waited for already
+            self.remove_later()
+            return
         try:
             await self._note_end()
-            await self.remove_pod(now=now)
+            await self.remove_pod()
         except self.cluster_errors as error:
             # Raised, it would reach nobody: the Hub says that the server has been stopped, and logs nothing.
             if self.pod_asked_for:
@@ -94,9 +105,23 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             self.remove_later()
             raise
 
-    async def remove_pod(self, now: bool = False) -> None:
+    async def remove_pod(self) -> None:
         """Delete the pod and wait until it is gone; nothing else."""
-        await super().stop(now=now)
+        await super().stop(now=False)
+
+    async def leave_pod(self, until: float, *, told: str = "") -> None:
+        """Delete the pod, and raise `Refused` when it is not gone then; `told` is the beginning of the sentence.
+
+        On a node that is silent it stays. Its successor would have its name, its volumes and its share.
+        """
+        try:
+            async with asyncio.timeout_at(until):
+                await self.remove_pod()
+        except TimeoutError as error:
+            self.pod_stays = True
+            stays = f"The server's earlier pod{self._on_node} cannot be removed yet. Try again in a few minutes."
+            sentence = f"{told} {stays}"
+            raise Refused(sentence.strip(), "gpu_no_place", 503) from error
 
     async def _note_end(self) -> None:
         await self._start_watching_pods()
@@ -112,6 +137,12 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         """The view of pods has it."""
         view = self.pod_reflector
         return view is not None and self._place in view.pods
+
+    @property
+    def _on_node(self) -> str:
+        pod = self.pod_reflector.pods.get(self._place) if self.pod_is_seen else None
+        node = ((pod or {}).get("spec") or {}).get("nodeName")
+        return f" on {node}" if node else ""
 
     @property
     def _place(self) -> str:

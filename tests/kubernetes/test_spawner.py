@@ -31,6 +31,9 @@ c.KubeSpawner.environment = {{"POD_IP": {{"valueFrom": {{"fieldRef": {{"fieldPat
 c.KubeSpawner.start_timeout = 60
 c.KubeSpawner.poll_interval = 1
 c.KubeSpawner.k8s_api_request_retry_timeout = 5
+def hurry(spawner):
+    spawner.start_timeout = 3 if spawner.user.name == "uma" else 60
+c.KubeSpawner.pre_spawn_hook = hurry
 c.KubeSpawner.profile_list = [
     {{"slug": "small", "display_name": "Small", "gpus": "0.25"}},
     {{"slug": "odd", "display_name": "Odd", "kubespawner_override": {{"extra_labels": {{"no label!": "x"}}}}}},
@@ -79,6 +82,13 @@ class Pods:
         with contextlib.suppress(k8s.ApiException):
             return self.core.read_namespaced_pod(f"jupyter-{user}", self.namespace)
         return None
+
+    def make(self, user):
+        """One that has the name of this user's default server."""
+        container = {"name": "notebook", "image": "tests/notebook", "command": ["sleep", "1000"]}
+        labels = {"component": "singleuser-server"}
+        body = {"metadata": {"name": f"jupyter-{user}", "labels": labels}, "spec": {"containers": [container]}}
+        self.core.create_namespaced_pod(self.namespace, body)
 
     def evict(self, user):
         body = {"metadata": {"name": f"jupyter-{user}", "namespace": self.namespace}}
@@ -170,10 +180,7 @@ async def test_after_three_places_the_start_is_refused_and_nothing_is_left(hub, 
 
 async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, service, pods):
     """KubeSpawner stops it, in the middle of the start of its successor."""
-    container = {"name": "notebook", "image": "tests/notebook", "command": ["sleep", "1000"]}
-    labels = {"component": "singleuser-server"}
-    body = {"metadata": {"name": "jupyter-dan", "labels": labels}, "spec": {"containers": [container]}}
-    pods.core.create_namespaced_pod(pods.namespace, body)
+    pods.make("dan")
     grant(service, "dan")
     async with Person(hub, "dan") as dan:
         await dan.start({"gpus": "0.25"})
@@ -188,6 +195,27 @@ async def test_a_pod_of_the_same_name_makes_room_and_the_share_stays(hub, servic
         assert "an administrator emptied its node" in page
         assert "As the profile says" in page
         assert '"small": {"gpus": "0.25"' in page, "the cards follow the chosen profile"
+
+
+@pytest.mark.parametrize("gpus", ["0.25", "0"])
+async def test_while_an_older_pod_has_not_ended_there_is_no_second_one(hub, service, pods, node, gpus):
+    """Its node is silent, and it may still write to the home that the second one would have too."""
+    pods.make("uma")
+    grant(service, "uma")
+    async with Person(hub, "uma") as uma:
+        await eventually(lambda: pods.of("uma").status.phase == "Running")
+        older = pods.of("uma").metadata.uid
+        node.hang()
+        try:
+            answer = await uma.spawn({"gpus": gpus})
+            events = [] if answer.is_error else await uma.progress()
+            told = answer.text if answer.is_error else events[-1]["message"]
+            assert "earlier pod on gpu-a cannot be removed yet. Try again in a few minutes." in told
+            assert pods.of("uma").metadata.uid == older
+            assert await eventually(uma.gone)
+        finally:
+            node.go_on()
+        await eventually(lambda: pods.of("uma") is None)
 
 
 async def test_what_the_cluster_says_no_to_is_told_without_the_servers_token(hub, service):

@@ -10,6 +10,7 @@ from jupyter_gq.client.models import Problem, TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.hub.admission import Refused, share_of
 from jupyter_gq.hub.kube_place import OtherPlaces
+from jupyter_gq.hub.kube_pods import LastingPods
 from jupyter_gq.hub.status import StatusBoard
 
 pytestmark = pytest.mark.asyncio
@@ -43,7 +44,8 @@ class Server:
     """Its pod runs only on the nodes that have room; each start and each removal is noted."""
 
     name, start_timeout, gpu_place_retries, gpu_queue_poll_interval = "", 60.0, 2, 0.01
-    _share_token = "t"
+    node_is_silent = False
+    _share_token, namespace, pod_name, pod_reflector = "t", "hub", "jupyter-ann", None
 
     def __init__(self, *room):
         self.room, self.began, self.removed = room, [], 0
@@ -56,8 +58,11 @@ class Server:
             await asyncio.Event().wait()
         return f"http://{node}"
 
-    async def remove_pod(self):
+    async def stop(self, now):
+        assert not now, "its processes may still run when Kubernetes has forgotten it"
         self.removed += 1
+        if self.node_is_silent:
+            await asyncio.Event().wait()
 
     def _show_starting(self):
         pass
@@ -70,7 +75,7 @@ class Server:
         yield self.service
 
 
-class Tried(OtherPlaces, Server):
+class Tried(OtherPlaces, LastingPods, Server):
     """The one under test."""
 
     def __init__(self, *room, **settings):
@@ -79,15 +84,9 @@ class Tried(OtherPlaces, Server):
             setattr(self, name, value)
 
 
-class CannotBeRemoved(Tried):
-    """Its node is silent."""
-
-    async def remove_pod(self):
-        await asyncio.Event().wait()
-
-
 async def start(server, *answers):
     server.service, server._share = Service(*answers), share_of(view())
+    server.start_until = asyncio.get_running_loop().time() + server.start_timeout
     async with asyncio.timeout(_PATIENCE):
         return await server._start_server()
 
@@ -147,8 +146,8 @@ async def test_the_end_comes_before_the_hubs_own_which_would_count_as_a_failure(
     assert waits.service.closed == ["nb-1"]
     told = await refused(Tried(start_timeout=0.2), view("waiting"), view(node="gpu-2", attempt=2))
     assert "the next one took too long" in told.sentence
-    told = await refused(CannotBeRemoved(start_timeout=0.2), view("waiting", sentence="Its node is silent."))
-    assert told.sentence.startswith("Its node is silent. The server's pod there cannot be removed yet.")
+    told = await refused(Tried(start_timeout=0.2, node_is_silent=True), view("waiting", sentence="Its node is silent."))
+    assert told.sentence.startswith("Its node is silent. The server's earlier pod cannot be removed yet.")
 
 
 async def test_a_start_that_is_cancelled_leaves_nobody_following():
