@@ -6,9 +6,16 @@ import pytest
 
 from jupyter_gq.backends.protocol import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.workload import Kind
 from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
 
 from .world import ANN, BOB, play
+
+
+class ServersAreRefusedToo(PlaceIsTaken):
+    """Notebooks are pods as well."""
+
+    kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
 
 
 def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
@@ -32,6 +39,25 @@ def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
         assert world.job(job).submitted_at == view.submitted_at
 
     play(tmp_path, PlaceIsTaken, story)
+
+
+def test_a_refused_server_keeps_its_ticket_and_its_place_in_line(tmp_path):
+    async def story(world):
+        world.backend.refusals = 1
+        ticket = world.ask(ANN, "0.5").id
+        asked_at = world.notebook(ANN).submitted_at
+        await world.step(2)
+        told = world.controller.ticket(ANN, ticket)
+        assert (told.phase, told.environment) == ("waiting", {})
+        assert told.sentence.startswith("Node n1 did not take it: 0/1 nodes are available.")
+        later = world.ask(ANN, "0.5").id
+        assert later == ticket, "it is asked for again, and is the same"
+        await world.step(2, seconds=20)
+        assert world.controller.ticket(ANN, ticket).phase == "starting"
+        assert world.notebook(ANN).submitted_at == asked_at
+        assert [launch.workload.run for launch in world.backend.launches] == [1, 2]
+
+    play(tmp_path, ServersAreRefusedToo, story)
 
 
 def test_the_pause_has_an_end_and_a_start_that_works_forgets_the_refusals(tmp_path):

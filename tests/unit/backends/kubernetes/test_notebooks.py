@@ -14,6 +14,7 @@ from .paper_backend import PaperBackend
 
 pytestmark = pytest.mark.asyncio
 
+FULL = "0/1 nodes are available: 1 Insufficient cpu."
 WRONG = {"visible": ["GPU-0", "GPU-1"]}
 
 
@@ -106,3 +107,60 @@ async def test_a_server_is_told_how_its_devices_were_given(paper, gpus, given):
         paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(notebook.id)
     assert paper.runs.pod(notebook.id, 1).environment.get(GIVEN) == given
+
+
+async def _awaited(paper, gpus="1"):
+    """A notebook whose pod is not there yet, and what was said of it last."""
+    notebook = await paper.launch("nb", "ann", "n1/0", gpus=gpus)
+    return notebook.id, await paper.observed(notebook.id)
+
+
+async def test_a_pod_that_the_cluster_does_not_place_is_refused_after_a_while_and_its_node_pauses(paper):
+    name, _ = await _awaited(paper)
+    paper.pod(name, "n1/0", node="", phase="Pending", unschedulable=FULL)
+    seen = await paper.observed(name)
+    assert (seen.phase, seen.sentence) == (Phase.STARTING, f"The cluster does not place its pod yet: {FULL}")
+    paper.clock.at += 19
+    assert (await paper.observed(name)).phase is Phase.STARTING
+    assert healthy(paper) == [True, True]
+    paper.clock.at += 1
+    seen = await paper.observed(name)
+    assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
+    assert seen.sentence == f"The cluster did not place its pod on n1 in 20 s: {FULL}"
+    assert paper.runs.pod(name, 1) is None, "its spawner asks for another place"
+    await paper.runs.forget(name, 1)
+    await paper.runs.observe()
+    assert healthy(paper) == [False, False]
+    assert paper.runs.nodes()[0].closed == "n1 pauses after a failure"
+
+
+async def test_a_share_whose_server_is_never_started_is_free_again(paper):
+    """Its time begins when its device is held: before that no pod could be made."""
+    name, seen = await _awaited(paper, "0.25")
+    paper.clock.at += 20
+    assert (await paper.observed(name)).phase is Phase.STARTING
+    paper.reservation("n1/0")
+    paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
+    seen = await paper.observed(name)
+    assert (seen.phase, paper.runs.pod(name, 1) is None) == (Phase.STARTING, False)
+    paper.clock.at += 179
+    assert (await paper.observed(name)).phase is Phase.STARTING
+    paper.clock.at += 1
+    seen = await paper.observed(name)
+    assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.LOST)
+    assert seen.sentence == "The server was not started within 180 seconds, so its share is free again."
+
+
+@pytest.mark.parametrize(
+    ("pulled", "expected"),
+    [
+        ("docker-pullable://lab/torch@sha256:0f1e", "lab/torch@sha256:0f1e"),
+        ("docker.io/lab/torch@sha256:0f1e", "docker.io/lab/torch@sha256:0f1e"),
+        ("sha256:0f1e", "lab/torch:1"),  # an image that was built there: by this nobody could pull it
+        ("", "lab/torch:1"),
+    ],
+)
+async def test_jobs_get_just_the_image_that_runs_in_their_notebook(paper, pulled, expected):
+    notebook, _ = await a_server(paper)
+    paper.pod(notebook.id, "n1/0", "GPU-0", image="lab/torch:1", image_id=pulled)
+    assert paper.runs.image_of(notebook.id) == expected
