@@ -99,13 +99,6 @@ def test_a_pool_without_devices_says_so():
         check_fits(Cluster().node("n", 1, pool="build").queue("q", 1).snapshot(), a_job("j", "q"))
 
 
-def test_a_pool_whose_nodes_have_no_devices_because_they_are_closed_says_why():
-    snapshot = Cluster().node("n", 1, pool="build").queue("q", 1).snapshot()
-    closed = replace(a_node("m"), devices=(), closed="m has no agent")
-    with pytest.raises(NeverFits, match=r"the pool train has no GPU \(m has no agent\)"):
-        check_fits(replace(snapshot, nodes=(*snapshot.nodes, closed)), a_job("j", "q"))
-
-
 def test_a_preview_says_that_it_starts_now_and_what_may_be_taken_back():
     outlook = preview(box(), Policy(), NOW, a_job("digits", "vision"))
     assert outlook.starts_now

@@ -88,6 +88,14 @@ def test_a_device_that_is_out_of_order_is_no_device():
     assert found.sentence == "Waiting: it needs 1 GPU, but the pool train has no GPU at present."
 
 
+def test_a_node_whose_devices_nobody_tells_says_why():
+    cluster = Cluster().queue("q", 1).add(a_job("a", "q"))
+    cluster.nodes.append(Node(name="n", closed="n has no agent"))
+    found = explained(cluster, "a")
+    assert found.reason is PendingReason.NO_DEVICE
+    assert found.sentence == "Waiting: it needs 1 GPU, but the pool train has no GPU (n has no agent) at present."
+
+
 def test_a_gang_larger_than_the_cluster_says_so():
     cluster = Cluster().node("n", 2).queue("q", 8).add(a_job("g", "q", 1, tasks=3))
     assert explained(cluster, "g").sentence == (
