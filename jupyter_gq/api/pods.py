@@ -62,6 +62,8 @@ class PodAuthenticator:
             access: Holders(self._ask, belief, most=MOST_CACHED, left=self._left, clock=clock)
             for access, belief in ((Access.AGENT, AGENTS), (Access.POD, RUNNERS))
         }
+        #: Refusals that stand in the log, by the uid of the pod and the code; a set that knows which came first.
+        self._told: dict[tuple[str, str], None] = {}
         #: The cluster could not be asked the last time.
         self._away = False
 
@@ -72,10 +74,20 @@ class PodAuthenticator:
         pod = await self._holders[access].of(token)
         namespace, account = self._allowed[access]
         if (pod.namespace, pod.service_account) != (namespace, account):
-            raise _wrong_account(pod, namespace, account)
+            raise self._said(pod, _wrong_account(pod, namespace, account))
         if node is not None and pod.node != node:
-            raise _wrong_node(pod, node)
+            raise self._said(pod, _wrong_node(pod, node))
         return pod
+
+    def _said(self, pod: PodIdentity, refused: Refusal) -> Refusal:
+        """Once in the log too: who looks for an agent that is not heard reads that, and not what its pod is told."""
+        code, sentence = refused.problem.code, refused.problem.message
+        if (pod.uid, code) not in self._told:
+            self._told[pod.uid, code] = None
+            log.warning("pod_refused code=%s pod=%s/%s node=%s: %s", code, pod.namespace, pod.pod, pod.node, sentence)
+            if len(self._told) > MOST_CACHED:
+                del self._told[next(iter(self._told))]
+        return refused
 
     async def _ask(self, token: str) -> PodIdentity:
         try:

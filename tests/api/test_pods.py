@@ -1,6 +1,7 @@
 """Pods and agents: a token opens what its pod is for, for the present run, and nothing else."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -124,6 +125,42 @@ async def test_an_agent_speaks_for_its_own_node_only(serve):
         assert told in problem["message"]
     status, problem = await served.problem("POST", "api/v1/agents/node-a/report", "runner", REPORT)
     assert (status, problem["code"]) == (403, "wrong_service_account")
+
+
+async def test_who_is_refused_stands_in_the_log_once_for_each_reason(caplog):
+    pods = authenticator()
+    asked = [
+        ("agent", Access.AGENT, "node-b"),
+        ("agent", Access.POD, None),
+        ("nowhere", Access.AGENT, "node-a"),
+        ("runner", Access.AGENT, "node-a"),
+    ]
+    for token, access, node in asked * 3:
+        with pytest.raises(Refusal):
+            await pods.permitted(token, access, node)
+    for token in ("agent", "unknown"):
+        with contextlib.suppress(Refusal):
+            await pods.permitted(token, Access.AGENT, "node-a")
+    assert {(record.name, record.levelname) for record in caplog.records} == {("jupyter_gq.api.pods", "WARNING")}
+    assert [record.getMessage() for record in caplog.records] == [
+        "pod_refused code=wrong_node pod=nodes/gq-agent-x node=node-a: "
+        "The pod gq-agent-x is on the node 'node-a', so it cannot report for the node 'node-b'.",
+        "pod_refused code=wrong_service_account pod=nodes/gq-agent-x node=node-a: The pod gq-agent-x runs as the "
+        "service account 'gq-agent' in the namespace 'nodes', but this route is for 'gq-runner' in 'train'.",
+        "pod_refused code=wrong_node pod=nodes/gq-agent-y node=: The pod gq-agent-y does not say on which node it is "
+        "(Kubernetes does that since 1.30), so it cannot report for the node 'node-a'.",
+        "pod_refused code=wrong_service_account pod=train/gq-job-1-1-0 node=node-a: The pod gq-job-1-1-0 runs as the "
+        "service account 'gq-runner' in the namespace 'train', but this route is for 'gq-agent' in 'nodes'.",
+    ]
+
+
+async def test_what_stands_in_the_log_is_not_remembered_without_end(monkeypatch):
+    monkeypatch.setattr("jupyter_gq.api.pods.MOST_CACHED", 2)
+    pods = authenticator()
+    for token in ("agent", "nowhere", "elsewhere", "default"):
+        with pytest.raises(Refusal):
+            await pods.permitted(token, Access.AGENT, "node-b")
+    assert [uid for uid, _ in pods._told] == [PODS["elsewhere"].uid, PODS["default"].uid]
 
 
 async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_failed(serve):
