@@ -1,11 +1,17 @@
 """What the other tests of this folder stand on."""
 
+import asyncio
 import json
 from collections import Counter
 
 import pytest
 from kubernetes.client import ApiException, CoreV1Api
 
+from jupyter_gq.backends.kubernetes.cluster import Cluster
+from jupyter_gq.backends.kubernetes.observe import Reflector
+from jupyter_gq.backends.kubernetes.resources import PODS
+from jupyter_gq.backends.kubernetes.views import pod_view
+from tests.kubernetes.control_plane import ADMIN
 from tests.kubernetes.waiting import until
 
 
@@ -17,6 +23,30 @@ def test_rights_are_real_and_tokens_speak_for_their_account(control_plane, names
     assert refused.value.status == 403
     assert namespace_set.service_user in refused.value.body
     assert [r.status for r in control_plane.requests(mark, user=namespace_set.service_user)] == [403]
+
+
+async def _listed(reflector):
+    reflector.start()
+    async with asyncio.timeout(60):
+        await reflector.synced.wait()
+    return {view.name for view in reflector.copy}
+
+
+@pytest.mark.asyncio
+async def test_a_list_of_three_pages_is_all_there_is(control_plane, namespace_set):
+    core, namespace, made = control_plane.core, namespace_set.nodes, {f"page-{number}" for number in range(5)}
+    for name in made:
+        core.create_namespaced_pod(namespace, _pinned(name, "nowhere"))
+    mark, agent = control_plane.mark(), "jupyter-gq/pages"
+    cluster = Cluster.of(control_plane.config_for(ADMIN), page=2, agent=agent)
+    reflector = Reflector(cluster, PODS, namespace=namespace, trim=pod_view, changed=lambda before, after: None)
+    try:
+        assert await _listed(reflector) == made
+        assert len(control_plane.requests(mark, agent=agent, verb="list", status=200)) == 3
+    finally:
+        reflector.end()
+        cluster.close()
+        core.delete_collection_namespaced_pod(namespace)
 
 
 def _pinned(name, node, **labels):

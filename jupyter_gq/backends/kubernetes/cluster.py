@@ -5,14 +5,11 @@ From the client come the configuration (in the cluster, or a kubeconfig), the cr
 """
 
 import asyncio
-import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
@@ -23,6 +20,7 @@ from jupyter_gq.domain.identity import PodIdentity
 
 from .errors import ClusterError, Missing, Unreachable, error_of
 from .resources import EVENTS, JOBS, LEASES, REVIEWS, Json, Resource
+from .reviews import pod_of
 
 #: A page of a list.
 _PAGE = 500
@@ -66,9 +64,20 @@ class Stream:
 class Cluster:
     """Talks to one API server."""
 
-    def __init__(self, api: client.ApiClient, *, timeout: float = 10.0, workers: int = 20) -> None:
-        """`timeout`: seconds for each call. `workers`: calls at one time."""
-        self._api, self._timeout = api, timeout
+    def __init__(
+        self,
+        api: client.ApiClient,
+        *,
+        timeout: float = 10.0,
+        silence: float = _SILENCE,
+        workers: int = 20,
+        page: int = _PAGE,
+    ) -> None:
+        """`timeout`, `silence`: seconds for each call, and without a word of a watch.
+
+        `workers`: calls at one time. `page`: objects on a page of a list.
+        """
+        self._api, self._timeout, self._silence, self._page = api, timeout, silence, page
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
         #: How many requests were sent, by verb.
         self.requests: Counter[str] = Counter()
@@ -96,7 +105,14 @@ class Cluster:
 
     @classmethod
     def of(
-        cls, settings: client.Configuration, *, timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
+        cls,
+        settings: client.Configuration,
+        *,
+        timeout: float = 10.0,
+        silence: float = _SILENCE,
+        workers: int = 20,
+        page: int = _PAGE,
+        agent: str = "jupyter-gq",
     ) -> "Cluster":
         """With that configuration of the client."""
         settings.connection_pool_maxsize = workers + _WATCHES
@@ -104,7 +120,7 @@ class Cluster:
         settings.retries = False
         api = client.ApiClient(settings)
         api.user_agent = agent
-        return cls(api, timeout=timeout, workers=workers)
+        return cls(api, timeout=timeout, silence=silence, workers=workers, page=page)
 
     def close(self) -> None:
         """Give the connections back; what is under way ends by its timeout."""
@@ -184,8 +200,7 @@ class Cluster:
             "spec": {"token": token, "audiences": [audience]},
         }
         answer = await self._in_thread(lambda: self._call("POST", REVIEWS.path(), "check a token", body=body))
-        pod = _identity(answer.get("status") or {}, audience)
-        return None if pod is None else replace(pod, expires=_expires(token))
+        return pod_of(answer.get("status") or {}, token, audience)
 
     async def _in_thread(self, call: Callable[[], Json]) -> Json:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
@@ -197,7 +212,7 @@ class Cluster:
         following = ""
         what = f"list the {resource.plural}"
         while True:
-            asked = {**query, "limit": str(_PAGE), **({"continue": following} if following else {})}
+            asked = {**query, "limit": str(self._page), **({"continue": following} if following else {})}
             page = self._call("GET", resource.path(namespace), what, query=asked)
             meta = page.get("metadata") or {}
             yield page.get("items") or [], str(meta.get("resourceVersion", ""))
@@ -239,7 +254,7 @@ class Cluster:
         settings = self._api.configuration
         url = settings.host.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
         headers = {**self._api.default_headers, "Accept": "application/json", **self._credentials()}
-        read = _SILENCE if verb == "WATCH" else self._timeout
+        read = self._silence if verb == "WATCH" else self._timeout
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -279,37 +294,3 @@ def _short(error: BaseException) -> str:
     """Without the address of the Python object that the client puts in front."""
     text = str(error)
     return text.split(">: ", 1)[-1] or type(error).__name__
-
-
-def _identity(status: Mapping[str, Any], audience: str) -> PodIdentity | None:
-    if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
-        return None
-    user = status.get("user") or {}
-    match str(user.get("username", "")).split(":"):
-        case ["system", "serviceaccount", namespace, account]:
-            pass
-        case _:
-            return None
-    extra = user.get("extra") or {}
-
-    def first(key: str) -> str:
-        return str(next(iter(extra.get(f"authentication.kubernetes.io/{key}") or ()), ""))
-
-    if not first("pod-name") or not first("pod-uid"):
-        return None
-    return PodIdentity(
-        namespace=namespace,
-        service_account=account,
-        pod=first("pod-name"),
-        uid=first("pod-uid"),
-        node=first("node-name"),
-    )
-
-
-def _expires(token: str) -> float | None:
-    """The end that a JWT names. Only for one that the cluster vouches for: nothing is verified here."""
-    try:
-        _, claims, _ = token.split(".")
-        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
-    except (ValueError, KeyError, TypeError):
-        return None

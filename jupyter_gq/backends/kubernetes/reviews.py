@@ -1,0 +1,44 @@
+"""What the answer to a TokenReview says of the pod that a token was made for."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_gq.domain.identity import PodIdentity
+
+
+def pod_of(status: Mapping[str, Any], token: str, audience: str) -> PodIdentity | None:
+    """The pod of that token; None where it is none of a pod, or not for that audience."""
+    if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
+        return None
+    user = status.get("user") or {}
+    match str(user.get("username", "")).split(":"):
+        case ["system", "serviceaccount", namespace, account]:
+            pass
+        case _:
+            return None
+    extra = user.get("extra") or {}
+
+    def first(key: str) -> str:
+        return str(next(iter(extra.get(f"authentication.kubernetes.io/{key}") or ()), ""))
+
+    if not first("pod-name") or not first("pod-uid"):
+        return None
+    return PodIdentity(
+        namespace=namespace,
+        service_account=account,
+        pod=first("pod-name"),
+        uid=first("pod-uid"),
+        node=first("node-name"),
+        expires=_expires(token),
+    )
+
+
+def _expires(token: str) -> float | None:
+    """The end that a JWT names. Only for one that the cluster vouches for: nothing is verified here."""
+    try:
+        _, claims, _ = token.split(".")
+        return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
+    except (ValueError, KeyError, TypeError):
+        return None
