@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Request, Workload
 
 from . import names
 from .merging import merged, pinned, variables, with_additions
@@ -28,6 +28,7 @@ TERMINATION_LOG = "/dev/termination-log"
 #: A job ends by SIGTERM, and is killed after this unless its deletion says otherwise.
 GRACE = 30
 _JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
+#: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
 #: The user of the Jupyter images; `pod_overrides` can name another.
 _USER, _GROUP = 1000, 100
@@ -43,6 +44,8 @@ def training_pod(
 ) -> Json:
     """The pod of one task of a run."""
     name = names.training_name(workload.id, workload.run, task)
+    asked = _asked(workload, task)
+    runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
     labels = {**task_labels(workload, task, options.installation), **added.labels}
     spec: Json = {
         "restartPolicy": "Never",
@@ -50,8 +53,8 @@ def training_pod(
         "serviceAccountName": names.RUNNER_ACCOUNT,
         "terminationGracePeriodSeconds": GRACE,
         "securityContext": pod_security(),
-        "containers": [_runner(workload, task, environment, image, options)],
-        "volumes": _volumes(options),
+        "containers": [runner],
+        "volumes": _volumes(asked, options),
     }
     if workload.tasks > 1:
         spec["subdomain"] = names.gang_name(workload.id, workload.run)
@@ -174,19 +177,11 @@ def _runner(
     }
     if options.checkpoint_url:
         told["GQ_CHECKPOINT_URL"] = options.checkpoint_url
-    asked = workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
-    requests: Json = {}
-    limits: Json = {}
-    if asked.cpu_milli:
-        requests["cpu"] = f"{asked.cpu_milli}m"
-    if asked.memory:
-        requests["memory"] = limits["memory"] = f"{asked.memory}Mi"
     return {
         "name": "runner",
         "image": image,
         "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
         "env": variables(told),
-        "resources": {side: amounts for side, amounts in (("requests", requests), ("limits", limits)) if amounts},
         "securityContext": container_security(),
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -200,6 +195,25 @@ def _runner(
     }
 
 
+def _asked(workload: Workload, task: int) -> Request:
+    return workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
+
+
+def _resources(asked: Request) -> Json:
+    requests: Json = {}
+    limits: Json = {}
+    if asked.cpu_milli:
+        requests["cpu"] = f"{asked.cpu_milli}m"
+    if asked.memory:
+        requests["memory"] = limits["memory"] = f"{asked.memory}Mi"
+    return {side: amounts for side, amounts in (("requests", requests), ("limits", limits)) if amounts}
+
+
+def _shared_memory(asked: Request) -> str:
+    """What lies there counts as memory of the container: half of that, as Linux gives it half of a machine's."""
+    return f"{max(1, asked.memory // 2)}Mi" if asked.memory else _SHARED_MEMORY
+
+
 def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
     mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
     if options.checkpoint_claim:
@@ -208,7 +222,7 @@ def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
     return mount
 
 
-def _volumes(options: KubernetesOptions) -> list[Json]:
+def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
     token = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
     checkpoint: Json = {"name": "gq-checkpoint", "emptyDir": {}}
     if options.checkpoint_claim:
@@ -217,7 +231,7 @@ def _volumes(options: KubernetesOptions) -> list[Json]:
         {"name": "gq-job", "emptyDir": {}},
         {"name": "gq-home", "emptyDir": {}},
         {"name": "gq-token", "projected": {"sources": [{"serviceAccountToken": token}]}},
-        {"name": "gq-shm", "emptyDir": {"medium": "Memory", "sizeLimit": _SHARED_MEMORY}},
+        {"name": "gq-shm", "emptyDir": {"medium": "Memory", "sizeLimit": _shared_memory(asked)}},
         checkpoint,
     ]
 

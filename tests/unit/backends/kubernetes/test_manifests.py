@@ -126,6 +126,25 @@ def test_each_task_asks_for_what_its_group_needs():
     assert resources == [{}, {"requests": {"memory": "4096Mi"}, "limits": {"memory": "4096Mi"}}]
 
 
+@pytest.mark.parametrize(("memory", "size"), [(0, "1Gi"), (1, "1Mi"), (1024, "512Mi"), (64 * 1024, "32768Mi")])
+def test_shared_memory_is_part_of_the_memory_that_a_job_names(memory, size):
+    """What lies there is charged to the container, whose limit that memory is."""
+    job = a_job("digits", "vision", 1, id="job-1", run=3)
+    job = replace(job, request=replace(job.request, memory=memory))
+    spec = training_pod(job, 0, ADDED, {}, "i", OPTIONS)["spec"]
+    (mount,) = [each["name"] for each in spec["containers"][0]["volumeMounts"] if each["mountPath"] == "/dev/shm"]
+    (volume,) = [each for each in spec["volumes"] if each["name"] == mount]
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
+
+
+def test_an_administrator_says_another_size_of_shared_memory():
+    larger = {"spec": {"volumes": [{"name": "gq-shm", "emptyDir": {"sizeLimit": "8Gi"}}]}}
+    volumes = a_pod(replace(OPTIONS, pod_overrides=larger))["spec"]["volumes"]
+    assert [each["emptyDir"] for each in volumes if each["name"] == "gq-shm"] == [
+        {"medium": "Memory", "sizeLimit": "8Gi"}
+    ]
+
+
 def test_processors_and_memory_are_asked_for_as_the_job_said():
     job = a_job("digits", "vision", 2, id="job-1", run=1)
     job = replace(job, request=replace(job.request, cpu_milli=1500, memory=2048))
