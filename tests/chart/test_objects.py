@@ -10,6 +10,7 @@ import pytest
 import yaml
 from traitlets.config import Config
 
+from jupyter_gq.agent.app import NodeAgent
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.routes import ROUTES
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
@@ -315,3 +316,21 @@ def test_the_probes_ask_for_routes_that_anybody_may_ask_for():
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         path = container[probe]["httpGet"]["path"]
         assert path.removeprefix("/services/jupyter-gq/api/v1/") in public, probe
+
+
+def test_an_agent_sees_the_processes_the_devices_and_the_books_of_its_node():
+    """Without any of these it could not tell who has which device, nor take one away."""
+    pod = pod_of(objects({"agent": {"kubeletDir": "/data/kubelet"}}), "DaemonSet")
+    (agent,) = pod["containers"]
+    assert pod["hostPID"] is True
+    assert agent["securityContext"]["privileged"] is True
+    environment = {each["name"]: each.get("value") for each in agent["env"]}
+    assert environment["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert {"compute", "utility"} <= set(environment["NVIDIA_DRIVER_CAPABILITIES"].split(","))
+    hosts = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    mounts = {hosts[each["name"]]: each["mountPath"] for each in agent["volumeMounts"] if each["name"] in hosts}
+    assert mounts == {
+        "/data/kubelet/pod-resources": str(Path(NodeAgent.pod_resources.default_value).parent),
+        "/sys/fs/cgroup": "/sys/fs/cgroup",
+    }
+    assert all(each["readOnly"] for each in agent["volumeMounts"] if each["name"] in hosts)

@@ -3,15 +3,18 @@
 import kubernetes_validate
 import pytest
 
-from jupyter_gq.backends.kubernetes.manifests import gang_service, training_pod
+from jupyter_gq.backends.kubernetes.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.manifests import as_job, gang_service, training_pod
 from jupyter_gq.backends.kubernetes.pause_pods import placeholder_pod, reservation_pod
-from jupyter_gq.backends.kubernetes.pools import PodPool, ScaleUp
+from jupyter_gq.backends.kubernetes.pools import PodPool, Provider, ScaleUp, Visibility
+from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.policy_file import _load_config
 from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.domain.cluster import Device
 from tests.builders import a_job
-from tests.chart.render import EXAMPLES, NEWEST, named, objects
+from tests.chart.render import EXAMPLES, NEWEST, OLDEST, named, objects
 from tests.chart.test_settings import folder
 
 A_GANG = a_job("digits", "vision", 2, id="job-1", run=3, tasks=2)
@@ -98,4 +101,63 @@ def test_a_placeholder_is_the_pod_of_the_pool_that_the_values_describe(tmp_path,
         "gq-gq-placeholder"
     ]
     assert not selects(named(found, "PodDisruptionBudget"), pod)
-    kubernetes_validate.validate(pod, NEWEST, strict=True)
+    for version in (OLDEST, NEWEST):
+        kubernetes_validate.validate(pod, version, strict=True)
+
+
+BEARS = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
+POOLS = {
+    **{f"reservation-{mode}": PodPool(name="p", visibility=mode, tolerations=BEARS) for mode in Visibility},
+    **{provider.value: PodPool(name="p", provider=provider) for provider in (Provider.HAMI, Provider.KAI)},
+}
+
+
+def added_by(pool, gpus):
+    """What a pod carries that has a share of a device there, two whole ones, or none."""
+    devices = tuple(Device(id=f"GPU-{i}", index=i, model="A100", memory=40_000, pool="p") for i in range(2))
+    if gpus == "none":
+        return nothing(Allocation(node="n", pool=pool))
+    count, milli = (1, 250) if gpus == "share" else (2, 1000)
+    named = gpus == "share" or pool.provider is Provider.HAMI
+    given = Allocation(
+        node="n",
+        pool=pool,
+        slots=tuple(f"n/{i}" for i in range(count)),
+        milli_per_device=milli,
+        devices=devices[:count] if named else (),
+        model=devices[0],
+    )
+    return PROVIDERS[pool.provider].additions(given)
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_all_that_the_backend_makes_is_valid_in_every_version_that_we_support(version, options):
+    made = [gang_service(A_GANG, options)]
+    for pool in POOLS.values():
+        made.append(reservation_pod("node/0", pool, options))
+        for gpus in ("share", "whole", "none"):
+            pod = training_pod(A_GANG, 1, added_by(pool, gpus), {"GQ_STOP_GRACE": "30"}, "image", options)
+            made += [pod, as_job(pod)]
+    assert len(made) == 1 + 7 * len(POOLS)
+    for found in made:
+        kubernetes_validate.validate(found, version, strict=True)
+
+
+@pytest.mark.parametrize("mode", Visibility)
+def test_each_way_to_see_a_device_is_in_the_pod_that_is_made(mode, options):
+    """So that what is validated is what differs."""
+    added = added_by(POOLS[f"reservation-{mode}"], "share")
+    pod = training_pod(A_GANG, 1, added, {}, "image", options)
+    (container,) = pod["spec"]["containers"]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    hosts = [each["hostPath"]["path"] for each in pod["spec"]["volumes"] if "hostPath" in each]
+    shown = {
+        Visibility.ENV: (("GPU-0", []), False),
+        Visibility.ENV_CDI: (("k8s.device-plugin.nvidia.com/gpu=GPU-0", []), False),
+        Visibility.VOLUME_MOUNT: (("void", ["/dev/null"]), False),
+        Visibility.CDI_ANNOTATION: (("void", []), True),
+    }
+    annotated = "cdi.k8s.io/gq" in pod["metadata"]["annotations"]
+    assert ((environment["NVIDIA_VISIBLE_DEVICES"], hosts), annotated) == shown[mode]
+    assert pod["spec"]["runtimeClassName"] == "nvidia"
+    assert pod["spec"]["tolerations"] == list(BEARS)
