@@ -31,6 +31,7 @@ from .traits import Choice, DictByName, Flag, GpuRequest, GpuRequestsByName, Num
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
 DEFAULT_CANCEL_GRACE = Seconds(5)
+LONGEST_GRACE = 3600
 DAY = 86400.0
 DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
 
@@ -61,10 +62,17 @@ class TrainingQueues(Configurable):
         as c.Fairness says), parent (name of a queue above), users, groups (lists of names; neither:
         everybody). Default: none, so nothing can be sent to training.""",
     ).tag(config=True)
-    grace = Number(30, help="Seconds that a paused job has to save its state before it is ended. Default: 30.").tag(
-        config=True
-    )
-    cancel_grace = Number(5, help="Seconds that a cancelled job has before it is ended. Default: 5.").tag(config=True)
+    grace = Number(
+        30,
+        maximum=LONGEST_GRACE,
+        help="Seconds that a paused job has to save its state before it is ended, at most an hour: until then it keeps "
+        "its GPUs from those for whom it was paused. Default: 30.",
+    ).tag(config=True)
+    cancel_grace = Number(
+        5,
+        maximum=LONGEST_GRACE,
+        help="Seconds that a cancelled job has before it is ended, at most an hour. Default: 5.",
+    ).tag(config=True)
     max_bundle_mib = Number(
         20, minimum=0.001, unit="MiB", help="Largest bundle of cells that a job may bring, in MiB. Default: 20."
     ).tag(config=True)

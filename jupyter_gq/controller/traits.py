@@ -1,6 +1,7 @@
 """Trait types of the settings: each parses its text once and refuses with the trait, the value and the fix."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from traitlets import Dict, TraitType
@@ -67,19 +68,24 @@ class DictByName(_DictTrait):
 
 
 class Number(TraitType[float, Any]):
-    """A number that is at least `minimum`."""
+    """A number that is at least `minimum` and, where that is given, at most `maximum`."""
 
-    def __init__(self, default: float, *, minimum: float = 0, unit: str = "seconds", **kwargs: Any) -> None:
+    def __init__(
+        self, default: float, *, minimum: float = 0, maximum: float = inf, unit: str = "seconds", **kwargs: Any
+    ) -> None:
         super().__init__(default, **kwargs)
-        self.minimum, self.unit = minimum, unit
-        self.info_text = f"a number of {unit}, at least {minimum:g}"
+        self.minimum, self.maximum, self.unit = minimum, maximum, unit
+        most = "" if maximum == inf else f" and at most {maximum:g}"
+        self.info_text = f"a number of {unit}, at least {minimum:g}{most}"
 
     def validate(self, obj: Any, value: Any) -> float:
         """Accept int and float; a bool or text is not a number."""
         fix = f"use {self.info_text}"
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise SettingsError(trait_path(obj, self), value, "it is not a number", fix)
-        if not self.minimum <= value < float("inf"):
+        if self.maximum < value < inf:
+            raise SettingsError(trait_path(obj, self), value, f"it is above {self.maximum:g}", fix)
+        if not self.minimum <= value < inf:
             raise SettingsError(trait_path(obj, self), value, f"it is below {self.minimum:g} or endless", fix)
         return float(value)
 

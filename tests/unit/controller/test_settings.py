@@ -7,7 +7,7 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.pools import ScaleUp
-from jupyter_gq.controller.settings import SECTIONS, build_settings
+from jupyter_gq.controller.settings import SECTIONS, TrainingQueues, build_settings
 from jupyter_gq.controller.traits import SettingsError
 from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
@@ -83,6 +83,10 @@ BAD = [
     (queues(vision=1), r"\['vision'\] = 1: it is not a dict"),
     ({"TrainingQueues": {"grace": -1}}, r"c\.TrainingQueues\.grace = -1: .*number of seconds, at least 0"),
     ({"TrainingQueues": {"max_bundle_mib": 0}}, "at least 0.001"),
+    ({"TrainingQueues": {"grace": 3601}},
+     r"c\.TrainingQueues\.grace = 3601: it is above 3600\. Use a number of seconds, at least 0 and at most 3600\."),
+    ({"TrainingQueues": {"cancel_grace": 86400}}, "it is above 3600"),
+    ({"TrainingQueues": {"grace": float("inf")}}, "it is below 0 or endless"),
     ({"TrainingQueues": {"keep_finished_days": -1}}, "it is below 0 or endless. Use a number of days, at least 0"),
     ({"TrainingQueues": {"keep_finished_days": None}}, "it is not a number"),
     ({"Pools": {"pools": {"build": {"devices": 3}}}}, r"c\.Pools\.pools\['build'\]\['devices'\] = 3: it wants 3 devices, but there are 2\. Use at most 2"),
@@ -232,6 +236,10 @@ def test_a_device_of_no_pool_is_left_out():
     (node,) = settings.nodes(NODES)
     assert [(device.id, device.pool) for device in node.devices] == [("GPU-sim-box-1", "shared")]
     assert settings.build_pool == settings.train_pool == "shared"
+
+
+def test_a_grace_of_an_hour_is_the_longest():
+    assert TrainingQueues(grace=3600).grace == 3600
 
 
 @pytest.mark.parametrize("section", SECTIONS)
