@@ -334,3 +334,11 @@ def test_an_agent_sees_the_processes_the_devices_and_the_books_of_its_node():
         "/sys/fs/cgroup": "/sys/fs/cgroup",
     }
     assert all(each["readOnly"] for each in agent["volumeMounts"] if each["name"] in hosts)
+
+
+def test_an_identity_of_the_cloud_is_given_to_jobs_and_to_nobody_else():
+    marks = {"iam.gke.io/gcp-service-account": "checkpoints@project.iam.gserviceaccount.com"}
+    found = objects({"training": {"serviceAccountAnnotations": marks}})
+    accounts = [each["metadata"] for each in found if each["kind"] == "ServiceAccount"]
+    assert [meta["name"] for meta in accounts if "annotations" in meta] == ["gq-runner"]
+    assert named(found, "ServiceAccount", "gq-runner")["metadata"]["annotations"] == marks
