@@ -13,6 +13,7 @@ Only KubeSpawner's own asynchronous client is used: whatever blocks here, blocks
 
 import asyncio
 import json
+from collections.abc import Collection
 from typing import Any
 
 import aiohttp
@@ -38,6 +39,7 @@ from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.sidecars import HIDDEN, unguarded
 
 from .admission import NO_DEVICE, Refused
 from .kube_options import ProfileShares
@@ -120,11 +122,13 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
     async def get_pod_manifest(self) -> V1Pod:
         """KubeSpawner's pod with what the share needs; `modify_pod_hook` comes after."""
         pod: V1Pod = await super().get_pod_manifest()
-        parts = parts_of(self.api.api_client.sanitize_for_serialization(pod), _NOTEBOOK)
+        said = self.api.api_client.sanitize_for_serialization(pod)
+        parts = parts_of(said, _NOTEBOOK)
         additions = self._additions()
         for name in withheld(parts, additions, self.gpu_resources):
             self.log.warning("%s of %s is left out: only a share gives it", name, self._log_name)
         _write(pod, with_additions(parts, additions, given=self.gpu_resources))
+        _hide_devices(pod, unguarded(said["spec"], _NOTEBOOK))
         return pod
 
     def _additions(self) -> PodAdditions:
@@ -235,6 +239,13 @@ def _write(pod: Any, parts: PodParts) -> None:
     notebook.volume_mounts = [get_k8s_model(V1VolumeMount, each) for each in parts.volume_mounts]
     notebook.resources = get_k8s_model(V1ResourceRequirements, notebook.resources or {})
     notebook.resources.requests, notebook.resources.limits = dict(parts.requests), dict(parts.limits)
+
+
+def _hide_devices(pod: Any, containers: Collection[str]) -> None:
+    """Those see none, whatever their images say."""
+    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+        if container.name in containers:
+            container.env = [*(container.env or []), get_k8s_model(V1EnvVar, HIDDEN)]
 
 
 def _node_affinity(data: dict[str, Any]) -> Any:

@@ -110,6 +110,25 @@ async def test_a_whole_gpu_is_the_device_plugins_to_name(make):
     assert pod["spec"]["schedulerName"] == "release-user-scheduler"
 
 
+async def test_what_the_administrator_puts_beside_a_notebook_sees_no_device_whatever_its_image_says(make):
+    beside = {
+        "extra_containers": [{"name": "proxy", "image": "cuda", "env": [{"name": "A", "value": "1"}]}],
+        "init_containers": [
+            {"name": "fetch", "image": "cuda"},
+            {"name": "check", "image": "cuda", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
+        ],
+    }
+    for share in (SHARE, WHOLE, NONE):
+        spec = (await pod_of(make({**THEIRS, **beside}, share=share)))["spec"]
+        others = {each["name"]: each["env"] for each in (*spec["containers"][1:], *spec["initContainers"])}
+        void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+        assert others == {
+            "proxy": [{"name": "A", "value": "1"}, void],
+            "fetch": [void],
+            "check": [{**void, "value": "all"}],
+        }
+
+
 async def test_without_a_gpu_the_pod_says_its_ticket_and_may_run_anywhere(make):
     pod = await pod_of(make(THEIRS, share=NONE))
     mine = {name: value for name, value in pod["metadata"]["labels"].items() if name.startswith("jupyter-gq.org/")}

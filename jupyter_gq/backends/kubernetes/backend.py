@@ -242,7 +242,7 @@ class KubernetesRuns:
         """What the pods of its present run do on their devices; None = not all of that is known."""
         keys = [run.key for runs in (self.notebooks, self.training) for run in runs.runs.values() if run.id == workload]
         pods = [pod for key in keys for pod in self._pods_of(key)]
-        uses = [self.agents.use(pod.uid) for pod in pods if not pod.finished]
+        uses = [self.agents.use(pod.uid) for pod in pods if pod.slots and not pod.finished]
         known = [use for use in uses if use is not None]
         return _sum(known) if known and len(known) == len(uses) else None
 
@@ -274,7 +274,8 @@ class KubernetesRuns:
             pod
             for index in (self.notebooks.pods, self.training.pods)
             for pod in index.on_node(node)
-            if pod.slots and pod.phase == "Running"
+            # Also those that were given no device: they shall see none.
+            if pod.phase == "Running"
         ]
         return [
             WatchedPod(
@@ -290,10 +291,12 @@ class KubernetesRuns:
         return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
 
     def _given(self, uid: str) -> frozenset[str] | None:
-        """The devices of a pod: as we named them, else as the kubelet says."""
+        """The devices of a pod: as we named them, else as the kubelet says; None = not known."""
         pod = self._pod(uid)
-        if pod is None or not pod.slots:
+        if pod is None:
             return None
+        if not pod.slots:
+            return frozenset()
         if pod.devices:
             return frozenset(pod.devices)
         pool = self.cluster_nodes.pool(pod.node)

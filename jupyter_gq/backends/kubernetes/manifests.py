@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.sidecars import without_sight
 from jupyter_gq.domain.workload import Request, Workload
 
 from . import names
@@ -30,6 +31,8 @@ GRACE = 30
 _JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
 #: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
+#: The container that does the work; overrides may put others beside it.
+_MAIN = "runner"
 #: The user of the Jupyter images; `pod_overrides` can name another.
 _USER, _GROUP = 1000, 100
 
@@ -150,9 +153,10 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 
 
 def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
-    """What no override changes."""
+    """What no override changes, and what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
-    return pinned({**pod, "metadata": meta, "spec": {**pod["spec"], "restartPolicy": "Never"}}, node)
+    spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
+    return pinned({**pod, "metadata": meta, "spec": spec}, node)
 
 
 # --- parts of a training pod
@@ -178,7 +182,7 @@ def _runner(
     if options.checkpoint_url:
         told["GQ_CHECKPOINT_URL"] = options.checkpoint_url
     return {
-        "name": "runner",
+        "name": _MAIN,
         "image": image,
         "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
         "env": variables(told),

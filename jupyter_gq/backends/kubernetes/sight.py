@@ -4,7 +4,8 @@ Rules
 -----
 1. Where the device plugin chose the devices, the kubelet has seen to it already: work may begin unseen where no agent
    looks. Where we named them, nobody but us has: it must not begin before an agent has looked.
-2. What was looked at and cannot be told is no reason to wait: the node cannot tell it later either.
+2. Who was given no device waits for nobody; when it is seen to have one all the same, it is stopped as others are.
+3. What was looked at and cannot be told is no reason to wait: the node cannot tell it later either.
 """
 
 from jupyter_gq.backends.protocol import DevicesSeen, Sight
@@ -21,11 +22,10 @@ def seen_by(agents: Agents, pod: PodView | None) -> DevicesSeen:
     """What the agent of its node tells of this pod; None: it was not seen in the cluster yet."""
     if pod is None:
         return DevicesSeen(sight=Sight.UNSEEN, required=True, sentence="Its pod has not been seen yet.")
-    required = bool(pod.devices)
-    if not pod.slots:
-        return DevicesSeen(sight=Sight.RIGHT, required=False, sentence="It was given no device.")
     sight = agents.sight(pod.node, pod.uid)
-    return DevicesSeen(sight=sight, required=required, sentence=_sentence(agents, pod, sight))
+    if not pod.slots and sight is not Sight.WRONG:
+        return DevicesSeen(sight=Sight.RIGHT, required=False, sentence="It was given no device.")
+    return DevicesSeen(sight=sight, required=bool(pod.devices), sentence=_sentence(agents, pod, sight))
 
 
 def _sentence(agents: Agents, pod: PodView, sight: Sight) -> str:

@@ -1,9 +1,11 @@
 """What an agent tells counts for its own node and for nothing else."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.protocol import Phase
+from jupyter_gq.backends.protocol import Phase, Sight
 from jupyter_gq.devices.meter import ShareUse
 
 from .paper_backend import PaperBackend
@@ -42,3 +44,26 @@ async def test_of_pods_that_nobody_knows_nothing_is_kept(paper):
         paper.report("n1", shares={f"unknown-{number}": WRONG, f"another-{number}": WRONG})
     assert paper.runs.agents._heard["n1"].looks == {}
     assert paper.runs.agents._uses == {}
+
+
+@pytest.mark.parametrize("kind", ["job", "nb"])
+async def test_a_pod_without_a_gpu_is_looked_at_too_and_waits_for_nobody(paper, kind):
+    workload = await paper.launch(kind, "cpu", "n1/0", gpus="0")
+    uid = paper.pod(workload.id, "", node="n1")
+    assert [pod.pod_uid for pod in paper.report("n1").watch] == [uid]
+    for visible in (None, []):
+        for _ in range(3):
+            paper.report("n1", shares={uid: {"visible": visible}})
+        seen = paper.runs.devices_seen(workload.id, 1, 0)
+        assert (seen.sight, seen.required) == (Sight.RIGHT, False)
+    assert paper.runs.usage(workload.id) is None, "it has nothing that could be used"
+    assert (await paper.observed(workload.id)).phase is Phase.RUNNING
+    paper.report("n1", shares={uid: {"visible": ["GPU-0"]}})
+    assert paper.runs.devices_seen(workload.id, 1, 0).settled, "it goes on meanwhile"
+    paper.report("n1", shares={uid: {"visible": ["GPU-0"]}})
+    seen = paper.runs.devices_seen(workload.id, 1, 0)
+    assert (seen.sight, seen.sentence[:16]) == (Sight.WRONG, "DEVICE_MISMATCH:")
+    for _ in range(9):
+        await paper.observed(workload.id)
+        await asyncio.sleep(0)
+    assert paper.hub.asked or paper.cluster.deleted

@@ -186,6 +186,29 @@ def test_an_override_changes_what_it_names_and_never_whose_pod_it_is():
     assert environment(pod)["HOME"] == "/h"
 
 
+def test_what_an_override_puts_beside_a_job_sees_no_device_whatever_its_image_says():
+    """CUDA images say `all`, and the job would be stopped for what its sidecar sees."""
+    own = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    over = {
+        "spec": {
+            "containers": [
+                {"name": "proxy", "image": "cuda", "env": [{"name": "A", "value": "1"}]},
+                {"name": "dcgm", "image": "cuda", "env": own},
+                {"name": "second", "image": "cuda", "resources": {"limits": {"nvidia.com/gpu": "1"}}},
+            ],
+            "initContainers": [{"name": "fetch", "image": "cuda"}],
+        }
+    }
+    spec = a_pod(replace(OPTIONS, pod_overrides=over))["spec"]
+    said = {
+        each["name"]: [one["value"] for one in each.get("env", ()) if one["name"] == "NVIDIA_VISIBLE_DEVICES"]
+        for each in (*spec["containers"], *spec["initContainers"])
+    }
+    assert said == {"runner": [], "proxy": ["void"], "dcgm": ["all"], "second": [], "fetch": ["void"]}
+    assert {"name": "A", "value": "1"} in spec["containers"][1]["env"]
+    assert "initContainers" not in a_pod()["spec"]
+
+
 def test_named_things_are_merged_and_other_lists_follow_each_other():
     assert merged({"a": [1], "b": {"c": 1}}, {"a": [2], "b": {"d": 2}}) == {"a": [1, 2], "b": {"c": 1, "d": 2}}
     volumes = [{"name": "v", "emptyDir": {}}]

@@ -1,0 +1,48 @@
+"""Containers of a pod beside the one that does the work, of a notebook or a job: they see no device. Pure.
+
+Images made for CUDA say `NVIDIA_VISIBLE_DEVICES=all` themselves. Under NVIDIA's runtime such a sidecar sees all GPUs of
+its node, and the agent, which looks at pods, then finds that this one sees devices of others.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+#: What they are told.
+HIDDEN = {"name": _VISIBLE, "value": "void"}
+
+
+def unguarded(spec: Mapping[str, Any], main: str) -> frozenset[str]:
+    """Names of the containers, those that run before it as well, that may see devices although nobody meant it.
+
+    Who says himself what it sees, or asks for a device by count, has a reason.
+    """
+    return frozenset(each["name"] for each in _others(spec, main) if not _sees_by_intent(each))
+
+
+def without_sight(spec: Json, main: str) -> Json:
+    """The spec of a pod in which those see no device."""
+    blind = unguarded(spec, main)
+    parts = {
+        part: [
+            {**each, "env": [*(each.get("env") or []), dict(HIDDEN)]} if each["name"] in blind else each
+            for each in spec[part]
+        ]
+        for part in ("containers", "initContainers")
+        if spec.get(part)
+    }
+    return {**spec, **parts}
+
+
+def _others(spec: Mapping[str, Any], main: str) -> Iterator[Mapping[str, Any]]:
+    yield from (each for each in spec.get("containers") or () if each["name"] != main)
+    yield from spec.get("initContainers") or ()
+
+
+def _sees_by_intent(container: Mapping[str, Any]) -> bool:
+    said = any(each.get("name") == _VISIBLE for each in container.get("env") or ())
+    # Resources of Kubernetes itself (cpu, memory) have no vendor before a slash.
+    asked = (container.get("resources") or {}).get("limits") or {}
+    return said or any("/" in name for name in asked)
