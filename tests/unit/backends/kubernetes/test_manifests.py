@@ -239,6 +239,7 @@ def test_a_reservation_holds_one_device_is_pinned_and_not_moved():
     assert pod["spec"]["priorityClassName"] == "high"
     assert pod["metadata"]["annotations"][names.SLOT] == "n1/0"
     assert pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+    assert pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def test_without_a_node_a_pod_goes_where_it_may():
