@@ -1,10 +1,10 @@
 """What the service does in a cluster, call by call, and what it must never be able to do.
 
 The chart's roles allow exactly `CALLS`: `tests/chart` compares them, `test_chart.py` asks a real API server. A new call
-of the product is added here first.
+of the product is added here first. `test_story.py` sees that the service makes each, so that none stays here unused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,13 @@ CALLS: tuple[Call, ...] = (
     *_calls(TRAIN, "pods", "get list watch create delete"),
     *_calls(TRAIN, "services", "get create delete"),
 )
+_TAKEN = "A name is taken that it wants to make something under, as after an answer that was lost: whose is it?"
+#: Of these, what an ordinary day does not need, and what for.
+SELDOM: dict[Call, str] = {
+    **dict.fromkeys(_calls(NODES, "pods", "get"), _TAKEN),
+    **dict.fromkeys(_calls(TRAIN, "pods", "get"), _TAKEN),
+    **dict.fromkeys(_calls(TRAIN, "services", "get"), _TAKEN),
+}
 #: What it asks for besides, by the value that turns it on.
 MORE: dict[str, tuple[Call, ...]] = {"training.asJobs": _JOBS, "observe.allPods": _ALL_PODS}
 
@@ -86,3 +93,8 @@ def granted(rules: list[dict[str, Any]], room: str) -> Iterator[Call]:
                 for verb in rule["verbs"]:
                     name = "lease" if rule.get("resourceNames") else ""
                     yield Call(room, verb, resource, group, name)
+
+
+def made(requests: Iterable[Any], rooms: dict[str, str]) -> set[tuple[str, str, str]]:
+    """Room, verb and resource of these requests, but of those that were forbidden; `rooms` by their namespaces."""
+    return {(rooms[each.namespace], each.verb, each.resource) for each in requests if each.status != 403}

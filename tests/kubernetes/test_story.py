@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from jupyter_gq.demo.person import Refused
 from tests.cells import MEETS
+from tests.kubernetes.rights import CALLS, CLUSTER, HUB, NODES, SELDOM, TRAIN, made
 from tests.kubernetes.story_world import Installation, cells, in_thread, printed
 from tests.kubernetes.waiting import eventually
 
@@ -48,6 +49,18 @@ async def installed(control_plane, namespace_set, make_kubelet, tmp_path_factory
         yield made
     finally:
         await in_thread(made.end)
+
+
+@pytest.fixture(scope="module")
+def _told():
+    return set()
+
+
+@pytest.fixture(autouse=True)
+def told(_told, request):
+    """The tests that have begun."""
+    _told.add(request.node.originalname)
+    return _told
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -188,6 +201,16 @@ async def test_in_the_end_nothing_is_left(installed, ann, bob):
     await eventually(lambda: not installed.pods("hub") and not installed.pods("train"), "no notebook, no job")
     await eventually(lambda: not installed.reservations(), "no device is held", 120)
     assert (await ann.service("GET", "me"))["used"] == "0"
+
+
+async def test_there_is_no_right_that_the_service_did_not_use(installed, told, request):
+    whole = {name for name in vars(request.module) if name.startswith("test_")}
+    if told < whole:
+        pytest.skip("only the whole story needs all rights")
+    spaces = installed.spaces
+    rooms = {spaces.hub: HUB, spaces.nodes: NODES, spaces.train: TRAIN, "": CLUSTER}
+    used = made(installed.plane.requests(user=spaces.service_user), rooms)
+    assert {(call.room, call.verb, call.resource) for call in {*CALLS} - {*SELDOM}} - used == set()
 
 
 async def _may_choose(person, gpus):
