@@ -3,7 +3,8 @@
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.pools import Provider
+from jupyter_gq.backends.kubernetes.names import reservation_name
+from jupyter_gq.backends.kubernetes.pools import Hold, Provider
 from jupyter_gq.backends.protocol import Phase, Sight
 
 from .paper_backend import PaperBackend
@@ -40,3 +41,20 @@ async def test_a_pod_that_was_given_a_slice_is_not_stopped_for_seeing_its_gpu(pa
     seen = paper.runs.devices_seen("job-a", 1, 0)
     assert (seen.sight, seen.required, seen.settled) == (Sight.UNCLEAR, False, True)
     assert "MIG-1, a slice of a GPU" in seen.sentence
+
+
+async def test_a_pool_that_keeps_its_slices_gives_them_by_name():
+    paper = PaperBackend(pool={"resource": MIG, "hold": Hold.ALWAYS})
+    paper.node("n1", devices={MIG: 1}, labels={f"{MIG}.memory": "9856"})
+    paper.reservation("n1/0")
+    paper.report(given=[("nodes", reservation_name("n1/0"), "MIG-1")])
+    await paper.launch("nb", "ann", "n1/0", gpus="1")
+    await paper.runs.observe()
+    told = paper.runs.pod("nb-ann", 1).environment
+    assert (told["NVIDIA_VISIBLE_DEVICES"], told["JUPYTER_GQ_MEMORY_MIB"]) == ("MIG-1", "9856")
+    uid = paper.pod("nb-ann", "n1/0", "MIG-1")
+    for _ in range(3):
+        paper.report(given=[("nodes", reservation_name("n1/0"), "MIG-1")], shares={uid: {"visible": ["GPU-0"]}})
+    seen = paper.runs.devices_seen("nb-ann", 1, 0)
+    assert (seen.sight, seen.settled) == (Sight.UNCLEAR, True), "its first kernel does not wait"
+    await paper.close()
