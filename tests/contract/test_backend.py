@@ -45,9 +45,9 @@ async def test_what_does_not_end_in_its_grace_is_killed_with_all_that_it_started
     workload = world.workload()
     await world.launch(workload, {"ignores stop": True, "has kernel": True})
     await world.running(workload)
-    await world.backend.stop(workload.id, workload.run, 30)
+    await world.backend.stop(workload.id, workload.run, world.grace)
     assert (await world.observed(workload)).phase is Phase.RUNNING
-    world.clock.ahead += 29
+    world.clock.ahead += world.grace - 1
     assert (await world.observed(workload)).phase is Phase.RUNNING
     assert runs(world.leader(workload)), "its grace is not over"
     world.clock.ahead += 1.5
@@ -61,9 +61,9 @@ async def test_what_does_not_end_in_its_grace_is_killed_with_all_that_it_started
 async def test_asking_again_does_not_add_time(world):
     workload = world.workload()
     await world.launch(workload, {"ignores stop": True})
-    await world.backend.stop(workload.id, workload.run, 5)
-    await world.backend.stop(workload.id, workload.run, 500)
-    world.clock.ahead += 6
+    await world.backend.stop(workload.id, workload.run, world.grace)
+    await world.backend.stop(workload.id, workload.run, 100 * world.grace)
+    world.clock.ahead += world.grace + 1
     assert (await world.end(workload)).outcome is Outcome.KILLED
 
 

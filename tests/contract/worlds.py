@@ -45,6 +45,9 @@ def runs(pid):
 class World:
     """What the tests of every backend do; a subclass says how."""
 
+    #: Seconds that a test gives to what is stopped; they pass with the clock, so they may be many.
+    grace = 30
+
     def __init__(self, folder):
         self.folder = folder
         self.clock = MovableClock()
