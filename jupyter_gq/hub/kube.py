@@ -129,6 +129,7 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
             self.log.warning("%s of %s is left out: only a share gives it", name, self._log_name)
         _write(pod, with_additions(parts, additions, given=self.gpu_resources))
         _hide_devices(pod, unguarded(said["spec"], _NOTEBOOK))
+        _keep_last_words(pod)
         return pod
 
     def _additions(self) -> PodAdditions:
@@ -246,6 +247,12 @@ def _hide_devices(pod: Any, containers: Collection[str]) -> None:
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if container.name in containers:
             container.env = [*(container.env or []), get_k8s_model(V1EnvVar, HIDDEN)]
+
+
+def _keep_last_words(pod: Any) -> None:
+    """A server that fails tells why in its log, which is gone with the pod: the cluster shall keep the end of it."""
+    notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
+    notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
 
 def _node_affinity(data: dict[str, Any]) -> Any:

@@ -79,7 +79,9 @@ def _terminated(state: Json | None) -> str:
     code = state.get("exitCode")
     if code in (0, None):
         return ""
-    return f"Your server ended with exit code {code}{_detail(state.get('message'))}."
+    # Its words are the end of its log, see `kube`: what went wrong is told last.
+    last = (state.get("message") or "").strip().rpartition("\n")[2]
+    return f"Your server ended with exit code {code}{_detail(last)}."
 
 
 def _detail(message: str | None) -> str:

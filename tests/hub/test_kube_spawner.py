@@ -214,6 +214,16 @@ async def test_raw_settings_of_pod_and_container_are_merged_with_too(make):
     assert kept["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "4"
 
 
+async def test_of_a_server_that_fails_the_end_of_its_log_is_kept_unless_the_administrator_says_otherwise(make):
+    def policy(pod):
+        return pod["spec"]["containers"][0]["terminationMessagePolicy"]
+
+    for share in (SHARE, NONE):
+        assert policy(await pod_of(make(THEIRS, share=share))) == "FallbackToLogsOnError"
+    theirs = {"extra_container_config": {"terminationMessagePolicy": "File"}}
+    assert policy(await pod_of(make(theirs, share=SHARE))) == "File"
+
+
 async def test_settings_of_every_class_count(make):
     sections = {"GPUShareMixin": {"service_url": "http://gq/", "server_service_url": "http://proxy-public/gq/"}}
     spawner = make({"image": "mine"}, share=NONE, **sections, GQKubeSpawner={"gpu_place_retries": 5})

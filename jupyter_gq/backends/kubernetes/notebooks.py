@@ -21,7 +21,7 @@ from . import names
 from .clocks import Clocks
 from .nodes import Nodes
 from .options import KubernetesOptions
-from .outcome import End, end_of_pod, trouble_of
+from .outcome import End, end_of_server, trouble_of
 from .places import Place, Places
 from .runs import PodIndex, Run, RunKey, slots_in_use
 from .server_stops import ServerStops
@@ -271,11 +271,10 @@ class NotebookRuns:
             return End(outcome=Outcome.LOST, sentence=lost)
         if (run.stop_at is not None or run.released) and not pod.disruption:
             return End(outcome=Outcome.SUCCEEDED)
-        end = end_of_pod(pod, stopped=False)
         if pod.ended is None and not pod.disruption and not pod.reason:
             # Deleted by its spawner: its user stopped it.
             return End(outcome=Outcome.SUCCEEDED)
-        return end
+        return end_of_server(pod)
 
     def _end(self, run: Run, end: End) -> Observation:
         if run.workload is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from jupyter_gq.backends.protocol import Outcome
 
-from .views import PodView
+from .views import Ended, PodView
 
 _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
 #: What counts most for the whole run comes first.
@@ -38,6 +38,9 @@ _TROUBLE = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError"}
     | {"RunContainerError", "ImageInspectError"}
 )
+_OUT_OF_MEMORY = "OOMKilled"
+#: The runtime could not begin it.
+_CANNOT_START = frozenset({"StartError", "ContainerCannotRun"})
 _MOST_WORDS = 400
 
 
@@ -70,6 +73,18 @@ def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
     if pod.ended is None:
         return _gone(stopped)
     return _by_exit_code(pod, stopped)
+
+
+def end_of_server(pod: PodView) -> End:
+    """How a notebook ended that nobody told to. It has no runner: what it says of it is the last line of its log."""
+    ended = pod.ended
+    if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
+        return end_of_pod(pod, stopped=False)
+    if ended.reason in _CANNOT_START:
+        return _not_started(ended)
+    last = one_line(last_line(ended.message))
+    sentence = f"Its server ended with {_how(ended.exit_code)}{f': {last}' if last else '.'}"
+    return End(outcome=Outcome.LOST, sentence=sentence)
 
 
 def end_of_run(ends: Sequence[End], culprit: int | None = None) -> End:
@@ -114,22 +129,29 @@ def _claim(pod: PodView) -> End | None:
 def _by_exit_code(pod: PodView, stopped: bool) -> End:
     assert pod.ended is not None
     code, message = pod.ended.exit_code, pod.ended.message
-    if pod.ended.reason == "OOMKilled":
+    if pod.ended.reason == _OUT_OF_MEMORY:
         return End(
             outcome=Outcome.FAILED, sentence="It used more memory of its node than its limit allows, and was killed."
         )
     if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
         return End(outcome=Outcome.FAILED, sentence=sentence)
-    if pod.ended.reason in {"StartError", "ContainerCannotRun"} or code == 128:
-        return End(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(message)}")
+    if pod.ended.reason in _CANNOT_START or code == 128:
+        return _not_started(pod.ended)
     if stopped:
         return _gone(stopped) if code != 0 else End(outcome=Outcome.PAUSED)
     if code == 0:
         return End(outcome=Outcome.SUCCEEDED)
-    how = f"signal {code - 128}" if 128 < code < 160 else f"exit code {code}"
     last = f" Its last words: {one_line(message)}" if message.strip() else ""
-    return End(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({how}).{last}")
+    return End(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({_how(code)}).{last}")
+
+
+def _not_started(ended: Ended) -> End:
+    return End(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
+
+
+def _how(code: int) -> str:
+    return f"signal {code - 128}" if 128 < code < 160 else f"exit code {code}"
 
 
 def _disrupted(pod: PodView) -> str:
@@ -143,3 +165,8 @@ def one_line(text: str) -> str:
     line = " ".join(text.split())
     line = line if len(line) <= _MOST_WORDS else f"{line[:_MOST_WORDS]}…"
     return line if not line or line.endswith((".", "…", "!")) else f"{line}."
+
+
+def last_line(text: str) -> str:
+    """Where the end of a log tells why, that is there."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")

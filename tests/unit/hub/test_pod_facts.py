@@ -28,8 +28,8 @@ def disrupted(reason, message=None, status="True"):
         (ended(exitCode=0, reason="Completed"), ""),
         (ended(exitCode=137, reason="OOMKilled"), "Your server ended: it used more memory than it may."),
         (
-            ended(exitCode=1, message="Traceback\n  no module\n"),
-            "Your server ended with exit code 1: Traceback.",
+            ended(exitCode=1, message="Traceback:\n  import lab\nModuleNotFoundError: No module named 'lab'.\n"),
+            "Your server ended with exit code 1: ModuleNotFoundError: No module named 'lab'.",
         ),
         (disrupted("EvictionByEvictionAPI"), "Your server ended: an administrator emptied its node."),
         (disrupted("TerminationByKubelet", status="False"), ""),

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.backends.kubernetes.names import reservation_name
+from jupyter_gq.backends.kubernetes.views import Ended
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.client.devices import GIVEN
 from jupyter_gq.domain.states import State
@@ -164,3 +165,14 @@ async def test_jobs_get_just_the_image_that_runs_in_their_notebook(paper, pulled
     notebook, _ = await a_server(paper)
     paper.pod(notebook.id, "n1/0", "GPU-0", image="lab/torch:1", image_id=pulled)
     assert paper.runs.image_of(notebook.id) == expected
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+async def test_a_server_that_fails_says_why(paper, phase):
+    name, _ = await _awaited(paper)
+    paper.pod(name, "n1/0", phase=phase)
+    await paper.observed(name)
+    ended = Ended(exit_code=1, reason="Error", message="[I] hello\nOSError: no home\n")
+    paper.pod(name, "n1/0", phase="Failed", ended=ended)
+    seen = await paper.observed(name)
+    assert (seen.outcome, seen.sentence) == (Outcome.LOST, "Its server ended with exit code 1: OSError: no home.")

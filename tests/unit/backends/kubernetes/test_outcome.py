@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.outcome import End, end_of_pod, end_of_run, trouble_of
+from jupyter_gq.backends.kubernetes.outcome import End, end_of_pod, end_of_run, end_of_server, trouble_of
 from jupyter_gq.backends.kubernetes.views import Ended, PodView
 from jupyter_gq.backends.protocol import Outcome
 
@@ -43,6 +43,46 @@ def test_the_end_of_a_task(pod, stopped, outcome, words):
     end = end_of_pod(pod, stopped=stopped)
     assert end.outcome is outcome
     assert words in end.sentence
+
+
+LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module named 'jupyter_gq'\n\n"
+
+
+@pytest.mark.parametrize(
+    ("pod", "outcome", "sentence"),
+    [
+        (
+            a_pod(1, LOG, "Error"),
+            Outcome.LOST,
+            "Its server ended with exit code 1: ModuleNotFoundError: No module named 'jupyter_gq'.",
+        ),
+        (a_pod(127, reason="Error"), Outcome.LOST, "Its server ended with exit code 127."),
+        (a_pod(139, reason="Error"), Outcome.LOST, "Its server ended with signal 11."),
+        (
+            a_pod(1, said("SUCCEEDED"), "Error"),
+            Outcome.LOST,
+            f"Its server ended with exit code 1: {said('SUCCEEDED')}.",
+        ),
+        (a_pod(0, reason="Completed"), Outcome.SUCCEEDED, ""),
+        (
+            a_pod(128, 'exec: "lab": not found', "StartError"),
+            Outcome.FAILED,
+            'Its container could not be started: exec: "lab": not found.',
+        ),
+        (
+            a_pod(137, LOG, "OOMKilled"),
+            Outcome.FAILED,
+            "It used more memory of its node than its limit allows, and was killed.",
+        ),
+        (
+            a_pod(143, LOG, "Error", disruption="EvictionByEvictionAPI"),
+            Outcome.LOST,
+            "Somebody drained its node, or evicted it.",
+        ),
+    ],
+)
+def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, sentence):
+    assert end_of_server(pod) == End(outcome=outcome, sentence=sentence)
 
 
 @pytest.mark.parametrize(
