@@ -119,7 +119,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
                 await self.remove_pod()
         except TimeoutError as error:
             self.pod_stays = True
-            stays = f"The server's earlier pod{self._on_node} cannot be removed yet. Try again in a few minutes."
+            stays = f"The server's earlier pod on {self._node} cannot be removed yet. Try again in a few minutes."
             sentence = f"{told} {stays}"
             raise Refused(sentence.strip(), "gpu_no_place", 503) from error
 
@@ -139,10 +139,10 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         return view is not None and self._place in view.pods
 
     @property
-    def _on_node(self) -> str:
+    def _node(self) -> str:
         pod = self.pod_reflector.pods.get(self._place) if self.pod_is_seen else None
         node = ((pod or {}).get("spec") or {}).get("nodeName")
-        return f" on {node}" if node else ""
+        return node or "its node"
 
     @property
     def _place(self) -> str:

@@ -147,7 +147,7 @@ async def test_the_end_comes_before_the_hubs_own_which_would_count_as_a_failure(
     told = await refused(Tried(start_timeout=0.2), view("waiting"), view(node="gpu-2", attempt=2))
     assert "the next one took too long" in told.sentence
     told = await refused(Tried(start_timeout=0.2, node_is_silent=True), view("waiting", sentence="Its node is silent."))
-    assert told.sentence.startswith("Its node is silent. The server's earlier pod cannot be removed yet.")
+    assert told.sentence.startswith("Its node is silent. The server's earlier pod on its node cannot be removed yet.")
 
 
 async def test_a_start_that_is_cancelled_leaves_nobody_following():
