@@ -17,6 +17,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
 from jupyter_gq.client.pods import PodAdditions
 
+from .line import Line
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
 
@@ -51,6 +52,8 @@ class Patience:
     longest_wait: float
     #: For a service that does not answer while in line: it may be restarting.
     outage: float = 60.0
+    #: Servers of this Hub that may wait at one time; 0 = any number.
+    most_waiting: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,9 +87,12 @@ class Wish:
 class Admission:
     """Follows one ticket of one server, from its request or from a share that turned out not to be had."""
 
-    def __init__(self, *, service: ServiceClient, wish: Wish, board: StatusBoard, patience: Patience) -> None:
+    def __init__(
+        self, *, service: ServiceClient, wish: Wish, board: StatusBoard, patience: Patience, line: Line | None = None
+    ) -> None:
+        """`line`: where those are counted that wait."""
         self._service, self._server, self._request, self._board = service, wish.server, wish.request, board
-        self._as_pod, self._patience = wish.as_pod, patience
+        self._as_pod, self._patience, self._line = wish.as_pod, patience, Line() if line is None else line
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
         self._began = asyncio.get_running_loop().time()
@@ -107,6 +113,7 @@ class Admission:
             obtained = await share
             admitted = True
         finally:
+            self._line.leave(self)
             if not admitted:
                 await self._abandon()
         return obtained
@@ -119,12 +126,23 @@ class Admission:
         while not self._complete(view):
             refuse_when_over(view)
             self._show("waiting", view.sentence, view)
+            if view.phase == "waiting" and self._waited() >= self._line.settled:
+                self._stand_in_line()
             if self._waited() > self._patience.longest_wait:
                 raise Refused(self._gave_up(view), "gpu_queue_timeout", 503)
             await asyncio.sleep(min(pause, self._patience.period))
             pause *= _GROWTH
             view = await self._next(view)
         return share_of(view)
+
+    def _stand_in_line(self) -> None:
+        most = self._patience.most_waiting
+        if not self._line.join(self, most):
+            sentence = (
+                f"{most} server{'s wait' if most > 1 else ' waits'} for a GPU already, and no more may wait at one "
+                "time. Try again in a few minutes, or start without a GPU."
+            )
+            raise Refused(sentence, "gpu_line_full", 503)
 
     def _complete(self, view: TicketView) -> bool:
         return view.phase == "starting" and (view.pod is not None or not self._as_pod)

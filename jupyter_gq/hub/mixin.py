@@ -14,11 +14,11 @@ How it fits into a spawn (the order is the Hub's)
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import psutil
 from traitlets import Any as AnyTrait
-from traitlets import Float, List, Unicode, default
+from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
@@ -28,6 +28,7 @@ from . import options_form
 from .admission import Admission, Patience, Refused, Share, Wish, attach, give_back
 from .base import OverSpawner
 from .credentials import SUBMIT, short_token
+from .line import Line
 from .refusal import refuse
 from .request import ShareRequest, read_request, unwrap
 from .status import SpawnStatus, StatusBoard
@@ -59,6 +60,13 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         help="The longest wait in line, in seconds. Then the start is refused with a sentence, and nothing is kept. "
         "It is not part of `start_timeout`. Each waiting server counts for `JupyterHub.concurrent_spawn_limit`.",
     ).tag(config=True)
+    gpu_queue_length = Integer(
+        48,
+        min=0,
+        help="Servers that may wait in line at one time; one more that finds no free GPU is refused with a sentence. "
+        "Each holds one of `JupyterHub.concurrent_spawn_limit` (64 with Zero to JupyterHub), and when all of those are "
+        "held nobody can start a server, not even without a GPU: keep it well below. 0: any number.",
+    ).tag(config=True)
     gpu_queue_poll_interval = Float(
         1.0, help="Seconds between two questions to the service while a server waits in line."
     ).tag(config=True)
@@ -81,6 +89,9 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
     gpu_ended = ""
     #: A server is a pod: a share of a GPU is complete with what its pod must carry.
     servers_are_pods = False
+
+    #: All servers of this Hub that wait.
+    gpu_line: ClassVar[Line] = Line()
 
     _share: Share | None = None
     _share_token = ""
@@ -155,7 +166,12 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
                 service=service,
                 wish=Wish(server=self.name, request=request, as_pod=self.servers_are_pods),
                 board=self._board,
-                patience=Patience(period=self.gpu_queue_poll_interval, longest_wait=self.gpu_queue_timeout),
+                patience=Patience(
+                    period=self.gpu_queue_poll_interval,
+                    longest_wait=self.gpu_queue_timeout,
+                    most_waiting=self.gpu_queue_length,
+                ),
+                line=self.gpu_line,
             )
             try:
                 self._share = await admission.obtain()

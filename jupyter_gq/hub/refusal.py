@@ -24,6 +24,7 @@ except ImportError:  # Hub 5
 REASONS = (
     "gpu_quota",
     "gpu_queue_timeout",
+    "gpu_line_full",  # too many servers wait already
     "gpu_bad_request",
     "gpu_no_service",
     "gpu_no_place",  # admitted, but the cluster had no place for the pod

@@ -3,6 +3,7 @@
 #: The traits of `mixin.GPUShareMixin`, whose module takes most of JupyterHub with it.
 GPU_SHARE_MIXIN = frozenset(
     {
+        "gpu_queue_length",
         "gpu_queue_poll_interval",
         "gpu_queue_timeout",
         "kernel_provisioner",

@@ -6,6 +6,7 @@ import pytest
 
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.hub.admission import Admission, Patience, Refused, Wish
+from jupyter_gq.hub.line import Line
 from jupyter_gq.hub.request import read_request
 from jupyter_gq.hub.status import StatusBoard
 from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
@@ -24,13 +25,14 @@ def ann(service):
     return service.scripts["ann"]
 
 
-async def obtain(service, *, gpus="0.25", longest_wait=30.0, outage=30.0, board=None, as_pod=False):
+async def obtain(service, *, gpus="0.25", board=None, as_pod=False, line=None, **patience):
     client = ServiceClient(service.url, "t", timeout=30)
     admission = Admission(
         service=client,
         wish=Wish(server="", request=read_request({"gpus": gpus}), as_pod=as_pod),
         board=board or StatusBoard(),
-        patience=Patience(period=0.02, longest_wait=longest_wait, outage=outage),
+        patience=Patience(**{"period": 0.02, "longest_wait": 30.0, "outage": 30.0, **patience}),
+        line=line,
     )
     try:
         return await admission.obtain()
@@ -159,6 +161,44 @@ async def test_a_cancelled_wait_gives_the_ticket_back(service, ann):
     with pytest.raises(asyncio.CancelledError):
         await waits
     assert [call.path for call in service.of("ann", "DELETE")] == ["tickets/nb-1"]
+
+
+async def test_only_so_many_wait_at_one_time_and_who_need_not_wait_is_never_refused(service, ann):
+    """Each that waits holds one of the starts that the Hub does at a time: others must be able to start."""
+    line, few = Line(settled=0.1), {"most_waiting": 2}
+    ann.expect("POST tickets", waiting(1))
+    ann.expect("GET tickets/*", waiting(1))
+    waits = [asyncio.create_task(obtain(service, line=line, **few)) for _ in range(2)]
+    async with asyncio.timeout(30):
+        while len(line) < 2:
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(Refused) as refusal:
+        await obtain(service, line=line, **few)
+    assert (refusal.value.reason, refusal.value.status) == ("gpu_line_full", 503)
+    assert refusal.value.sentence.startswith("2 servers wait for a GPU already, and no more may wait at one time. Try")
+    assert len(service.of("ann", "DELETE")) == 1, "its ticket is given back"
+    ann.expect("POST tickets", ticket(gpus="0"))
+    assert (await obtain(service, line=line, gpus="0", **few)).gpus == "0"
+    line.settled = 60
+    ann.expect("POST tickets", waiting(0))
+    ann.expect("GET tickets/*", *[waiting(0)] * 3, ticket())
+    assert (await obtain(service, line=line, **few)).gpus == "0.25", "what is free is given out while it asks"
+    assert [(await each).gpus for each in waits] == ["0.25"] * 2
+    assert len(line) == 0
+
+
+@pytest.mark.parametrize(("most", "reason"), [(1, "gpu_line_full"), (0, "gpu_queue_timeout")])
+async def test_who_leaves_the_line_makes_room_and_without_a_bound_there_is_always_room(service, ann, most, reason):
+    line, patience = Line(settled=0), {"most_waiting": most, "longest_wait": 0.1}
+    ann.expect("POST tickets", waiting(1))
+    ann.expect("GET tickets/*", waiting(1))
+    line.join("another", most)
+    for expected in (reason, "gpu_queue_timeout", "gpu_queue_timeout"):
+        with pytest.raises(Refused) as refusal:
+            await obtain(service, line=line, **patience)
+        assert refusal.value.reason == expected
+        line.leave("another")
 
 
 async def test_every_viewer_sees_the_last_sentence(service, ann):

@@ -12,6 +12,8 @@ from traitlets.config import Config
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.hub.admission import Share
+from jupyter_gq.hub.line import Line
+from tests.hub.scripted_service import ScriptedService, waiting
 
 pytestmark = pytest.mark.asyncio
 
@@ -222,6 +224,29 @@ async def test_of_a_server_that_fails_the_end_of_its_log_is_kept_unless_the_admi
         assert policy(await pod_of(make(THEIRS, share=share))) == "FallbackToLogsOnError"
     theirs = {"extra_container_config": {"terminationMessagePolicy": "File"}}
     assert policy(await pod_of(make(theirs, share=SHARE))) == "File"
+
+
+async def test_the_servers_of_one_hub_wait_in_one_line_which_has_an_end(make, monkeypatch):
+    monkeypatch.setattr("jupyter_gq.hub.mixin.GPUShareMixin.gpu_line", Line(settled=0))
+    with ScriptedService() as service:
+        service.scripts["ann"].expect("POST tickets", waiting(0))
+        service.scripts["ann"].expect("GET tickets/*", waiting(0))
+        settings = {"service_url": service.url, "gpu_queue_length": 1}
+        first, second = (make(options={"gpus": "0.25"}, GPUShareMixin=settings) for _ in range(2))
+        second.handler = Handler()
+        waits = asyncio.create_task(first.run_pre_spawn_hook())
+        async with asyncio.timeout(30):
+            while not first.gpu_line:
+                await asyncio.sleep(0.01)
+        with pytest.raises(HTTPError) as refusal:
+            async with asyncio.timeout(30):
+                await second.run_pre_spawn_hook()
+        assert refusal.value.jupyterhub_message.startswith("1 server waits for a GPU already")
+        not_counted(refusal.value, second)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        assert not first.gpu_line
 
 
 async def test_settings_of_every_class_count(make):
