@@ -308,13 +308,12 @@ class KubernetesRuns:
         pod = self._pod(uid)
         if pod is None or pod.terminating:
             return
-        key: RunKey = (pod.workload, pod.attempt)
         log.error(
             "DEVICE_MISMATCH: the pod %s on %s does not see just its own devices; it is stopped", pod.name, pod.node
         )
         self.cluster_nodes.mistrust.add(pod.node, f"the pod {pod.name} did not see just its own devices")
-        self.training.fail(key, MISMATCH)
-        self.notebooks.fail(key, MISMATCH)
+        for runs in (self.training, self.notebooks):
+            runs.fail(runs.pods.key(pod), MISMATCH)
 
     # --- watching
 

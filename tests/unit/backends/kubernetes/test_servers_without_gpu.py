@@ -1,5 +1,7 @@
 """Servers without a GPU: their pods are made before the service has admitted them, and say their ticket only."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 
@@ -80,3 +82,12 @@ async def test_it_may_run_anywhere_and_waits_for_a_place_as_long_as_its_spawner_
         seen = await paper.observed("nb-ann")
         assert (seen.phase, seen.sentence) == (Phase.STARTING, f"The cluster does not place its pod yet: {FULL}")
     assert not paper.runs.cluster_nodes.back_off.until("n1"), "nobody asked that node"
+
+
+async def test_one_that_sees_a_device_all_the_same_is_ended_through_the_hub(paper):
+    await a_server(paper, pod_first=True)
+    await paper.observed("nb-ann")
+    for _ in range(2):
+        paper.report(node="cpu-1", shares={"uid-nb-ann": {"visible": ["GPU-0"]}})
+    await asyncio.sleep(0)
+    assert paper.hub.asked == ["ann"]
