@@ -33,7 +33,6 @@ from kubernetes_asyncio.client import (
     V1VolumeMount,
 )
 from kubespawner import KubeSpawner
-from kubespawner.slugs import is_valid_label, safe_slug
 from kubespawner.spawner import EventReflector, PodReflector
 from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
@@ -137,7 +136,7 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         if share is None:
             return PodAdditions(environment=NO_DEVICE)
         additions = share.pod or PodAdditions()
-        labels = {WORKLOAD_LABEL: safe_slug(share.ticket, is_valid=is_valid_label)} if share.ticket else {}
+        labels = {WORKLOAD_LABEL: share.ticket} if share.ticket else {}
         return additions.model_copy(
             update={"environment": dict(share.environment), "labels": {**labels, **additions.labels}}
         )
@@ -166,10 +165,9 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
 
     async def remove_pod_of(self, namespace: str, name: str, ticket: str) -> None:
         """Delete that pod if it belongs to this ticket; it may have gone, and another one may have its name."""
-        label = safe_slug(ticket, is_valid=is_valid_label) if ticket else None
         try:
             found = await self.api.read_namespaced_pod(name, namespace)
-            if (found.metadata.labels or {}).get(WORKLOAD_LABEL) == label:
+            if (found.metadata.labels or {}).get(WORKLOAD_LABEL) == (ticket or None):
                 exactly = V1DeleteOptions(preconditions=V1Preconditions(uid=found.metadata.uid))
                 await self.api.delete_namespaced_pod(name, namespace, body=exactly)
         except ApiException as error:

@@ -1,12 +1,14 @@
 """What spawners ask: a share is granted within the quota, held by a process, and free when that is gone."""
 
 import asyncio
+import re
 
 import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
+from jupyter_gq.controller.controller import random_id
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from tests.fakes import a_node
@@ -25,6 +27,15 @@ async def test_within_the_quota_the_server_may_start_after_one_step(world: World
     assert ticket.environment["CUDA_VISIBLE_DEVICES"] == "GPU-sim-box-0"
     assert ticket.environment["JUPYTER_GQ_MEMORY_MIB"] == "20480"
     assert ticket.environment["JUPYTER_GQ_SIMULATED"] == "1"
+
+
+async def test_the_id_of_a_ticket_is_a_label_of_kubernetes_as_it_is(world: World):
+    """The pod of its server is known by it."""
+    world.new_id = random_id
+    world.restart()
+    ids = {world.ask(ANN, "0", f"Ärger & Söhne {number}").id for number in range(50)}
+    assert len(ids) == 50
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", each) for each in ids), ids
 
 
 @pytest.mark.parametrize("gpus", ["1.5", "abc", "0.1234", "-1"])
