@@ -3,7 +3,8 @@
 Rules
 -----
 1. One server has one ticket that counts, the newest. Asking again returns it while it waits for its process.
-2. A ticket that nobody asks after for `UNFOLLOWED` seconds lapses, unless a process holds its share.
+2. A ticket that nobody asks after for `UNFOLLOWED` seconds lapses, unless a process holds its share, or its server
+   needs no GPU: that one has started without waiting.
 3. What the spawner gives back is free when the process is gone, not before; the spawner ends the process itself.
 """
 
@@ -228,4 +229,4 @@ def _age(record: Record) -> tuple[Instant, str]:
 
 def _waits(record: Record) -> bool:
     unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
-    return unlaunched and details.pid(record) is None
+    return unlaunched and details.pid(record) is None and record.workload.request.devices > 0

@@ -12,7 +12,7 @@ _MAY_STAND = 60.0
 
 
 class Strays:
-    """Remembers since when each stands."""
+    """Remembers since when each stands; one without devices takes nothing from anybody."""
 
     def __init__(self, pods: PodIndex, known: Container[RunKey], now: Callable[[], float]) -> None:
         self._pods, self._known, self._now = pods, known, now
@@ -25,7 +25,7 @@ class Strays:
             for key in self._pods.runs()
             if key not in self._known
             for pod in self._pods.of_run(key)
-            if not pod.finished and not pod.terminating
+            if (pod.slots or pod.devices) and not pod.finished and not pod.terminating
         ]
         now = self._now()
         self._since = {pod.uid: self._since.get(pod.uid, now) for pod in found}

@@ -11,6 +11,7 @@ from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.controller import random_id
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
+from tests.builders import cordoned
 from tests.fakes import a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World
@@ -144,6 +145,19 @@ async def test_a_ticket_that_nobody_follows_lapses(world):
     # Those that were launched stay: whether a process comes up for them is the backend's to say.
     assert world.controller.ticket(ANN, ticket.id).phase == "starting"
     assert world.controller.ticket(CAROL, other.id).phase == "starting"
+
+
+async def test_a_server_without_gpu_waits_for_no_answer_so_its_ticket_does_not_lapse(world):
+    """Where servers are pods, nobody tells of its process: it is known when its ticket is admitted."""
+    (open_node,) = world.nodes
+    world.servers._nodes = world.backend._nodes = (cordoned(open_node),)
+    ticket = world.ask(ANN, "0").id
+    for _ in range(3):
+        await world.step(seconds=60)
+    assert world.sql.get(ticket).workload.state == "PENDING", "no node takes anything new"
+    world.servers._nodes = world.backend._nodes = (open_node,)
+    await world.step(2)
+    assert world.controller.ticket(ANN, ticket).phase == "starting"
 
 
 async def test_a_restart_of_the_service_does_not_make_tickets_lapse(world):

@@ -38,3 +38,29 @@ def test_what_is_forgotten_is_not_kept():
     index.saw(a_pod(), None)
     index.forget(("job", 1))
     assert index.take_parted(("job", 1)) == []
+
+
+def test_a_pod_that_names_no_run_is_of_the_present_one_whenever_either_is_seen():
+    index, pod = PodIndex(), a_pod(run="")
+    index.saw(None, pod)
+    assert list(index.runs()) == [("job", 0)]
+    for run in (1, 2):
+        before = index.revision(("job", run))
+        index.adopt(("job", run))
+        assert (list(index.runs()), index.of_run(("job", run))) == ([("job", run)], (pod,))
+        assert index.revision(("job", run)) > before, "it has to be looked at"
+    index.saw(pod, ended := replace(pod, phase="Failed"))
+    index.forget(("job", 1))
+    assert index.of_run(("job", 2)) == (ended,)
+    index.forget(("job", 2))
+    assert (index.of_run(("job", 0)), index.of_run(("job", 2))) == ((ended,), ())
+    index.saw(ended, None)
+    assert list(index.runs()) == []
+
+
+def test_a_pod_that_names_its_run_is_of_no_other():
+    index, old = PodIndex(), a_pod()
+    index.saw(None, old)
+    for run in (1, 2):
+        index.adopt(("job", run))
+    assert (index.of_run(("job", 1)), index.of_run(("job", 2))) == ((old,), ())

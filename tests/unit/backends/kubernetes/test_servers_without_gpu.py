@@ -45,11 +45,10 @@ async def test_its_pod_is_that_of_its_ticket(paper, pod_first):
     for _ in range(5):
         paper.clock.at += 60
         assert (await paper.observed("nb-ann")).phase is Phase.RUNNING, "it was started, and is not given up"
-        assert paper.runs.strays() == []
 
 
 @pytest.mark.parametrize("pod_first", [True, False])
-async def test_its_end_is_seen_and_what_is_left_of_it_then_is_spoken_of(paper, pod_first):
+async def test_its_end_is_seen(paper, pod_first):
     await a_server(paper, pod_first=pod_first)
     await paper.observed("nb-ann")
     paper.pod("nb-ann", "n1/0", disruption="EvictionByEvictionAPI", terminating=True)
@@ -58,12 +57,6 @@ async def test_its_end_is_seen_and_what_is_left_of_it_then_is_spoken_of(paper, p
     seen = await paper.observed("nb-ann")
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.LOST)
     assert seen.sentence.startswith("Somebody drained its node")
-
-    await paper.runs.forget("nb-ann", 1)
-    paper.pod("nb-ann", "n1/0", **ITS_OWN)
-    assert paper.runs.strays() == []
-    paper.clock.at += 61
-    assert [stray.workload for stray in paper.runs.strays()] == ["nb-ann"]
 
 
 async def test_it_is_found_again_by_a_service_that_was_started_anew(paper):

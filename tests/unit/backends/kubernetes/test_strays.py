@@ -50,8 +50,8 @@ def test_a_pod_whose_ticket_is_told_meanwhile_is_none_and_one_that_is_left_later
     assert [seen.at(62), seen.at(121), seen.at(122)] == [[], [], FOUND]
 
 
-@pytest.mark.parametrize("how", [{"phase": "Succeeded"}, {"terminating": True}])
-def test_a_pod_that_ends_is_none(how):
+@pytest.mark.parametrize("how", [{"phase": "Succeeded"}, {"terminating": True}, {"annotations": {}}])
+def test_a_pod_that_ends_is_none_and_so_is_one_that_keeps_no_device(how):
     seen = Seen()
     seen.pods.saw(None, replace(POD, **how))
     assert [seen.at(0), seen.at(61)] == [[], []]
