@@ -145,6 +145,10 @@ class PreparesPods(Protocol):
         """What a spawner merges into its pod; None while the devices are being prepared."""
         ...
 
+    def named(self, workload: str, run: int) -> Mapping[str, str]:
+        """The devices that the pod was told to name, by slot: to be in the detail of each later launch of that run."""
+        ...
+
     def preparing(self, workload: str, run: int) -> str:
         """What is being waited for, in one sentence; "" when nothing is."""
         ...

@@ -93,7 +93,7 @@ class Actor:
             workload=workload.id,
             event=Event.ADMITTED,
             fields=fields,
-            detail=details.of_admission(admit.placement, admit.over_quota) | details.without_tokens(record),
+            detail=details.of_admission(admit.placement, admit.over_quota) | details.of_new_run(record),
             token_hash=self._new_token(workload, run),
         )
 

@@ -16,6 +16,7 @@
 | `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
 | `pid`, `pid_started` | notebooks | the process that holds the share |
 | `closed` | notebooks | the spawner gave the ticket back: nobody needs to be told to stop |
+| `named` | notebooks | the devices that the pod of its present run was told to name, by slot |
 | `warning` | notebooks | the sentence of the countdown |
 """
 
@@ -110,9 +111,14 @@ def taken(record: Record) -> list[int]:
     return list(record.detail.get("taken", ()))
 
 
-def without_tokens(record: Record) -> dict[str, Any]:
-    """What a new run begins with: no token of the run before is good any more."""
-    return {key: empty for key, empty in (("task_tokens", {}), ("taken", [])) if record.detail.get(key)}
+def named(record: Record) -> dict[str, str]:
+    """The devices that the pod of the present run was told to name, by slot."""
+    return dict(record.detail.get("named", {}))
+
+
+def of_new_run(record: Record) -> dict[str, Any]:
+    """What a new run begins with: nothing that was given to the run before is good any more."""
+    return {key: empty for key, empty in (("task_tokens", {}), ("taken", []), ("named", {})) if record.detail.get(key)}
 
 
 def sentence(record: Record) -> str:

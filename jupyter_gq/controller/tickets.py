@@ -11,6 +11,7 @@ Rules
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from jupyter_gq.backends.protocol import PreparesPods
 from jupyter_gq.client.models import (
     ActivityReport,
     NotebookList,
@@ -148,8 +149,16 @@ class Tickets:
     # --- inside
 
     def _followed(self, record: Record) -> TicketView:
-        self._context.followed[record.workload.id] = self._context.clock.now()
-        return self._presenter.ticket(record)
+        workload = record.workload
+        self._context.followed[workload.id] = self._context.clock.now()
+        view = self._presenter.ticket(record)
+        backend = self._context.backend_of(Kind.NOTEBOOK)
+        if view.pod is not None and isinstance(backend, PreparesPods):
+            named = dict(backend.named(workload.id, workload.run))
+            if named != details.named(record):
+                # Written down before the spawner is answered: whoever serves next must know what its pod will name.
+                self._context.records.commit([Change(workload=workload.id, detail={"named": named})])
+        return view
 
     def _new(self, caller: Caller, server: str, request: Request) -> Record:
         workload = Workload(

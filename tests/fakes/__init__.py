@@ -1,6 +1,6 @@
 """Named doubles, each named by what goes wrong with it. They keep the protocols' guarantees unless a name says no."""
 
-from .machine import FakeBackend, FakeRun, FakeServers, a_node, environment_of
+from .machine import FakeBackend, FakeRun, FakeServers, ServersArePods, a_node, environment_of
 from .stores import StoreGoesAway, StoreIsFull, StoreLosesAnAnswer, StoreLosesTheRace, StoreOfAServiceThatDies
 from .surroundings import FakeBundles, FakeProbe, FixedSettings, SharedBundles
 from .time_and_death import FixedClock, Fuse, ServiceKilled, counting
@@ -38,6 +38,7 @@ __all__ = [
     "PodsAreLeftBehind",
     "RefusesEveryLaunch",
     "RunsPods",
+    "ServersArePods",
     "ServiceKilled",
     "SharedBundles",
     "SharesOnSomeNodes",

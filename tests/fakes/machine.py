@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import Conflict
@@ -185,6 +186,24 @@ class FakeServers(FakeBackend):
         if not run.pids:
             self._end(run, Outcome.KILLED, "")
         self.processes.difference_update(run.pids)
+
+
+class ServersArePods(FakeServers):
+    """What a server's pod must carry is known at once, and names a device."""
+
+    def pod(self, workload: str, run: int) -> PodAdditions | None:
+        named = self.named(workload, run)
+        return PodAdditions(annotations={"devices": ",".join(named.values())}) if named else None
+
+    def named(self, workload: str, run: int) -> Mapping[str, str]:
+        known = [each.workload for each in self.launches if (each.workload.id, each.workload.run) == (workload, run)]
+        return {slot: f"UUID of {slot}" for task in known[-1].placement for slot in task.devices} if known else {}
+
+    def preparing(self, workload: str, run: int) -> str:
+        return ""
+
+    async def release(self, workload: str, run: int) -> None:
+        self._end(self.runs[(workload, run)], Outcome.SUCCEEDED, "")
 
 
 def environment_of(launches: Sequence[Launch]) -> Mapping[str, str]:

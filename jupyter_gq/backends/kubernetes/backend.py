@@ -198,6 +198,10 @@ class KubernetesRuns:
         """What a spawner merges into its pod; None while the devices are being prepared."""
         return self.notebooks.pod((workload, run))
 
+    def named(self, workload: str, run: int) -> dict[str, str]:
+        """The devices that its pod was told to name, by slot."""
+        return self.notebooks.named((workload, run))
+
     def preparing(self, workload: str, run: int) -> str:
         """What is being waited for, in one sentence; "" when nothing is."""
         return self.notebooks.preparing((workload, run))

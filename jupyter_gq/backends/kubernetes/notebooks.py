@@ -70,6 +70,8 @@ class NotebookRuns:
         run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
         self._update(run)
         self._places.claim(workload, run.devices())
+        # Its pod may be on its way with them, whoever told its spawner.
+        self._places.tell(workload, launch.detail.get("named") or {})
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """The Hub is asked to end it."""
@@ -124,6 +126,11 @@ class NotebookRuns:
             names.ATTEMPT: str(run.number),
         }
         return added.model_copy(update={"labels": labels, "environment": {**added.environment, **_told(added)}})
+
+    def named(self, key: RunKey) -> dict[str, str]:
+        """The devices that its pod was told to name, by slot."""
+        run = self.runs.get(key)
+        return self._places.told(run.workload) if run is not None and run.workload is not None else {}
 
     def preparing(self, key: RunKey) -> str:
         """What is waited for."""

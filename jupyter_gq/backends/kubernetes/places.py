@@ -44,6 +44,17 @@ class Places:
                 for slot in task.devices:
                     self._reservations.claim(slot, pool, _key(workload), devices.get(slot, ""))
 
+    def tell(self, workload: Workload, devices: Mapping[str, str]) -> None:
+        """A pod of this run may be made that names these devices, by slot: no others will do."""
+        for slot, device in devices.items():
+            self._reservations.tell(slot, _key(workload), device)
+
+    def told(self, workload: Workload) -> dict[str, str]:
+        """The devices that pods of this run were told to name, by slot."""
+        slots = [slot for task in workload.placement for slot in task.devices]
+        told = {slot: self._reservations.told(slot, _key(workload)) for slot in slots}
+        return {slot: device for slot, device in told.items() if device}
+
     def release(self, workload: Workload) -> None:
         """This run does not need them any more."""
         for task in workload.placement:
@@ -56,7 +67,7 @@ class Places:
         places = [self._place(workload, task) for task in tasks]
         if all(place.added is not None for place in places):
             for place in places:
-                self._tell(workload, place)
+                self.tell(workload, _named(place))
         return places
 
     def is_failing(self, key: RunKey) -> bool:
@@ -103,13 +114,6 @@ class Places:
             return Place(sentence=self._first(map(self._reservations.waiting_for, task.devices)))
         return Place(added=PROVIDERS[pool.provider].additions(self._allocation(workload, task, pool, devices)))
 
-    def _tell(self, workload: Workload, place: Place) -> None:
-        """From now on a pod may be made that names these devices: no others will do."""
-        annotations = place.added.annotations if place.added is not None else {}
-        slots, devices = names.listed(annotations.get(names.SLOTS)), names.listed(annotations.get(names.DEVICES))
-        for slot, device in zip(slots, devices, strict=False):
-            self._reservations.tell(slot, _key(workload), device)
-
     def _allocation(
         self, workload: Workload, task: TaskPlacement, pool: PodPool, devices: tuple[Device, ...]
     ) -> Allocation:
@@ -138,6 +142,13 @@ class Places:
     @staticmethod
     def _first(sentences: Iterable[str]) -> str:
         return next((sentence for sentence in sentences if sentence), "")
+
+
+def _named(place: Place) -> dict[str, str]:
+    """The devices that its pod will name, by slot."""
+    annotations = place.added.annotations if place.added is not None else {}
+    slots, devices = names.listed(annotations.get(names.SLOTS)), names.listed(annotations.get(names.DEVICES))
+    return dict(zip(slots, devices, strict=False))
 
 
 def _key(workload: Workload) -> RunKey:

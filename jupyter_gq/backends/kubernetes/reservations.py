@@ -72,10 +72,14 @@ class Reservations:
 
     def tell(self, name: str, key: RunKey, device: str) -> None:
         """The pod of that run will name this device, whatever happens until it is made."""
-        slot = self._slots.get(name)
-        claim = slot.claims.get(key) if slot is not None else None
+        claim = self._claim(name, key)
         if claim is not None:
             claim.told = device
+
+    def told(self, name: str, key: RunKey) -> str:
+        """The device that the pod of that run was told to name; "" = none."""
+        claim = self._claim(name, key)
+        return claim.told if claim is not None else ""
 
     def release(self, name: str, key: RunKey) -> None:
         """That run does not want it any more."""
@@ -86,8 +90,7 @@ class Reservations:
 
     def failure(self, name: str, key: RunKey) -> str:
         """Why that run will not get the slot's device, or has lost it; "" = it may, or has."""
-        slot = self._slots.get(name)
-        claim = slot.claims.get(key) if slot is not None else None
+        claim = self._claim(name, key)
         return claim.failure if claim is not None else ""
 
     def held(self, name: str) -> Device | None:
@@ -170,6 +173,10 @@ class Reservations:
         for slot in self._slots:
             slot.asked_at = None if slot.asked_at is None else now
             slot.idle_since = None if slot.idle_since is None else now
+
+    def _claim(self, name: str, key: RunKey) -> Claim | None:
+        slot = self._slots.get(name)
+        return slot.claims.get(key) if slot is not None else None
 
     # --- what is to be done
 

@@ -1,8 +1,9 @@
 """What is known of the slots whose devices are held: derived from pods and from what the agents tell.
 
 Nothing is remembered that a restart would lose: a slot's pod has the slot's name, its device is what the kubelet says
-now, and pods of work name the slots and devices on which they run, whoever knows of their runs. Only clocks start
-anew, so a restart may wait longer, never shorter.
+now, and pods of work name the slots and devices on which they run, whoever knows of their runs. What a notebook's pod
+was told to name before it is there comes back with its launch. Only clocks start anew, so a restart may wait longer,
+never shorter.
 """
 
 from collections import defaultdict

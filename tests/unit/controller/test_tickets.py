@@ -1,6 +1,7 @@
 """What spawners ask: a share is granted within the quota, held by a process, and free when that is gone."""
 
 import asyncio
+import contextlib
 import re
 
 import pytest
@@ -12,7 +13,7 @@ from jupyter_gq.controller.controller import random_id
 from jupyter_gq.controller.settings import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from tests.builders import cordoned
-from tests.fakes import a_node
+from tests.fakes import ServersArePods, a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World
 
@@ -37,6 +38,18 @@ async def test_the_id_of_a_ticket_is_a_label_of_kubernetes_as_it_is(world: World
     ids = {world.ask(ANN, "0", f"Ärger & Söhne {number}").id for number in range(50)}
     assert len(ids) == 50
     assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", each) for each in ids), ids
+
+
+async def test_what_a_spawner_was_told_of_its_pod_is_written_down_before_it_hears_it(tmp_path):
+    """Its pod may come at any time: whoever serves then must know which device it names."""
+    with contextlib.closing(World(tmp_path, servers=ServersArePods)) as world:
+        ticket = world.ask(ANN, "0.5")
+        await world.step()
+        assert world.controller.ticket(ANN, ticket.id).pod.annotations == {"devices": "UUID of GPU-sim-box-0"}
+        world.restart()
+        await world.step()
+        (launch,) = world.servers.launches
+        assert launch.detail["named"] == {"GPU-sim-box-0": "UUID of GPU-sim-box-0"}
 
 
 @pytest.mark.parametrize("gpus", ["1.5", "abc", "0.1234", "-1"])

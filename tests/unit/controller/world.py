@@ -100,13 +100,14 @@ class World:
         folder: Path,
         *,
         backend: type[FakeBackend] = FakeBackend,
+        servers: type[FakeServers] = FakeServers,
         settings: Settings | None = None,
         nodes: tuple[Node, ...] | None = None,
     ):
         self.clock, self.fuse = FixedClock(), Fuse()
         self.nodes = nodes or (a_node(2),)
         self.backend = backend(self.clock, self.nodes, self.fuse)
-        self.servers = FakeServers(self.clock, self.nodes, self.fuse)
+        self.servers = servers(self.clock, self.nodes, self.fuse)
         self.settings = FixedSettings(settings or story_settings(self.nodes))
         self.bundles, self.probe = FakeBundles(), FakeProbe()
         self.new_id, self.new_token = counting(), counting("secret-")
@@ -139,7 +140,7 @@ class World:
         """The service was killed and is started again; what runs as processes runs on."""
         self.fuse.left = None
         # The servers' backend remembers in memory only: it is a new one.
-        self.servers = FakeServers(self.clock, self.nodes, self.fuse, self.servers.processes)
+        self.servers = type(self.servers)(self.clock, self.nodes, self.fuse, self.servers.processes)
         self.controller = self._service()
 
     def close(self) -> None:

@@ -121,14 +121,14 @@ class PaperBackend:
         """The pod of that task is gone."""
         self.runs._jobs.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
 
-    async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25"):
+    async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25", **detail):
         """A job, or a notebook, that shall run on that slot."""
         build = a_notebook if kind == "nb" else a_job
         arguments = (name, gpus) if kind == "nb" else (name, "vision", gpus)
         made = build(*arguments, id=f"{kind}-{name}", run=1)
         place = (TaskPlacement(node=slot.partition("/")[0], devices=() if gpus == "0" else (slot,)),)
         workload = replace(made, placement=place, state=state)
-        await self.runs.launch(Launch(workload=workload, detail={"image": "i"}))
+        await self.runs.launch(Launch(workload=workload, detail={"image": "i", **detail}))
         return workload
 
     def report(self, node="n1", given=(), shares=None):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.names import reservation_name
 from jupyter_gq.backends.kubernetes.views import Ended
 from jupyter_gq.backends.protocol import Outcome, Phase
@@ -176,3 +177,24 @@ async def test_a_server_that_fails_says_why(paper, phase):
     paper.pod(name, "n1/0", phase="Failed", ended=ended)
     seen = await paper.observed(name)
     assert (seen.outcome, seen.sentence) == (Outcome.LOST, "Its server ended with exit code 1: OSError: no home.")
+
+
+async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_restart(paper):
+    """The pod may be on its way; meanwhile its reservation is deleted, and that of another slot is given its device."""
+    hers = await paper.launch("nb", "ann", "n1/0")
+    assert paper.runs.named(hers.id, 1) == {}
+    paper.reservation("n1/0")
+    paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
+    await paper.observed(hers.id)
+    assert paper.runs.pod(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
+    named = paper.runs.named(hers.id, 1)
+
+    later = PaperBackend()
+    await later.launch("nb", "ann", "n1/0", named=named)
+    his = await later.launch("nb", "ben", "n1/1")
+    later.reservation("n1/1")
+    later.report(given=[("nodes", reservation_name("n1/1"), "GPU-0")])
+    await later.observed(his.id)
+    assert later.runs.pod(his.id, 1) is None
+    assert later.runs.pod(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
+    await later.close()
