@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import tornado.httpserver
@@ -196,13 +197,15 @@ class _Events(_Handler):
 
 
 class ServiceIsDown(Service):
-    """An address where nobody listens."""
+    """An address where nobody listens, and where nobody else can begin to."""
 
     async def start(self) -> None:
-        sockets = tornado.netutil.bind_sockets(0, "127.0.0.1")
-        self.port = sockets[0].getsockname()[1]
-        for socket in sockets:
-            socket.close()
+        self._bound = socket.socket()
+        self._bound.bind(("127.0.0.1", 0))
+        self.port = self._bound.getsockname()[1]
+
+    async def stop(self) -> None:
+        self._bound.close()
 
 
 class LacksTheScope(Service):
