@@ -74,7 +74,8 @@ class HubPage:
 
     async def stop_server(self) -> None:
         """Stop the server on the hub's home page and wait until it is gone."""
-        await self.page.goto(f"{self.url}/hub/home")
+        # The page's scripts come after it: a button that is clicked before them does nothing.
+        await self.page.goto(f"{self.url}/hub/home", wait_until="networkidle")
         await self.page.locator("#stop").click()
         await expect(self.page.locator("#start")).to_have_text("Start My Server")
 
