@@ -18,6 +18,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError, authenticated
 
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.lab.answers import ResultPath, ServerStatus
 from jupyter_gq.lab.refusal import RefusedRequest
 from jupyter_gq.lab.surroundings import NOT_ON_A_HUB
 
@@ -91,13 +92,9 @@ class StatusHandler(GQHandler):
         else:
             available, message = False, NOT_ON_A_HUB
         self.finish(
-            {
-                "available": available,
-                "message": message,
-                "user": here.user,
-                "server": here.server,
-                "hub": here.on_hub,
-            }
+            asdict(
+                ServerStatus(available=available, message=message, user=here.user, server=here.server, hub=here.on_hub)
+            )
         )
 
 
@@ -244,7 +241,7 @@ class OpenResultHandler(GQHandler):
         await self.answer(lambda desk: self._copy(desk, job))
 
     async def _copy(self, desk: Desk, job: str) -> dict[str, str]:
-        return {"path": await desk.open_result(job)}
+        return asdict(ResultPath(path=await desk.open_result(job)))
 
 
 class KernelHistoryHandler(GQHandler):
