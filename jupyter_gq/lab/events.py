@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.lab.event_schemas import SERVICE_ID
+
+from .event_schemas import SERVICE_ID
 
 AVAILABLE = "The GPU scheduler can be reached."
 UNAVAILABLE = (
