@@ -22,17 +22,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 #: A docstring that begins with one of these words has no verb, or no noun, that says what it is about.
-HEADLESS = frozenset(
-    "it its itself who whom whose he his him she her they their one ones other others both those these that this such "
-    "what where when while of in for from by at to as with without until unless and or nothing nobody everybody "
-    "everything all each every".split()
-)
+_HEADLESS = """
+it its itself who whom whose he his him she her they their one ones other others both those these that this such what
+where when while of in for from by at to as with without until unless and or nothing nobody everybody everything all
+each every
+"""
+HEADLESS = frozenset(_HEADLESS.split())
 #: A sentence that begins with one of these words speaks of something that stands elsewhere.
-PRONOUNS = frozenset("it its itself who whom whose he his him she her those these both others ones".split())
+_PRONOUNS = "it its itself who whom whose he his him she her those these both others ones"
+PRONOUNS = frozenset(_PRONOUNS.split())
 _PERSON = re.compile(r"\b(?:he|him|his|himself|she|her|hers|herself)\b", re.IGNORECASE)
 _CODE = re.compile(r"``[^`]*``|`[^`]*`|\"[^\"\n]*\"|\{[^}]*\}|https?://\S+")
 _SENTENCE = re.compile(r"(?:(?<=[.!?])\s+|\n\s*\n\s*|\n\s*(?:[-*]|\d+\.)\s+)(?=[A-Z])")
-_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 #: Files that speak to people and hold no Python.
 _OTHER_SUFFIXES = frozenset({".ts", ".tsx", ".html", ".yaml", ".md", ".json", ".css", ".sh", ".toml", ".txt", ".tpl"})
 _LEFT_OUT = ("package-lock.json", "tests/conformance/kai", "tests/style/", "examples/", "/fixtures/")
