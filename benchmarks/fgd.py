@@ -18,8 +18,8 @@ from typing import NamedTuple
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.workload import Kind, Request, Workload
-from jupyter_gq.scheduling import assemble
 from jupyter_gq.scheduling.placement import DeviceLedger, Mix, View, choice_of
+from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import Placement
 
 from . import table

@@ -24,21 +24,21 @@ from traitlets.config import Config
 
 from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.resources import PODS, Json, Resource
+from jupyter_gq.backends.kubernetes.api.views import pod_view
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.clocks import Clocks
-from jupyter_gq.backends.kubernetes.cluster import Cluster
-from jupyter_gq.backends.kubernetes.manifests import training_pod
-from jupyter_gq.backends.kubernetes.names import INSTALLATION
-from jupyter_gq.backends.kubernetes.observe import Reflector
+from jupyter_gq.backends.kubernetes.objects.manifests import training_pod
+from jupyter_gq.backends.kubernetes.objects.names import INSTALLATION
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.resources import PODS, Json, Resource
-from jupyter_gq.backends.kubernetes.views import pod_view
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.service import set_the_interpreter

@@ -6,8 +6,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from jupyter_gq import __version__
 from jupyter_gq.domain.errors import AdminError
+
+from . import __version__
 
 #: Each command: the module with its `add_arguments` and `run`, the extra with what it needs, and its line of help.
 COMMANDS = {
@@ -20,7 +21,7 @@ COMMANDS = {
         "change quotas, jobs or nodes of a written state and see what follows",
     ),
     "check-devices": (
-        "jupyter_gq.planning.check_devices",
+        "jupyter_gq.check_devices",
         "kubernetes",
         "find out how shares see their device on a node",
     ),

@@ -22,13 +22,14 @@ from jupyter_gq.api.place import Place
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost
+from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
 from jupyter_gq.backends.local import LocalBackend
-from jupyter_gq.backends.servers import HubServerStopper, ServersBackend
-from jupyter_gq.controller.absence import Absence
+from jupyter_gq.backends.server_stopper import HubServerStopper
+from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, always, own_version
-from jupyter_gq.controller.policy_file import PolicyFile
+from jupyter_gq.controller.loop.store_outage import Absence
+from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe

@@ -29,8 +29,8 @@ from jupyter_gq.scheduling.decision import (
     Unwarn,
     Warn,
 )
-from jupyter_gq.scheduling.parts import is_short
-from jupyter_gq.scheduling.parts import without as without_tasks
+from jupyter_gq.scheduling.workloads.replicas import is_short
+from jupyter_gq.scheduling.workloads.replicas import without as without_tasks
 
 NOW = Instant(1_000_000.0)
 

@@ -15,12 +15,12 @@ from jupyter_gq.domain.reasons import EvictReason, Explanation, Grant, PendingRe
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling import gang
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
 from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.wording import for_whom, gpus, rest_amount
+from jupyter_gq.scheduling.workloads import gang
 from tests.builders import NOW, apply, without
 
 #: A limit may hide a quota, and that a lack of devices; never more than that many in a row.

@@ -20,13 +20,13 @@ from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.store.protocol import Record, Store
 
-from . import details
 from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView
 from .events import Broker
-from .records import Records
-from .settings import Settings, SettingsSource
+from .records import details
+from .records.records import Records
+from .settings.config import Settings, SettingsSource
 
 log = logging.getLogger(__name__)
 

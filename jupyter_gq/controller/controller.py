@@ -51,31 +51,31 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.store.protocol import Json, Store
 
-from .absence import Absence
-from .act import Actor
-from .activity import ActivityLog
 from .caller import Caller
 from .clock import Clock
 from .context import Context
-from .deciding import Deciding
-from .duty import Duty
 from .events import Broker, Subscription
-from .forecasts import Forecasts
-from .invariants import check_books, check_limits, check_possible, check_runs
-from .jobs import Jobs
-from .looks import Looks
-from .observe import Observer, Seen
-from .out_of_sight import BLIND, only_seen
-from .overview import Overview
-from .pacing import Pacing
-from .past_use import PastUse
-from .pods import Agents, JobPods
-from .presenter import Presenter
-from .records import Records
-from .retention import Retention
-from .settings import SettingsSource
+from .loop.act import Actor
+from .loop.decide import Deciding
+from .loop.forecasts import Forecasts
+from .loop.invariants import check_books, check_limits, check_possible, check_runs
+from .loop.leadership import Duty
+from .loop.observe import Observer, Seen
+from .loop.pacing import Pacing
+from .loop.past_usage import PastUse
+from .loop.retention import Retention
+from .loop.store_outage import Absence
+from .loop.unobserved import BLIND, only_seen
+from .records.records import Records
+from .requests.activity import ActivityLog
+from .requests.device_checks import Looks
+from .requests.jobs import Jobs
+from .requests.pods import Agents, JobPods
+from .requests.tickets import Tickets
+from .settings.config import SettingsSource
 from .signal import Signal
-from .tickets import Tickets
+from .views.overview import Overview
+from .views.presenter import Presenter
 
 log = logging.getLogger(__name__)
 

@@ -107,16 +107,16 @@ def _set_service(c: Any, port: int) -> None:
     entry = {
         "name": SERVICE,
         "url": f"http://{_HOST}:{port}",
-        "command": [*_on_a_leash(), "-m", "jupyter_gq.app", "service", "--config", str(_config_file())],
+        "command": [*_kept_running(), "-m", "jupyter_gq.app", "service", "--config", str(_config_file())],
         "environment": {name: os.environ[name] for name in ("HOME", "TZ") if name in os.environ},
         **page_login(),
     }
     c.JupyterHub.services = [*services, entry]
 
 
-def _on_a_leash() -> list[str]:
+def _kept_running() -> list[str]:
     """A Python that ends with the Hub, also when the Hub is killed, and comes back at once when it is killed itself."""
-    return [sys.executable, str(Path(__file__).with_name("leash.py"))]
+    return [sys.executable, str(Path(__file__).with_name("keep_running.py"))]
 
 
 def _config_file() -> Path:

@@ -23,7 +23,7 @@ def configure_kubernetes(
     service_token: str = "",
     notebook_url: str = "",
     admins: Collection[str] = (),
-    spawner: str = "jupyter_gq.hub.kube.GQKubeSpawner",
+    spawner: str = "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner",
 ) -> None:
     """Prepare the hub configuration `c` for jupyter-gq on Kubernetes: spawner, service, scopes, pages.
 

@@ -25,13 +25,13 @@ from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.domain.errors import UserError
 
 from . import options_form
-from .admission import Admission, Patience, Refused, Share, Wish, attach, give_back
+from .admission.admission import Admission, Patience, Refused, Share, Wish, attach, give_back
+from .admission.credentials import SUBMIT, short_token
+from .admission.refusal import refuse
+from .admission.request import ShareRequest, read_request, unwrap
+from .admission.status import SpawnStatus, StatusBoard
+from .admission.waiting_servers import Line
 from .base import OverSpawner
-from .credentials import SUBMIT, short_token
-from .line import Line
-from .refusal import refuse
-from .request import ShareRequest, read_request, unwrap
-from .status import SpawnStatus, StatusBoard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

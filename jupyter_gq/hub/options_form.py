@@ -23,9 +23,9 @@ from jupyter_gq.client.models import Choice, Eviction, Me, PoolView
 from jupyter_gq.domain.amount import ONE_GPU, format_gpus, parse_quota
 from jupyter_gq.domain.errors import UserError
 
-from .credentials import READ, short_token
-from .profiles import AS_THE_PROFILE_SAYS, NamedShares
-from .request import read_request
+from .admission.credentials import READ, short_token
+from .admission.profiles import AS_THE_PROFILE_SAYS, NamedShares
+from .admission.request import read_request
 
 #: Seconds that the page waits for the service.
 _PATIENCE = 2.0

@@ -4,8 +4,8 @@ import pwd
 
 from jupyterhub.spawner import LocalProcessSpawner
 
+from .admission.refusal import refuse
 from .mixin import GPUShareMixin
-from .refusal import refuse
 
 
 class GQSystemSpawner(GPUShareMixin, LocalProcessSpawner):  # type: ignore[misc]

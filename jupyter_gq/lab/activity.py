@@ -10,8 +10,9 @@ from typing import Any
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEvent
-from jupyter_gq.lab.clock import now
-from jupyter_gq.lab.watch import KernelState, KernelWatch
+
+from .clock import now
+from .watch import KernelState, KernelWatch
 
 #: jupyter_server takes the latest of all settings that end in `_last_activity` and posts it to the Hub.
 SETTING = "jupyter_gq_last_activity"

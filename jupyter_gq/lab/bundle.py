@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jupyter_gq.client.models import Bundle, CellRef, Kernel, Manifest
-from jupyter_gq.lab import cells
-from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import CellsRequest, Plan, PlannedCell, Warned
+
+from . import cells
+from .refusal import RefusedRequest
+from .requests import CellsRequest, Plan, PlannedCell, Warned
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: What nbformat allows in the id of a cell.

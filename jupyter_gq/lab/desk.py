@@ -13,15 +13,16 @@ from pydantic import BaseModel, ValidationError
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import MAX_NAME, JobRequest, JobSubmission, JobView, Preview, ServiceEvent
-from jupyter_gq.lab import bundle, cells
-from jupyter_gq.lab.activity import ActivityReporter
-from jupyter_gq.lab.events import UNAVAILABLE, EventRelay
-from jupyter_gq.lab.origin import find_source
-from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import ASKED, CellsRequest, Plan, SendRequest, problem_of
-from jupyter_gq.lab.results import bring
-from jupyter_gq.lab.surroundings import Surroundings
-from jupyter_gq.lab.watch import KernelWatch
+
+from . import bundle, cells
+from .activity import ActivityReporter
+from .events import UNAVAILABLE, EventRelay
+from .origin import find_source
+from .refusal import RefusedRequest
+from .requests import ASKED, CellsRequest, Plan, SendRequest, problem_of
+from .results import bring
+from .surroundings import Surroundings
+from .watch import KernelWatch
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from jupyter_gq.client.devices import ANSWER, NAMED, Look, Patience, Ruling
 from jupyter_gq.client.problems import ServiceError
-from jupyter_gq.lab.surroundings import Surroundings
+
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from jupyter_gq.client.http import ServiceClient

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.lab.answers import ConnectionNotice
-from jupyter_gq.lab.event_schemas import SERVICE_ID
+
+from .answers import ConnectionNotice
+from .event_schemas import SERVICE_ID
 
 AVAILABLE = "The GPU scheduler can be reached."
 UNAVAILABLE = (

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, List, Unicode
 
-from jupyter_gq.lab.event_schemas import SERVICE_FILE
-from jupyter_gq.lab.handlers import ROUTES
-from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.surroundings import NOT_ON_A_HUB, Surroundings, read_surroundings
-from jupyter_gq.lab.watch import KernelWatch
+from .event_schemas import SERVICE_FILE
+from .handlers import ROUTES
+from .refusal import RefusedRequest
+from .surroundings import NOT_ON_A_HUB, Surroundings, read_surroundings
+from .watch import KernelWatch
 
 if TYPE_CHECKING:
-    from jupyter_gq.lab.desk import Desk
+    from .desk import Desk
 
 
 class JupyterGQ(ExtensionApp):

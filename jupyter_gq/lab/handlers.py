@@ -18,13 +18,14 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError, authenticated
 
 from jupyter_gq.client.problems import ServiceError
-from jupyter_gq.lab.answers import ResultPath, ServerStatus
-from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.surroundings import NOT_ON_A_HUB
+
+from .answers import ResultPath, ServerStatus
+from .refusal import RefusedRequest
+from .surroundings import NOT_ON_A_HUB
 
 if TYPE_CHECKING:
-    from jupyter_gq.lab.desk import Desk
-    from jupyter_gq.lab.extension import JupyterGQ
+    from .desk import Desk
+    from .extension import JupyterGQ
 
 #: Words for the statuses that jupyter_server and tornado answer with by themselves.
 CODES = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}

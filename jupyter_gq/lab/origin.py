@@ -7,10 +7,10 @@ from typing import Any
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
-from jupyter_gq.lab.bundle import Source
-from jupyter_gq.lab.kernelspec import allowed_environment, kernel_of
-from jupyter_gq.lab.refusal import RefusedRequest
-from jupyter_gq.lab.requests import CellsRequest
+from .bundle import Source
+from .kernelspec import allowed_environment, kernel_of
+from .refusal import RefusedRequest
+from .requests import CellsRequest
 
 
 async def find_source(app: Any, server: str, request: CellsRequest, patterns: Iterable[str]) -> Source:

@@ -8,8 +8,9 @@ from traitlets import Float
 
 from jupyter_gq.client.devices import Patience
 from jupyter_gq.client.kernel import prepare
-from jupyter_gq.lab.devices import Gate
-from jupyter_gq.lab.surroundings import read_surroundings
+
+from .devices import Gate
+from .surroundings import read_surroundings
 
 
 class GQProvisioner(LocalProvisioner):

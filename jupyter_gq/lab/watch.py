@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from jupyter_client.session import Session
 from zmq.eventloop.zmqstream import ZMQStream
 
-from jupyter_gq.lab.clock import now
-from jupyter_gq.lab.history import OF_INTEREST, KernelRecord, RanCell
+from .clock import now
+from .history import OF_INTEREST, KernelRecord, RanCell
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 #: A kernel is announced a moment before the server lists it; look again this often (s) and at most so many times.

@@ -13,16 +13,7 @@ from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpu
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.wording import cores, gpus, memory
-from jupyter_gq.simulation.experiment import (
-    Pool,
-    Runnable,
-    Settings,
-    as_counted,
-    guaranteed,
-    pooled,
-    runnable,
-    static,
-)
+from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, as_counted, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Figures, Outcome
 from jupyter_gq.simulation.replay import Costs, Watch
 from jupyter_gq.simulation.trace import scaled

@@ -12,13 +12,13 @@ def main() -> int:
     """Run the job; 0 when its cells ran or it was paused, 1 when it failed."""
     _forget_working_folder()
     if "--pod" in sys.argv[1:]:
-        from jupyter_gq.runner.pod import run_pod
+        from .pod.main import run_pod
 
         return run_pod()
     import argparse
     from pathlib import Path
 
-    from jupyter_gq.runner.boot import boot
+    from .boot import boot
 
     parser = argparse.ArgumentParser(prog="jupyter_gq.runner", description="Run the cells of a training job.")
     parser.add_argument("job_dir", type=Path, help="folder of the job")

@@ -5,15 +5,15 @@ import sys
 import traceback
 from pathlib import Path
 
-from jupyter_gq.runner.bundle import read_bundle
-from jupyter_gq.runner.clock import now
-from jupyter_gq.runner.folder import RunFolder
-from jupyter_gq.runner.job import Job
-from jupyter_gq.runner.kernel import start_kernel
-from jupyter_gq.runner.pod_processes import hide
-from jupyter_gq.runner.problems import RunError, disk_sentence
-from jupyter_gq.runner.stopping import StopRequest
-from jupyter_gq.runner.verdict import broken
+from .cells.kernel import start_kernel
+from .clock import now
+from .files.bundle import read_bundle
+from .files.folder import RunFolder
+from .files.job import Job
+from .pod.processes import hide
+from .problems import RunError, disk_sentence
+from .result import broken
+from .stopping import StopRequest
 
 
 def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
@@ -58,7 +58,7 @@ def _run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
     try:
         # jsonschema takes rfc3987_syntax as optional; importing it costs more than the whole start of a kernel.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-        from jupyter_gq.runner.run import run_job  # here, because it is slow to import and the kernel boots meanwhile
+        from .run import run_job  # here, because it is slow to import and the kernel boots meanwhile
 
         return run_job(job, kernel)
     finally:

@@ -14,16 +14,17 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import Shown, executed
-from jupyter_gq.runner.cells import CellClient, CellFailed, KernelDied
-from jupyter_gq.runner.clock import now
-from jupyter_gq.runner.executed import left_outputs, write_notebook
-from jupyter_gq.runner.job import Job
-from jupyter_gq.runner.kernel import FROM_OUTSIDE, KernelProcess, death_sentence, start_kernel
-from jupyter_gq.runner.link import connect, shut_down
-from jupyter_gq.runner.outlet import Outlet
-from jupyter_gq.runner.problems import KernelError, disk_sentence
-from jupyter_gq.runner.recorder import Recorder
-from jupyter_gq.runner.verdict import PAUSED, SUCCEEDED, Verdict, broken, kernel_ended, raised
+
+from .cells.cells import CellClient, CellFailed, KernelDied
+from .cells.connection import connect, shut_down
+from .cells.kernel import FROM_OUTSIDE, KernelProcess, death_sentence, start_kernel
+from .clock import now
+from .delivery.outlet import Outlet
+from .files.job import Job
+from .output.executed_notebook import left_outputs, write_notebook
+from .output.recorder import Recorder
+from .problems import KernelError, disk_sentence
+from .result import PAUSED, SUCCEEDED, Verdict, broken, kernel_ended, raised
 
 log = logging.getLogger(__name__)
 

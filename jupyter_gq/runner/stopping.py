@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from jupyter_gq.runner.clock import now
+from .clock import now
 
 #: Seconds until whoever sent SIGTERM kills, unless the environment says otherwise.
 DEFAULT_GRACE = 30.0

@@ -17,29 +17,30 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 
-from . import explain, gang
-from .beneficiary import name_beneficiaries
-from .books import Books
-from .consolidate import consolidate
-from .converge import obey_limits
+from .admit.reservations import hold_again, keep_reservations, reserve
+from .admit.start import may_fit_now, may_fit_soon, start_kept, try_admit, try_promise, try_start
+from .admit.turns import rounds, take_turns
 from .decision import Decision
-from .emptying import leave_nodes
-from .facts import Facts
-from .idle import take_idle
-from .lending import resume, use_idle_shares
-from .lines import Line
-from .ordering import Turn
-from .outcome import decided
+from .evict.consolidate import consolidate
+from .evict.drain import leave_nodes
+from .evict.over_limit import obey_limits
+from .evict.preempt import preempt
+from .evict.preemptors import name_beneficiaries
+from .evict.reclaim import reclaim
+from .evict.reprieve import spare_needless
+from .evict.stale_gangs import requeue_stale
+from .explain import explanations as explain
+from .explain.protected_victims import note_shielded
+from .idle.lending import resume, use_idle_shares
+from .idle.reclaim_idle import take_idle
+from .order.pending_queue import Line
+from .order.queue_order import Turn
 from .policy import Policy
-from .preempt import preempt
-from .reclaim import reclaim
-from .reservations import hold_again, keep_reservations, reserve
-from .seniority import seniority
-from .shielded import note_shielded
-from .sparing import spare_needless
-from .stale import requeue_stale
-from .starting import may_fit_now, may_fit_soon, start_kept, try_admit, try_promise, try_start
-from .turns import rounds, take_turns
+from .state.cluster_index import Facts
+from .state.cycle_state import Books
+from .state.instructions import decided
+from .workloads import gang
+from .workloads.seniority import seniority
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:

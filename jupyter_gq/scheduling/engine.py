@@ -16,11 +16,11 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 
-from .books import Books
 from .cycle import decide
 from .decision import Decision
-from .facts import Facts
 from .policy import Policy
+from .state.cluster_index import Facts
+from .state.cycle_state import Books
 
 
 class Scheduler:

@@ -14,8 +14,8 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Resume, Shrink
 from jupyter_gq.scheduling.engine import Scheduler
-from jupyter_gq.scheduling.parts import without
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.workloads.replicas import without
 
 #: How long a workload is expected to run in all, given how long it has run.
 Lasting = Callable[[Workload, Seconds], Seconds]

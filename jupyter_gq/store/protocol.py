@@ -28,7 +28,7 @@ class Record:
     """A workload with what the core does not need to know of it."""
 
     workload: Workload
-    #: Free-form facts of the object (for a job: notebook path, cell id, source hash, cwd...; see `controller.details`).
+    #: Free-form facts of the object, such as the notebook path of a job; see `controller.records.details`.
     detail: Mapping[str, Any] = field(default_factory=dict)
     #: Set once, at submission; unique for one owner.
     idempotency_key: str | None = None

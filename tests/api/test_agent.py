@@ -14,7 +14,7 @@ from jupyter_gq.agent.patience import PatientLook
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport, AgentShare, WatchedPod
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
 

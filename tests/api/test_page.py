@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
-from jupyter_gq.controller.out_of_sight import BLIND
+from jupyter_gq.controller.loop.unobserved import BLIND
 from tests.fakes.trouble import CannotBeObserved
 
 from .conftest import PREFIX, Served

@@ -16,7 +16,7 @@ from jupyter_gq.client.agents import AgentCommand, AgentOrders
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.identity import PodIdentity

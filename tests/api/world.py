@@ -8,7 +8,7 @@ from traitlets.config import Config
 
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FakeBackend, FakeBundles, FakeProbe, FakeServers, FixedClock, FixedSettings, a_node, counting
 

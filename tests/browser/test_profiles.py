@@ -33,7 +33,10 @@ def in_the_how_to():
 def hub_with(tmp_path, monkeypatch):
     """Start a hub with these profiles; its service refuses every share, after it was asked for."""
     monkeypatch.setenv("KUBECONFIG", str(no_cluster(tmp_path)))
-    spawner = 'c.JupyterHub.spawner_class = "jupyter_gq.hub.kube.GQKubeSpawner"\nc.KubeSpawner.namespace = "hub"\n'
+    spawner = (
+        'c.JupyterHub.spawner_class = "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner"\n'
+        'c.KubeSpawner.namespace = "hub"\n'
+    )
     hubs = []
 
     def start(service, profiles):

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from jupyter_gq.controller.policy_file import PolicyFile
+from jupyter_gq.controller.settings.policy_file import PolicyFile
 from tests.chart.render import NEWEST, OLDEST, ROOT, named, objects, schema
 from tests.chart.test_settings import folder
 

@@ -3,16 +3,16 @@
 import kubernetes_validate
 import pytest
 
-from jupyter_gq.backends.kubernetes.allocation import Allocation, nothing
-from jupyter_gq.backends.kubernetes.manifests import as_job, gang_service, training_pod
-from jupyter_gq.backends.kubernetes.pause_pods import placeholder_pod, reservation_pod
-from jupyter_gq.backends.kubernetes.pools import PodPool, Provider, ScaleUp, Visibility
+from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod, reservation_pod
+from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.controller.policy_file import _load_config
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.controller.settings.policy_file import _load_config
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.pod_pool import PodPool, Provider, ScaleUp, Visibility
 from tests.builders import a_job
 from tests.chart.render import EXAMPLES, NEWEST, OLDEST, named, objects
 from tests.chart.test_settings import folder

@@ -6,9 +6,9 @@ import pytest
 from traitlets.config import Config
 
 from jupyter_gq.backends.kubernetes.settings import KubernetesBackend
-from jupyter_gq.controller import settings as ours
-from jupyter_gq.controller.policy_file import ConfigFileError, PolicyFile, _load_config
-from jupyter_gq.controller.queue_settings import KEYS
+from jupyter_gq.controller.settings import config as ours
+from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile, _load_config
+from jupyter_gq.controller.settings.queues import KEYS
 from jupyter_gq.hub.mixin import GPUShareMixin
 from jupyter_gq.service import SchedulerService, names_by_section
 from tests.chart.render import EXAMPLES, named, objects, schema
@@ -156,5 +156,5 @@ def test_the_hub_of_zero_to_jupyterhub_reads_the_same_files():
     (service,) = c.JupyterHub.services
     assert (service["url"], service["api_token"]) == ("http://gq-gq-service:8089", "made by it")
     assert c.GPUShareMixin.service_url == "http://gq-gq-service.hub.svc:8089/services/jupyter-gq/"
-    assert c.JupyterHub.spawner_class == "jupyter_gq.hub.kube.GQKubeSpawner"
+    assert c.JupyterHub.spawner_class == "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner"
     assert (c.FixedQuota.default, c.KubeSpawner.cpu_limit) == ("0.5", 2)

@@ -5,10 +5,10 @@ import re
 import pytest
 import yaml
 
-from jupyter_gq.backends.kubernetes.device_check import Finding, Report
-from jupyter_gq.backends.kubernetes.pools import Visibility
-from jupyter_gq.controller.policy_file import PolicyFile, _load_config
-from jupyter_gq.planning.check_devices import told
+from jupyter_gq.backends.kubernetes.shares.device_check import Finding, Report
+from jupyter_gq.check_devices import told
+from jupyter_gq.controller.settings.policy_file import PolicyFile, _load_config
+from jupyter_gq.domain.pod_pool import Visibility
 from tests.chart.render import EXAMPLES, ROOT, objects, schema, template
 from tests.chart.test_settings import folder
 

@@ -13,7 +13,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
-from jupyter_gq.backends.servers import HubServerStopper
+from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.domain.errors import BackendError, Conflict
 from tests.kubernetes.waiting import eventually
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from jupyter_gq.controller.settings import Settings
+from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import StorageFull

@@ -10,7 +10,7 @@ from jupyterhub.auth import DummyAuthenticator, PAMAuthenticator
 from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue, PyFileConfigLoader
 
-from jupyter_gq.hub.kube import GQKubeSpawner
+from jupyter_gq.hub.kubernetes.spawner import GQKubeSpawner
 from jupyter_gq.hub.local import GQLocalSpawner
 from jupyter_gq.hub.system import GQSystemSpawner
 
@@ -51,7 +51,7 @@ def known():
     """The configurable traits of each class, also of those that it comes from."""
     from jupyter_gq import service
     from jupyter_gq.backends.local import LocalBackend
-    from jupyter_gq.controller.settings import SECTIONS
+    from jupyter_gq.controller.settings.config import SECTIONS
     from jupyter_gq.devices.simulated import SimulatedDevices
 
     ours = [

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.hub.admission import Admission, Patience, Refused, Wish
-from jupyter_gq.hub.line import Line
-from jupyter_gq.hub.request import read_request
-from jupyter_gq.hub.status import StatusBoard
+from jupyter_gq.hub.admission.admission import Admission, Patience, Refused, Wish
+from jupyter_gq.hub.admission.request import read_request
+from jupyter_gq.hub.admission.status import StatusBoard
+from jupyter_gq.hub.admission.waiting_servers import Line
 from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
 
 pytestmark = pytest.mark.asyncio

@@ -107,7 +107,7 @@ def test_zero_to_jupyterhub_keeps_its_service_and_its_token(told):
     }
     assert hub["services"] == [entry]
     assert {"mine", "jupyter-gq"} <= {role["name"] for role in hub["roles"]}
-    assert (hub["spawner"], hub["last_activity_interval"]) == ("jupyter_gq.hub.kube.GQKubeSpawner", 0)
+    assert (hub["spawner"], hub["last_activity_interval"]) == ("jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner", 0)
     assert hub["service_url"] == "http://gq-service.hub.svc:8089/services/jupyter-gq/"
     assert hub["server_service_url"] == "", "servers dial the address that the Hub dials"
     assert set(USER_SCOPES) <= set(hub["server_token_scopes"])

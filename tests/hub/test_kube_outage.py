@@ -10,7 +10,7 @@ from tests.hub.scripted_service import ScriptedService, ticket
 pytestmark = pytest.mark.asyncio
 
 _CONFIG = """
-c.JupyterHub.spawner_class = "jupyter_gq.hub.kube.GQKubeSpawner"
+c.JupyterHub.spawner_class = "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner"
 c.KubeSpawner.namespace = "hub"
 c.KubeSpawner.profile_list = lambda spawner: [{"slug": "gpu", "display_name": "GPU", "gpus": "0.25"}]
 """

@@ -11,8 +11,8 @@ from tornado.web import HTTPError
 from traitlets.config import Config
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.admission import Share
-from jupyter_gq.hub.line import Line
+from jupyter_gq.hub.admission.admission import Share
+from jupyter_gq.hub.admission.waiting_servers import Line
 from tests.hub.scripted_service import ScriptedService, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -57,7 +57,7 @@ HOW_TO = Path(__file__).resolve().parents[2] / "docs/how-to/kubernetes-spawner.m
 @pytest.fixture
 def make(monkeypatch):
     monkeypatch.setattr("kubespawner.spawner.load_config", lambda **_: None)  # there is no cluster to look for
-    from jupyter_gq.hub.kube import GQKubeSpawner
+    from jupyter_gq.hub.kubernetes.spawner import GQKubeSpawner
 
     monkeypatch.setattr(GQKubeSpawner, "reflectors", {})
 

@@ -105,7 +105,7 @@ async def test_over_kubespawner_it_gives_form_environment_and_state(monkeypatch)
     kubespawner = pytest.importorskip("kubespawner", reason="kubespawner is not installed here")
     monkeypatch.setattr("kubespawner.spawner.load_config", lambda **_: None)  # there is no cluster to look for
     from jupyter_gq.hub import options_form
-    from jupyter_gq.hub.admission import Share
+    from jupyter_gq.hub.admission.admission import Share
     from jupyter_gq.hub.mixin import GPUShareMixin
 
     class GQKube(GPUShareMixin, kubespawner.KubeSpawner):

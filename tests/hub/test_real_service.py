@@ -198,7 +198,7 @@ async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
 
 def service_pid(hub):
     """The scheduler: the child of its leash."""
-    leash = next(each for each in psutil.Process(hub.pid).children() if "leash.py" in " ".join(each.cmdline()))
+    leash = next(each for each in psutil.Process(hub.pid).children() if "keep_running.py" in " ".join(each.cmdline()))
     return leash.children()[0].pid
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.errors import UserError
-from jupyter_gq.hub.request import read_request
+from jupyter_gq.hub.admission.request import read_request
 
 
 @pytest.mark.parametrize(

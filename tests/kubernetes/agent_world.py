@@ -6,10 +6,10 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.pods import PodAuthenticator
-from jupyter_gq.backends.kubernetes.cluster import Cluster
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.client.agents import AgentOrders, WatchedPod
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.api.world import CONFIG
 from tests.chart.render import CHART, named, objects

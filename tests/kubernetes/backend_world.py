@@ -7,7 +7,7 @@ from dataclasses import replace
 from kubernetes.client import ApiException, NodeV1Api
 
 from jupyter_gq.backends.kubernetes import Clocks, KubernetesOptions, KubernetesRuns, PodPool
-from jupyter_gq.backends.kubernetes.cluster import Cluster
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State

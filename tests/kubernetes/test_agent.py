@@ -6,7 +6,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.devices.meter import ShareUse
 from tests.kubernetes.agent_world import NODE, TRAINS, HearsWhatTheTestWants, Service, a_pod, an_agent, run
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class

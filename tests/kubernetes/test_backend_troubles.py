@@ -8,10 +8,10 @@ import pytest
 from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
 
 from jupyter_gq.backends.kubernetes import PodPool
-from jupyter_gq.backends.kubernetes.pools import Hold
 from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Phase, Sight
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.pod_pool import Hold
 from jupyter_gq.domain.states import State
 from tests.kubernetes.waiting import eventually, until
 

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from kubernetes.client import ApiException, CoreV1Api
 
-from jupyter_gq.backends.kubernetes.cluster import Cluster
-from jupyter_gq.backends.kubernetes.observe import Reflector
-from jupyter_gq.backends.kubernetes.resources import PODS
-from jupyter_gq.backends.kubernetes.views import pod_view
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.resources import PODS
+from jupyter_gq.backends.kubernetes.api.views import pod_view
 from tests.kubernetes.control_plane import ADMIN
 from tests.kubernetes.waiting import until
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.kubernetes.device_check import COMPONENT, DeviceCheck
-from jupyter_gq.backends.kubernetes.pools import Visibility
-from jupyter_gq.planning.check_devices import told
+from jupyter_gq.backends.kubernetes.shares.device_check import COMPONENT, DeviceCheck
+from jupyter_gq.check_devices import told
+from jupyter_gq.domain.pod_pool import Visibility
 from tests.kubernetes.backend_world import POOL
 from tests.kubernetes.pod_runtime import ROOT
 

@@ -19,7 +19,7 @@ from jupyter_gq.client.models import JobSubmission, TicketRequest
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World

@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from kubernetes.client import ApiException, CoordinationV1Api, RbacAuthorizationV1Api
 
-from jupyter_gq.backends.kubernetes.cluster import Cluster
-from jupyter_gq.backends.kubernetes.election import Times
-from jupyter_gq.backends.kubernetes.lease import Lease, LeaseLost, Seat
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+from jupyter_gq.backends.kubernetes.leader.election import Times
+from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost, Seat
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.backends.kubernetes import KubernetesRuns
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import Superseded
 from jupyter_gq.store.sql import SqlStore
 from tests.contract.postgresql import PostgresServer, programs_or_skip

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from jupyter_gq.controller.out_of_sight import BLIND
+from jupyter_gq.controller.loop.unobserved import BLIND
 from tests.cells import TRAINS
 from tests.kubernetes.job_world import ANN
 from tests.kubernetes.waiting import eventually

@@ -8,14 +8,14 @@ import pytest_asyncio
 from kubernetes.client import SchedulingV1Api
 from traitlets.config import Config
 
-from jupyter_gq.backends.kubernetes import names
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.kubernetes.pools import Hold
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.client.models import JobSubmission
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import NeverFits
+from jupyter_gq.domain.pod_pool import Hold
 from jupyter_gq.store.sql import SqlStore
 from tests.chart.render import CHART
 from tests.fakes import FixedSettings

@@ -22,7 +22,7 @@ _RULES = [
 ]
 _GIVES_UP = "never recovered, giving up"
 _CONFIG = """
-c.JupyterHub.spawner_class = "jupyter_gq.hub.kube.GQKubeSpawner"
+c.JupyterHub.spawner_class = "jupyter_gq.hub.kubernetes.spawner.GQKubeSpawner"
 c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 1}}
 c.KubeSpawner.namespace = {namespace!r}
 c.KubeSpawner.image = "tests/notebook"

@@ -7,17 +7,17 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
-from jupyter_gq.scheduling import gang
-from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.admit.start import try_promise
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
-from jupyter_gq.scheduling.disruption import disruption
-from jupyter_gq.scheduling.facts import Facts
-from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
-from jupyter_gq.scheduling.parts import is_short
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota import Account, charge, entitled, obstacle
-from jupyter_gq.scheduling.rights import may_take
-from jupyter_gq.scheduling.starting import try_promise
+from jupyter_gq.scheduling.quota.accounts import Account, charge, entitled, obstacle
+from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim
+from jupyter_gq.scheduling.quota.reclaim_rights import may_take
+from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.disruption import disruption
+from jupyter_gq.scheduling.workloads.replicas import is_short
 from tests.builders import NOW
 
 

@@ -22,7 +22,7 @@ from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind

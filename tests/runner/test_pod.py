@@ -6,7 +6,7 @@ import socket
 import psutil
 import pytest
 
-from jupyter_gq.runner.last_word import LONGEST, message_of
+from jupyter_gq.runner.pod.termination_message import LONGEST, message_of
 from tests.cells import TRAINS
 
 from .conftest import eventually

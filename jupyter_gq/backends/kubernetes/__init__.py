@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from jupyter_gq.domain.pod_pool import PodPool, pool_of
+
 from .clocks import Clocks
 from .options import KubernetesOptions
-from .pools import PodPool, pool_of
 
 if TYPE_CHECKING:
     from .backend import KubernetesRuns

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gq.backends.protocol import DevicesSeen, Launch, NodesAsked, Observation, Pace, Stray
-from jupyter_gq.backends.servers import ServerStopper
+from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
@@ -22,32 +22,32 @@ from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.workload import Kind
 
-from . import names
-from .agents import Agents
+from .api.reflector import Reflector
+from .api.resources import NODES, PODS
+from .api.views import NodeView, PodView, node_view, pod_view
+from .api.writes import Deeds
 from .clocks import Clocks
-from .deeds import Deeds
-from .growth import new_nodes
-from .nodes import Nodes
-from .notebooks import NotebookRuns
-from .observe import Reflector
+from .nodes.agents import Agents
+from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
+from .nodes.new_nodes import new_nodes
+from .nodes.nodes import Nodes
+from .nodes.placeholders import Placeholders
+from .objects import names
 from .options import KubernetesOptions
-from .others import QUERY, Claims, Others, claims_of
-from .placeholders import Placeholders
-from .places import Places
-from .pools import PodPool
+from .pods.runs import RunKey, shared_slots
 from .providers import PROVIDERS
-from .reservations import Reservations
-from .resources import NODES, PODS
-from .runs import RunKey, shared_slots
-from .sight import MISMATCH, seen_by
-from .strays import Strays
-from .training import TrainingRuns
-from .views import NodeView, PodView, node_view, pod_view
+from .runs.notebooks import NotebookRuns
+from .runs.strays import Strays
+from .runs.training import TrainingRuns
+from .shares.attestation import MISMATCH, seen_by
+from .shares.places import Places
+from .shares.reservations import Reservations
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
+    from .api.cluster import Cluster
 
 log = logging.getLogger(__name__)
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from traitlets import Bool, Dict, Float, Integer, List, Unicode
 from traitlets.config import LoggingConfigurable
 
-from jupyter_gq.backends.servers import ServerStopper
+from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.pod_pool import PodPool
 
 from .backend import KubernetesRuns
 from .clocks import Clocks
-from .election import Times
-from .lease import Lease, Seat
-from .names import SERVICE, labels
+from .leader.election import Times
+from .leader.lease import Lease, Seat
+from .objects.names import SERVICE, labels
 from .options import KubernetesOptions
-from .pools import PodPool
 
 if TYPE_CHECKING:
-    from .cluster import Cluster
+    from .api.cluster import Cluster
 
 #: Calls beside the creations: deletions, and tokens to be checked.
 _OTHER_CALLS = 8
@@ -192,7 +192,7 @@ class KubernetesBackend(LoggingConfigurable):
     def open_cluster(self) -> "Cluster":
         """The way to the cluster; raises `BackendError` with a sentence when there is none."""
         try:
-            from .cluster import Cluster
+            from .api.cluster import Cluster
         except ImportError as error:
             raise BackendError(
                 "The Python package kubernetes is missing. Install jupyter-gq[kubernetes] where the service runs."

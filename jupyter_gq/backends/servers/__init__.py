@@ -2,6 +2,5 @@
 
 from .backend import ServerRuns
 from .settings import ServersBackend
-from .stopper import HubServerStopper, ServerStopper
 
-__all__ = ["HubServerStopper", "ServerRuns", "ServerStopper", "ServersBackend"]
+__all__ = ["ServerRuns", "ServersBackend"]

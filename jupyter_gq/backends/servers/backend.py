@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, environment_of, read_process, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.workload import Kind, Workload
-
-from .stopper import ServerStopper
 
 log = logging.getLogger(__name__)
 

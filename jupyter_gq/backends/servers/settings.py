@@ -5,8 +5,9 @@ from collections.abc import Callable
 from traitlets import Float
 from traitlets.config import LoggingConfigurable
 
+from jupyter_gq.backends.server_stopper import ServerStopper
+
 from .backend import ServerRuns
-from .stopper import ServerStopper
 
 
 class ServersBackend(LoggingConfigurable):

@@ -16,11 +16,11 @@ different amounts, not as many as there are devices. Nodes whose CPU and memory 
 """
 
 from .choice import Choice, Ground, Spot
+from .device_memory import MemoryParts, resolved
+from .host_resources import View
 from .ledger import DeviceLedger, at_its_best, empty_ledger
-from .memory import MemoryParts, resolved
-from .mix import Mix
 from .policies import choice_of
-from .room import View
+from .request_mix import Mix
 from .scope import Domain, Filter, Scope, filter_of
 
 __all__ = [

@@ -4,7 +4,7 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from .room import ROOMY, Room
+from .host_resources import ROOMY, Room
 
 #: A heap may hold so many entries of members that have moved on, and as many again as it has members.
 STALE = 32

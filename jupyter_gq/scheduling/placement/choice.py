@@ -20,8 +20,8 @@ from typing import NamedTuple, Protocol
 
 from jupyter_gq.domain.workload import Request
 
+from .host_resources import WHOLE, Room, View, need_of, tasks_in
 from .layout import Layout
-from .room import WHOLE, Room, View, need_of, tasks_in
 from .scope import Index, Scope
 
 

@@ -26,11 +26,11 @@ import numpy as np
 from jupyter_gq.domain.workload import Request
 
 from .choice import Ground, Spot
-from .mix import MOST, Mix
-from .room import View
+from .host_resources import View
+from .node_states import DeviceKind, Integers, NodeState, Numbers, Slot, States
+from .node_transitions import Ways
+from .request_mix import MOST, Mix
 from .scope import Filter, Scope
-from .states import DeviceKind, Integers, NodeState, Numbers, Slot, States
-from .ways import Ways
 
 #: All weights together make that, so that a weighted sum of what is usable stays below 2**53: exact.
 _WEIGHT = 1 << 36

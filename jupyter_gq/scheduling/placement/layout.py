@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from jupyter_gq.domain.cluster import Device, Node
 
-from .room import ROOMY, Room, room_of
+from .host_resources import ROOMY, Room, room_of
 
 #: Groups of a node all of whose devices are of one pool.
 IT_AND_BARE = 2

@@ -9,8 +9,8 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 
 from .choice import ByFullness, Choice, Ground, Spot
+from .host_resources import ROOMY, UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
 from .layout import Layout
-from .room import ROOMY, UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
 from .scope import Domain, Filter, Index, Scope, filter_of
 from .topology import Domains
 

@@ -3,7 +3,7 @@
 from jupyter_gq.scheduling.policy import Placement
 
 from .choice import ByFullness, Choice
-from .mix import Mix
+from .request_mix import Mix
 
 
 def choice_of(placement: Placement, mix: Mix | None = None) -> Choice:

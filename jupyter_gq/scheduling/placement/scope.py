@@ -7,8 +7,8 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import Request
 
 from .buckets import Buckets
+from .host_resources import UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
 from .layout import Layout
-from .room import UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
 
 
 class Domain(NamedTuple):

@@ -7,17 +7,17 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
-from jupyter_gq.scheduling.books import Books
-from jupyter_gq.scheduling.consolidate import consolidate
 from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Shrink
-from jupyter_gq.scheduling.facts import Facts
-from jupyter_gq.scheduling.outcome import decided
+from jupyter_gq.scheduling.evict.consolidate import consolidate
+from jupyter_gq.scheduling.evict.preempt import preempt
+from jupyter_gq.scheduling.evict.reclaim import reclaim
+from jupyter_gq.scheduling.evict.reprieve import spare_needless
+from jupyter_gq.scheduling.evict.stale_gangs import requeue_stale
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.scheduling.preempt import preempt
-from jupyter_gq.scheduling.reclaim import reclaim
-from jupyter_gq.scheduling.sparing import spare_needless
-from jupyter_gq.scheduling.stale import requeue_stale
+from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.instructions import decided
 
 from .translate import NOW, Task, World, between_rounds, place_of, snapshot_of, workload_id, world_of
 from .verdict import Case, Difference

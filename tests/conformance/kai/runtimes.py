@@ -1,10 +1,10 @@
-"""The table of least run times, through our own rule (`scheduling.min_runtime`)."""
+"""The table of least run times, through our own rule (`scheduling.quota.min_runtime`)."""
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule
-from jupyter_gq.scheduling.quota import Account, Accounts
+from jupyter_gq.scheduling.quota.accounts import Account, Accounts
+from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim
 
 from .translate import POOL
 from .verdict import Case, Difference, Untranslatable

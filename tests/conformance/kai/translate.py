@@ -22,8 +22,8 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Stop, TaskPlacement, Workload
-from jupyter_gq.scheduling.gang import groups_of
-from jupyter_gq.scheduling.parts import is_short
+from jupyter_gq.scheduling.workloads.gang import groups_of
+from jupyter_gq.scheduling.workloads.replicas import is_short
 
 from .groups import grouped, of_leaving
 from .verdict import Case, Untranslatable

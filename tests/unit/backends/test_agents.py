@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.agents import Agents
+from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.protocol import Sight
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jupyter_gq.backends.kubernetes.election import Election, Held, Move, Times, held_by
-from jupyter_gq.backends.kubernetes.lease import Lease, Seat
+from jupyter_gq.backends.kubernetes.leader.election import Election, Held, Move, Times, held_by
+from jupyter_gq.backends.kubernetes.leader.lease import Lease, Seat
 
 TIMES = Times(duration=15, renewed_within=10, retry=2)
 

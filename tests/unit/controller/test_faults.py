@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat
-from jupyter_gq.controller.out_of_sight import BLIND
+from jupyter_gq.controller.loop.unobserved import BLIND
 from tests.fakes import (
     CannotBeObserved,
     DiesDuringStart,

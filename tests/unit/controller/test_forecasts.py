@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from jupyter_gq.controller import forecasts
-from jupyter_gq.controller.forecasts import PATIENCE
+from jupyter_gq.controller.loop import forecasts
+from jupyter_gq.controller.loop.forecasts import PATIENCE
 
 from .world import ANN, World
 

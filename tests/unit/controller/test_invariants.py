@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.protocol import Observation, Phase
-from jupyter_gq.controller.invariants import InvariantBroken, check_books, check_limits, check_possible, check_runs
+from jupyter_gq.controller.loop.invariants import InvariantBroken, check_books, check_limits, check_possible, check_runs
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Leaving, Request, TaskGroup, TaskPlacement

@@ -6,17 +6,9 @@ import pytest
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat, JobRequest, Progress
-from jupyter_gq.controller.jobs import PAGE
+from jupyter_gq.controller.requests.jobs import PAGE
 from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.errors import (
-    Conflict,
-    InvalidAmount,
-    NeverFits,
-    NotAMember,
-    NotFound,
-    StorageFull,
-    UnknownQueue,
-)
+from jupyter_gq.domain.errors import Conflict, InvalidAmount, NeverFits, NotAMember, NotFound, StorageFull, UnknownQueue
 from tests.fakes import FakeBundles, StoreIsFull, StoreLosesTheRace, a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, STORY, World, a_submission, story_settings

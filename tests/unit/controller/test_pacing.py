@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.backends.protocol import Pace
-from jupyter_gq.controller.pacing import SOON
+from jupyter_gq.controller.loop.pacing import SOON
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from jupyter_gq.controller.policy_file import ConfigFileError, PolicyFile, find_line
+from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile, find_line
 from tests.fakes import a_node
 
 pytestmark = pytest.mark.asyncio

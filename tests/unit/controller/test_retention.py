@@ -132,7 +132,7 @@ class ForgetsOnlyTheSecondTime(SqlStore):
 
 
 async def test_a_failure_does_not_end_it(world, monkeypatch):
-    from jupyter_gq.controller import retention
+    from jupyter_gq.controller.loop import retention
 
     monkeypatch.setattr(retention, "EVERY", 0.01)
     job = await a_finished_job(world)

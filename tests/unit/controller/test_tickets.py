@@ -10,7 +10,7 @@ from traitlets.config import Config
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
 from jupyter_gq.controller.controller import random_id
-from jupyter_gq.controller.settings import build_settings
+from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from tests.builders import cordoned
 from tests.fakes import ServersArePods, a_node

@@ -21,7 +21,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.controller import Controller
-from jupyter_gq.controller.settings import Settings, build_settings
+from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import Conflict
 from jupyter_gq.store.protocol import Store

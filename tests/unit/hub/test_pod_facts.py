@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.hub.pod_facts import end_of, is_running, whole_event
+from jupyter_gq.hub.kubernetes.pod_facts import end_of, is_running, whole_event
 
 RUNNING = {
     "metadata": {"name": "jupyter-ann"},

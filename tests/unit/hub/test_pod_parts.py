@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.pod_parts import PodParts, parts_of, with_additions, withheld
+from jupyter_gq.hub.kubernetes.pod_parts import PodParts, parts_of, with_additions, withheld
 
 _names = st.sampled_from(["cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/disk"])
 _amounts = st.dictionaries(_names, st.sampled_from(["1", "2"]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.errors import UserError
-from jupyter_gq.hub.profiles import named_shares, request_with_profiles
+from jupyter_gq.hub.admission.profiles import named_shares, request_with_profiles
 
 SIZES = {
     "display_name": "Size",

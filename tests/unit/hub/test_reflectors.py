@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.hub.reflectors import Replacements, is_alive
+from jupyter_gq.hub.kubernetes.reflectors import Replacements, is_alive
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_gq.runner.bundle import Bundle, read_bundle
+from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
-from jupyter_gq.runner.verdict import kernel_ended, raised
+from jupyter_gq.runner.result import kernel_ended, raised
 
 
 def a_cell(cell_id: str, source: str | list[str] = "1", kind: str = "code") -> dict[str, Any]:

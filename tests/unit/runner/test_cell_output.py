@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gq.client.outputs import collapse, fold
-from jupyter_gq.runner.cell_output import Bounds, CellOutput, continued, squeeze
+from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, continued, squeeze
 
 SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12, said=600)
 

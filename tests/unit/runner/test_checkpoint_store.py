@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.checkpoint_store import CheckpointStore, NotThisTime, WrongAddress, main
+from jupyter_gq.runner.pod.checkpoint_store import CheckpointStore, NotThisTime, WrongAddress, main
 
 
 class Place:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.executed import left_outputs, write_notebook
-from jupyter_gq.runner.folder import RunFolder, write_whole
-from jupyter_gq.runner.kernel import death_sentence, socket_folder
+from jupyter_gq.runner.cells.kernel import death_sentence, socket_folder
+from jupyter_gq.runner.files.folder import RunFolder, write_whole
+from jupyter_gq.runner.output.executed_notebook import left_outputs, write_notebook
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import io
 
-from jupyter_gq.runner.journal import Journal
+from jupyter_gq.runner.files.journal import Journal
 
 
 def test_text_goes_on_and_everything_else_begins_a_line() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from jupyter_gq.client.executed import KEY
-from jupyter_gq.runner.bundle import read_bundle
-from jupyter_gq.runner.executed import left_outputs
-from jupyter_gq.runner.folder import RunFolder
-from jupyter_gq.runner.pod_folder import lay_out, variables_of
-from jupyter_gq.runner.pod_service import Granted
-from jupyter_gq.runner.pod_settings import for_the_runner, read_settings
+from jupyter_gq.runner.delivery.spool import Spool
+from jupyter_gq.runner.files.bundle import read_bundle
+from jupyter_gq.runner.files.folder import RunFolder
+from jupyter_gq.runner.output.executed_notebook import left_outputs
+from jupyter_gq.runner.pod.folder import lay_out, variables_of
+from jupyter_gq.runner.pod.service import Granted
+from jupyter_gq.runner.pod.settings import for_the_runner, read_settings
 from jupyter_gq.runner.problems import BundleError, RunError
-from jupyter_gq.runner.spool import Spool
 
 OUTPUT = {"output_type": "stream", "name": "stdout", "text": "x"}
 CELL = {"cell_type": "code", "id": "a", "source": "1", "metadata": {}}

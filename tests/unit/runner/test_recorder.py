@@ -3,9 +3,9 @@
 import pytest
 
 from jupyter_gq.client.outputs import fold
-from jupyter_gq.runner.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
-from jupyter_gq.runner.cell_output import Bounds
-from jupyter_gq.runner.recorder import GATHER, OVER_BUDGET, Recorder, output_of
+from jupyter_gq.runner.delivery.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
+from jupyter_gq.runner.output.cell_output import Bounds
+from jupyter_gq.runner.output.recorder import GATHER, OVER_BUDGET, Recorder, output_of
 
 
 def a_stream(text: str) -> dict[str, str]:

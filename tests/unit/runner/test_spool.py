@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.spool import LARGE, Spool
+from jupyter_gq.runner.delivery.spool import LARGE, Spool
 
 Opened = Callable[..., Spool]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.runner.widgets import Widgets
+from jupyter_gq.runner.output.widgets import Widgets
 
 
 def widgets(**models: dict) -> Widgets:

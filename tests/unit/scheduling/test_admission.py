@@ -8,8 +8,8 @@ from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.admission import check_fits, check_fixed_quota, preview
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.preview.admission import check_fits, check_fixed_quota, preview
 from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping
 
 

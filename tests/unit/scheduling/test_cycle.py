@@ -2,11 +2,11 @@
 
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.scheduling.books import Books
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
-from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cycle_state import Books
 from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, running, stopping, why
 
 

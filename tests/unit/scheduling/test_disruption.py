@@ -5,8 +5,8 @@ from dataclasses import replace
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.disruption import disruption
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.workloads.disruption import disruption
 from tests.builders import NOW, Cluster, a_job, evicted, running
 
 HOUR = 3600

@@ -6,10 +6,10 @@ from jupyter_gq.domain.cluster import Topology
 from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Leaving, Request, Stop, TaskGroup, TaskPlacement, TopologyConstraint, Workload
-from jupyter_gq.scheduling import parts
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
+from jupyter_gq.scheduling.workloads import replicas as parts
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, evicted, running, stopped, why
 
 

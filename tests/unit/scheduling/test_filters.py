@@ -8,9 +8,9 @@ from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.assemble import place
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, choice_of, resolved
+from jupyter_gq.scheduling.placement.gang_placement import place
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, running, stopping
 

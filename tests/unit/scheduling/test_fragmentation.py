@@ -8,9 +8,9 @@ from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.placement import DeviceLedger, Mix, View, choice_of
-from jupyter_gq.scheduling.placement.mix import MOST, Asked
-from jupyter_gq.scheduling.placement.room import UNCOUNTED
-from jupyter_gq.scheduling.placement.states import DeviceKind, NodeState, States
+from jupyter_gq.scheduling.placement.host_resources import UNCOUNTED
+from jupyter_gq.scheduling.placement.node_states import DeviceKind, NodeState, States
+from jupyter_gq.scheduling.placement.request_mix import MOST, Asked
 from jupyter_gq.scheduling.policy import Placement
 from tests.builders import a_device, a_job, a_node, running
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement
-from jupyter_gq.scheduling import gang
+from jupyter_gq.scheduling.workloads import gang
 from tests.builders import a_job
 
 LEADER = TaskGroup(name="leader", request=Request(devices=0), tasks=1, min_members=1)

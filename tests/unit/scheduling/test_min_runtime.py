@@ -5,8 +5,8 @@ import pytest
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.min_runtime import before_preemption, before_reclaim, left
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
+from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, left
 from tests.builders import NOW, Cluster, a_job, a_queue, evicted, running, why
 
 #: Builders count from so long ago.

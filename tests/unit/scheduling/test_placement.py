@@ -7,9 +7,9 @@ import pytest
 from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.assemble import place
 from jupyter_gq.scheduling.placement import DeviceLedger, View
 from jupyter_gq.scheduling.placement.choice import ByFullness
+from jupyter_gq.scheduling.placement.gang_placement import place
 from tests.builders import a_device, a_job, a_node, running
 
 HALF = Request(devices=1, milli_per_device=MilliGpu(500))

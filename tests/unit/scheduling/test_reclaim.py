@@ -8,9 +8,9 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
+from jupyter_gq.scheduling.evict.reclaim import may_take
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota import Accounts
-from jupyter_gq.scheduling.reclaim import may_take
+from jupyter_gq.scheduling.quota.accounts import Accounts
 from tests.builders import NOW, Cluster, a_job, a_queue, admitted, apply, evicted, running, stopped, stopping, why
 
 

@@ -7,12 +7,12 @@ import pytest
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.reasons import PendingReason
-from jupyter_gq.scheduling.admission import check_fits, preview
-from jupyter_gq.scheduling.books import Books
+from jupyter_gq.scheduling.admit.start import try_admit
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.facts import Facts
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.starting import try_admit
+from jupyter_gq.scheduling.preview.admission import check_fits, preview
+from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cycle_state import Books
 from tests.builders import NOW, Cluster, a_job, admitted, evicted, running, why
 
 

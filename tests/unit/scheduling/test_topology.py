@@ -6,10 +6,10 @@ import pytest
 
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint
-from jupyter_gq.scheduling import assemble
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.placement import DeviceLedger, View, choice_of
+from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, evicted, running
 

@@ -10,11 +10,11 @@ from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.queue import build_queue
 from jupyter_gq.domain.reasons import EvictReason, Explanation, PendingReason
 from jupyter_gq.domain.workload import Request, TopologyConstraint
-from jupyter_gq.scheduling.admission import check_fits
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision, Evict, Pending
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wanted_nodes import wanted_nodes
+from jupyter_gq.scheduling.preview.admission import check_fits
+from jupyter_gq.scheduling.scale.wanted_nodes import wanted_nodes
 from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping, why
 
 

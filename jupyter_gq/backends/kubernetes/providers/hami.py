@@ -3,10 +3,11 @@
 What it enforces it counts itself, so a suspended share's memory would not be free for it: nothing is suspended.
 """
 
-from jupyter_gq.backends.kubernetes.allocation import Allocation, by_name, common, told
-from jupyter_gq.backends.kubernetes.pools import PodPool
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.limits import memory_quota
+from jupyter_gq.domain.pod_pool import PodPool
+
+from .allocation import Allocation, by_name, common, told
 
 #: HAMi's webhook leaves pods alone that name another scheduler.
 SCHEDULER = "hami-scheduler"

@@ -6,10 +6,11 @@ reason its pods are not preemptible: KAI takes a priority below 100, such as tha
 
 from decimal import Decimal
 
-from jupyter_gq.backends.kubernetes.allocation import Allocation, common, told
-from jupyter_gq.backends.kubernetes.pools import PodPool
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import ONE_GPU
+from jupyter_gq.domain.pod_pool import PodPool
+
+from .allocation import Allocation, common, told
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"

@@ -2,9 +2,10 @@
 
 from typing import Protocol
 
-from jupyter_gq.backends.kubernetes.allocation import Allocation
-from jupyter_gq.backends.kubernetes.pools import PodPool
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.pod_pool import PodPool
+
+from .allocation import Allocation
 
 
 class ShareProvider(Protocol):

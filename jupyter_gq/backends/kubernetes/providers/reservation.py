@@ -3,9 +3,10 @@
 Works with the stock device plugin, as long as no sharing is configured in it.
 """
 
-from jupyter_gq.backends.kubernetes.allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
-from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Visibility
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.pod_pool import Hold, PodPool, Visibility
+
+from .allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
 
 #: Kind under which the NVIDIA device plugin describes its devices to CDI.
 _CDI = "k8s.device-plugin.nvidia.com/gpu"

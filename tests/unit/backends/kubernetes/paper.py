@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.agents import Agents
-from jupyter_gq.backends.kubernetes.deeds import Making, State
-from jupyter_gq.backends.kubernetes.nodes import Nodes
+from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes.api.writes import Making, State
+from jupyter_gq.backends.kubernetes.nodes.agents import Agents
+from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pools import PodPool
-from jupyter_gq.backends.kubernetes.reservations import Reservations
-from jupyter_gq.backends.kubernetes.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes.shares.reservations import Reservations
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport
+from jupyter_gq.domain.pod_pool import PodPool
 
 GPU = "nvidia.com/gpu"
 OPTIONS = KubernetesOptions(installation="gq", hub_namespace="hub", nodes_namespace="nodes", training_namespace="train")

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.kubernetes import Clocks, KubernetesRuns, PodPool, names
-from jupyter_gq.backends.kubernetes.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes import Clocks, KubernetesRuns, PodPool
+from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State

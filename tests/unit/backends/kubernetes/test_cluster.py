@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 from kubernetes import client
 
-from jupyter_gq.backends.kubernetes.cluster import Cluster
-from jupyter_gq.backends.kubernetes.errors import ClusterError, Expired, Unreachable
-from jupyter_gq.backends.kubernetes.observe import Reflector
-from jupyter_gq.backends.kubernetes.resources import PODS
-from jupyter_gq.backends.kubernetes.views import pod_view
+from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+from jupyter_gq.backends.kubernetes.api.errors import ClusterError, Expired, Unreachable
+from jupyter_gq.backends.kubernetes.api.reflector import Reflector
+from jupyter_gq.backends.kubernetes.api.resources import PODS
+from jupyter_gq.backends.kubernetes.api.views import pod_view
 
 pytestmark = pytest.mark.asyncio
 

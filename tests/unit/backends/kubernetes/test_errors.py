@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.errors import Exists, Expired, Missing, Refused, Unreachable, error_of
+from jupyter_gq.backends.kubernetes.api.errors import Exists, Expired, Missing, Refused, Unreachable, error_of
 from jupyter_gq.domain.errors import BackendError
 
 

@@ -3,7 +3,7 @@
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.pools import Provider
+from jupyter_gq.domain.pod_pool import Provider
 
 from .paper_backend import PaperBackend
 

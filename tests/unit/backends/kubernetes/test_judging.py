@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.errors import Refused
+from jupyter_gq.backends.kubernetes.api.errors import Refused
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.protocol import Outcome, Phase
 
 from .paper_backend import PaperBackend

@@ -4,17 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.manifests import (
-    as_job,
-    gang_service,
-    training_pod,
-)
-from jupyter_gq.backends.kubernetes.merging import merged, pinned
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod, reservation_pod
+from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
+from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pause_pods import placeholder_pod, reservation_pod
-from jupyter_gq.backends.kubernetes.pools import PodPool, ScaleUp
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.pod_pool import PodPool, ScaleUp
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement
 from tests.builders import a_job
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.others import Others, claims_of
-from jupyter_gq.backends.kubernetes.pools import Provider
-from jupyter_gq.backends.kubernetes.views import node_view, pod_view, quantity
+from jupyter_gq.backends.kubernetes.api.views import node_view, pod_view, quantity
+from jupyter_gq.backends.kubernetes.nodes.foreign_pods import Others, claims_of
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL
+from jupyter_gq.domain.pod_pool import Provider
 
 from .paper import GPU, Paper
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.names import reservation_name
-from jupyter_gq.backends.kubernetes.views import Ended
+from jupyter_gq.backends.kubernetes.api.views import Ended
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.client.devices import GIVEN
 from jupyter_gq.domain.states import State

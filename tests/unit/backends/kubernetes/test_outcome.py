@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.outcome import End, end_of_pod, end_of_run, end_of_server, trouble_of
-from jupyter_gq.backends.kubernetes.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.pods.outcome import End, end_of_pod, end_of_run, end_of_server, trouble_of
 from jupyter_gq.backends.protocol import Outcome
 
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.agents import Agents
-from jupyter_gq.backends.kubernetes.growth import new_nodes
-from jupyter_gq.backends.kubernetes.nodes import Nodes
-from jupyter_gq.backends.kubernetes.placeholders import Placeholders
-from jupyter_gq.backends.kubernetes.pools import PodPool, ScaleUp
-from jupyter_gq.backends.kubernetes.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
+from jupyter_gq.backends.kubernetes.nodes.agents import Agents
+from jupyter_gq.backends.kubernetes.nodes.new_nodes import new_nodes
+from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
+from jupyter_gq.backends.kubernetes.nodes.placeholders import Placeholders
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.client.agents import AgentDevice, AgentReport
 from jupyter_gq.domain.cluster import SHARE_LABEL
+from jupyter_gq.domain.pod_pool import PodPool, ScaleUp
 
 from .paper import GPU, OPTIONS, Clock, DeedsOnPaper
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.allocation import Allocation, nothing
-from jupyter_gq.backends.kubernetes.manifests import as_job, training_pod
-from jupyter_gq.backends.kubernetes.pools import Hold, PodPool, Provider, Visibility, pool_of
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.manifests import as_job, training_pod
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility, pool_of
 from tests.builders import a_job
 
 from .paper import OPTIONS

@@ -1,9 +1,9 @@
 """WANTED -> BOUND -> HELD -> RELEASING: derived from the pods and the agents alone."""
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.names import reservation_name
-from jupyter_gq.backends.kubernetes.pools import Provider
-from jupyter_gq.backends.kubernetes.slots import State
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.names import reservation_name
+from jupyter_gq.backends.kubernetes.shares.slots import State
+from jupyter_gq.domain.pod_pool import Provider
 
 from .paper import Paper
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.kubernetes import names
-from jupyter_gq.backends.kubernetes.runs import PodIndex
-from jupyter_gq.backends.kubernetes.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.pods.runs import PodIndex
 
 
 def a_pod(name="p", run="1", **fields):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.runs import Run
-from jupyter_gq.backends.kubernetes.server_stops import ServerStops
-from jupyter_gq.backends.kubernetes.views import PodView
+from jupyter_gq.backends.kubernetes.api.views import PodView
+from jupyter_gq.backends.kubernetes.pods.runs import Run
+from jupyter_gq.backends.kubernetes.runs.server_stops import ServerStops
 from jupyter_gq.domain.errors import BackendError
 from tests.builders import a_notebook
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes import names
+from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.states import State
 

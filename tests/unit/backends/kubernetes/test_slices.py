@@ -3,9 +3,9 @@
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.names import reservation_name
-from jupyter_gq.backends.kubernetes.pools import Hold, Provider
+from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Phase, Sight
+from jupyter_gq.domain.pod_pool import Hold, Provider
 
 from .paper_backend import PaperBackend
 

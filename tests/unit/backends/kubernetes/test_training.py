@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.names import gang_name
-from jupyter_gq.backends.kubernetes.resources import SERVICES
+from jupyter_gq.backends.kubernetes.api.resources import SERVICES
+from jupyter_gq.backends.kubernetes.objects.names import gang_name
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.kubernetes.names import reservation_name
+from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.states import State
 

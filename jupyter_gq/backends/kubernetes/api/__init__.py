@@ -1,0 +1,1 @@
+"""Access to the API server: the client, cached copies of objects, and writes that are retried."""

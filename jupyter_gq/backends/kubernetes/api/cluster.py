@@ -1,0 +1,296 @@
+"""The only door to the Kubernetes client. Plain JSON in and out; every call has a timeout; calls run in threads.
+
+The client's own classes for pods are not used: making them of thousands of pods takes longer than everything else.
+From the client come the configuration (in the cluster, or a kubeconfig), the credentials and the connections.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlencode
+
+import urllib3
+from kubernetes import client, config
+
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.identity import PodIdentity
+
+from .errors import ClusterError, Missing, Unreachable, error_of
+from .resources import EVENTS, JOBS, LEASES, REVIEWS, Json, Resource
+from .token_review import pod_of
+
+#: A page of a list.
+_PAGE = 500
+#: Watches that may be open beside the calls.
+_WATCHES = 8
+#: The server sends a bookmark about every minute; a connection that is silent for longer is dead.
+_SILENCE = 150.0
+
+
+class Stream:
+    """One open watch: a line of JSON an event."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+
+    def batches(self) -> Iterator[list[Json]]:
+        """Events as they come, those that came together in one list; ends when the server ends it."""
+        left = b""
+        try:
+            for chunk in self._response.stream(amt=2**16, decode_content=True):
+                *lines, left = (left + chunk).split(b"\n")
+                events = [dict(json.loads(line)) for line in lines if line.strip()]
+                if events:
+                    yield events
+        except (urllib3.exceptions.ReadTimeoutError, TimeoutError):
+            # Silent for too long: a new connection goes on where this one was.
+            return
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, TypeError) as error:
+            raise Unreachable(f"The watch broke off: {error}.") from error
+        finally:
+            self._response.close()
+
+    def end(self) -> None:
+        """Make `batches` end, from another thread."""
+        try:
+            self._response.shutdown()
+        except (OSError, ValueError, RuntimeError):
+            self._response.close()
+
+
+class Cluster:
+    """Talks to one API server."""
+
+    def __init__(
+        self,
+        api: client.ApiClient,
+        *,
+        timeout: float = 10.0,
+        silence: float = _SILENCE,
+        workers: int = 20,
+        page: int = _PAGE,
+    ) -> None:
+        """`timeout`, `silence`: seconds for each call, and without a word of a watch.
+
+        `workers`: calls at one time. `page`: objects on a page of a list.
+        """
+        self._api, self._timeout, self._silence, self._page = api, timeout, silence, page
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
+        #: How many requests were sent, by verb.
+        self.requests: Counter[str] = Counter()
+
+    @classmethod
+    def open(
+        cls, *, kubeconfig: str = "", timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
+    ) -> "Cluster":
+        """With that kubeconfig; "" = as the pod that this process runs in. Raises `BackendError` with a sentence."""
+        settings = client.Configuration()
+        try:
+            if kubeconfig:
+                config.load_kube_config(  # type: ignore[no-untyped-call]
+                    config_file=str(Path(kubeconfig).expanduser()), client_configuration=settings
+                )
+            else:
+                config.load_incluster_config(  # type: ignore[no-untyped-call]
+                    client_configuration=settings
+                )
+        except (config.ConfigException, OSError) as error:
+            place = f"the kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
+            fix = "Run the service in a pod, or set c.KubernetesBackend.kubeconfig."
+            raise BackendError(f"There is no way to the cluster by {place}: {error}. {fix}") from error
+        return cls.of(settings, timeout=timeout, workers=workers, agent=agent)
+
+    @classmethod
+    def of(
+        cls,
+        settings: client.Configuration,
+        *,
+        timeout: float = 10.0,
+        silence: float = _SILENCE,
+        workers: int = 20,
+        page: int = _PAGE,
+        agent: str = "jupyter-gq",
+    ) -> "Cluster":
+        """With that configuration of the client."""
+        settings.connection_pool_maxsize = workers + _WATCHES
+        # We know better what may be sent twice.
+        settings.retries = False
+        api = client.ApiClient(settings)
+        api.user_agent = agent
+        return cls(api, timeout=timeout, silence=silence, workers=workers, page=page)
+
+    def close(self) -> None:
+        """Give the connections back; what is under way ends by its timeout."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._api.rest_client.pool_manager.clear()
+
+    # --- for the loop: each call in a thread
+
+    async def create(self, resource: Resource, body: Json) -> Json:
+        """Make it; raise `Exists` when there is one of its name."""
+        meta = body["metadata"]
+        what = f"create the {resource.noun} {meta['name']}"
+        path = resource.path(meta.get("namespace", ""))
+        return await self._in_thread(lambda: self._call("POST", path, what, body=body))
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+        """That object; None when there is none."""
+        what = f"show the {resource.noun} {name}"
+        try:
+            return await self._in_thread(lambda: self._call("GET", resource.path(namespace, name), what))
+        except Missing:
+            return None
+
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
+    ) -> None:
+        """Delete it, with that grace in seconds; only that very one when `uid` is given. No error if it is gone.
+
+        A grace of 0 would make the API server forget a pod that still runs, so at least 1 is asked for.
+        """
+        # Pods of a Job are ended by us, each with its own grace, and not by the collector of garbage.
+        policy = "Orphan" if resource is JOBS else "Background"
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = max(1, grace)
+        what = f"delete the {resource.noun} {name}"
+        path = resource.path(namespace, name)
+        try:
+            await self._in_thread(lambda: self._call("DELETE", path, what, body=options))
+        except Missing:
+            return
+        except ClusterError as error:
+            # A conflict of the precondition: it is another one now, so ours is gone.
+            if error.status != 409:
+                raise
+
+    async def failed_creates(self, namespace: str, job: str) -> list[Json]:
+        """The events of that Job which say why it makes no pod, the newest last."""
+        fields = {"involvedObject.kind": "Job", "involvedObject.name": job, "reason": "FailedCreate"}
+        query = {"fieldSelector": ",".join(f"{key}={value}" for key, value in fields.items()), "limit": str(_PAGE)}
+        what = f"list the events of the Job {job}"
+        page = await self._in_thread(lambda: self._call("GET", EVENTS.path(namespace), what, query=query))
+        return sorted(page.get("items") or [], key=lambda event: int(event["metadata"]["resourceVersion"]))
+
+    async def read_lease(self, namespace: str, name: str) -> Json | None:
+        """That Lease; None when there is none."""
+        return await self.get(LEASES, namespace, name)
+
+    async def create_lease(self, body: Json) -> Json:
+        """Make it; raise `Exists` when there is one."""
+        return await self.create(LEASES, body)
+
+    async def replace_lease(self, body: Json) -> Json:
+        """Put it in the place of the version that it names; raise `Unreachable` when that is not the newest."""
+        meta = body["metadata"]
+        path, what = LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
+        return await self._in_thread(lambda: self._call("PUT", path, what, body=body))
+
+    async def review_token(self, token: str, audience: str) -> PodIdentity | None:
+        """Whose token that is; None when it is nobody's, expired, or for somebody else."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "metadata": {},
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        answer = await self._in_thread(lambda: self._call("POST", REVIEWS.path(), "check a token", body=body))
+        return pod_of(answer.get("status") or {}, token, audience)
+
+    async def _in_thread(self, call: Callable[[], Json]) -> Json:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    # --- for threads
+
+    def pages(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Iterator[tuple[list[Json], str]]:
+        """All objects as they are now, page by page, each with the version of the list."""
+        following = ""
+        what = f"list the {resource.plural}"
+        while True:
+            asked = {**query, "limit": str(self._page), **({"continue": following} if following else {})}
+            page = self._call("GET", resource.path(namespace), what, query=asked)
+            meta = page.get("metadata") or {}
+            yield page.get("items") or [], str(meta.get("resourceVersion", ""))
+            following = meta.get("continue") or ""
+            if not following:
+                return
+
+    def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
+        """What changes after that version, for so long at most."""
+        asked = {
+            **query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        what = f"watch the {resource.plural}"
+        response = self._send("WATCH", resource.path(namespace), what, query=asked)
+        if response.status != 200:
+            raise error_of(response.status, _body(response), what)
+        return Stream(response)
+
+    def _call(
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
+    ) -> Json:
+        response = self._send(verb, path, what, query=query, body=body)
+        content = _body(response)
+        if not 200 <= response.status < 300:
+            raise error_of(response.status, content, what)
+        try:
+            return dict(json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise Unreachable(f"The cluster did not {what}: its answer was no JSON.") from error
+
+    def _send(
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
+    ) -> urllib3.BaseHTTPResponse:
+        self.requests[verb] += 1
+        settings = self._api.configuration
+        url = settings.host.rstrip("/") + path + (f"?{urlencode(query)}" if query else "")
+        headers = {**self._api.default_headers, "Accept": "application/json", **self._credentials()}
+        read = self._silence if verb == "WATCH" else self._timeout
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        try:
+            return self._api.rest_client.pool_manager.request(
+                "GET" if verb == "WATCH" else verb,
+                url,
+                body=content,
+                headers=headers,
+                timeout=urllib3.Timeout(connect=self._timeout, read=read),
+                preload_content=False,
+                retries=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(f"The API server cannot be reached: {_short(error)}.") from error
+
+    def _credentials(self) -> dict[str, str]:
+        """The headers that say who we are; the client reads the token's file anew now and then."""
+        try:
+            auths = self._api.configuration.auth_settings().values()
+        except (config.ConfigException, OSError) as error:
+            raise Unreachable(f"The service's credentials for the cluster cannot be read: {error}") from error
+        return {auth["key"]: auth["value"] for auth in auths if auth["in"] == "header" and auth["value"]}
+
+
+def _body(response: urllib3.BaseHTTPResponse) -> bytes:
+    try:
+        return response.read() or b""
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Unreachable(f"The API server broke off its answer: {_short(error)}.") from error
+    finally:
+        response.release_conn()
+
+
+def _short(error: BaseException) -> str:
+    """Without the address of the Python object that the client puts in front."""
+    text = str(error)
+    return text.split(">: ", 1)[-1] or type(error).__name__

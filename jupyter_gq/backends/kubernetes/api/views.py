@@ -1,0 +1,236 @@
+"""What is kept of pods and nodes: a few fields, read from the API server's JSON. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from jupyter_gq.backends.kubernetes.objects import names
+
+Json = Mapping[str, Any]
+
+#: Binary and decimal suffixes of quantities.
+_SUFFIXES = {
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
+    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
+}  # fmt: skip
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """How a container ended."""
+
+    exit_code: int
+    reason: str = ""
+    #: What it wrote to its termination log, or the end of its log.
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodView:
+    """What is known of a pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    #: Grows with each change of any object; two views that differ in nothing else are equal.
+    version: int = field(default=0, compare=False)
+    #: When it was made, as the API server writes times.
+    created: str = ""
+    #: Those of ours.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Those of ours.
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    #: "" = not bound yet.
+    node: str = ""
+    phase: str = "Pending"
+    #: Of the whole pod: Evicted, UnexpectedAdmissionError, ...
+    reason: str = ""
+    message: str = ""
+    #: It was told to end.
+    terminating: bool = False
+    #: What the scheduler says while it finds no place; "" = nothing.
+    unschedulable: str = ""
+    #: Reason and message of the condition DisruptionTarget; "" = nobody disrupted it.
+    disruption: str = ""
+    disruption_message: str = ""
+    #: Why its container does not start.
+    waiting: str = ""
+    waiting_message: str = ""
+    ended: Ended | None = None
+    image: str = ""
+    image_id: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+    @property
+    def finished(self) -> bool:
+        """Its containers have ended and hold nothing."""
+        return self.phase in _FINISHED
+
+    @property
+    def workload(self) -> str:
+        """The job or ticket that it belongs to; "" when it says none."""
+        return self.labels.get(names.WORKLOAD, "")
+
+    @property
+    def attempt(self) -> int:
+        """The run that it belongs to; 0 when it says none."""
+        return _number(self.labels.get(names.ATTEMPT), 0)
+
+    @property
+    def task(self) -> int:
+        """The number of its task."""
+        return _number(self.labels.get(names.TASK), 0)
+
+    @property
+    def of_tasks(self) -> int:
+        """How many tasks its run has."""
+        return _number(self.annotations.get(names.TASKS), 1)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots that it holds."""
+        return names.listed(self.annotations.get(names.SLOTS))
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that it was given by name."""
+        return names.listed(self.annotations.get(names.DEVICES))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeView:
+    """What is known of a node."""
+
+    name: str
+    #: As of a pod.
+    version: int = field(default=0, compare=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ready: bool = False
+    #: Why it is not ready, as it says.
+    message: str = ""
+    cordoned: bool = False
+    #: (key, value, effect).
+    taints: tuple[tuple[str, str, str], ...] = ()
+    #: Amounts of extended resources, such as nvidia.com/gpu.
+    devices: Mapping[str, int] = field(default_factory=dict)
+    cpu_milli: int | None = None
+    memory_mib: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """As of a pod."""
+        return ("", self.name)
+
+
+def pod_view(pod: Json) -> PodView:
+    """The view of a pod."""
+    meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
+    conditions = {each.get("type"): each for each in status.get("conditions") or ()}
+    disruption = conditions.get("DisruptionTarget") or {}
+    disrupted = disruption.get("status") == "True"
+    container = _main_container(spec, status)
+    state = container.get("state") or {}
+    waiting = state.get("waiting") or {}
+    return PodView(
+        namespace=meta.get("namespace", ""),
+        name=meta.get("name", ""),
+        uid=meta.get("uid", ""),
+        version=_number(meta.get("resourceVersion"), 0),
+        created=meta.get("creationTimestamp") or "",
+        labels=_ours(meta.get("labels")),
+        annotations=_ours(meta.get("annotations")),
+        node=spec.get("nodeName") or "",
+        phase=status.get("phase") or "Pending",
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        terminating=bool(meta.get("deletionTimestamp")),
+        unschedulable=_unschedulable(conditions.get("PodScheduled")),
+        disruption=(disruption.get("reason") or "Disrupted") if disrupted else "",
+        disruption_message=(disruption.get("message") or "") if disrupted else "",
+        waiting=waiting.get("reason") or "",
+        waiting_message=waiting.get("message") or "",
+        ended=_ended(state.get("terminated")),
+        image=next((str(each.get("image", "")) for each in spec.get("containers") or ()), ""),
+        image_id=container.get("imageID") or "",
+    )
+
+
+def node_view(node: Json) -> NodeView:
+    """The view of a node."""
+    meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
+    conditions = {each.get("type"): each for each in status.get("conditions") or ()}
+    ready = conditions.get("Ready") or {}
+    allocatable = status.get("allocatable") or {}
+    memory = quantity(allocatable.get("memory"))
+    cpu = quantity(allocatable.get("cpu"))
+    return NodeView(
+        name=meta.get("name", ""),
+        version=_number(meta.get("resourceVersion"), 0),
+        labels=dict(meta.get("labels") or {}),
+        ready=ready.get("status") == "True",
+        message=str(ready.get("message") or ready.get("reason") or ""),
+        cordoned=bool(spec.get("unschedulable")),
+        taints=tuple(
+            (str(t.get("key", "")), str(t.get("value", "")), str(t.get("effect", ""))) for t in spec.get("taints") or ()
+        ),
+        devices={key: int(quantity(text) or 0) for key, text in allocatable.items() if "/" in key},
+        cpu_milli=None if cpu is None else int(cpu * 1000),
+        memory_mib=None if memory is None else int(memory) // 2**20,
+    )
+
+
+def quantity(text: object) -> Decimal | None:
+    """A quantity such as "250m" or "16Gi" as a number; None when it is none."""
+    word = str(text or "")
+    scale = Decimal(1)
+    for suffix, factor in _SUFFIXES.items():
+        if word.endswith(suffix):
+            word, scale = word[: -len(suffix)], Decimal(str(factor))
+            break
+    try:
+        return Decimal(word) * scale
+    except InvalidOperation:
+        return None
+
+
+def _main_container(spec: Json, status: Json) -> Json:
+    """The status of the first container of the spec: sidecars of others come after it."""
+    statuses = status.get("containerStatuses") or ()
+    wanted = next((each.get("name") for each in spec.get("containers") or ()), None)
+    return next((each for each in statuses if each.get("name") == wanted), {})
+
+
+def _unschedulable(condition: Json | None) -> str:
+    if condition is None or condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+        return ""
+    return str(condition.get("message") or "no node suits it")
+
+
+def _ended(state: Json | None) -> Ended | None:
+    if not state:
+        return None
+    return Ended(
+        exit_code=_number(state.get("exitCode"), -1),
+        reason=str(state.get("reason") or ""),
+        message=str(state.get("message") or ""),
+    )
+
+
+def _ours(entries: Mapping[str, str] | None) -> dict[str, str]:
+    return {
+        key: value for key, value in (entries or {}).items() if key.startswith(names.PREFIX) or key == names.COMPONENT
+    }
+
+
+def _number(text: object, otherwise: int) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        return otherwise

@@ -1,0 +1,254 @@
+"""What is being done in the cluster: making and deleting, each asked for again and again until it is seen.
+
+Rules
+-----
+1. A caller says what should be there, as often as he looks; here it is done once, and again after a failure that may
+   pass. So a caller needs no memory of what he has asked for.
+2. At most `creations` things are made at one time.
+3. "It exists" is success if it is ours. If it is not, that is a refusal.
+4. Why a Job of ours makes no pod is told to nobody but its events: those are asked for once.
+5. A server that fails at one thing for `_PATIENCE` seconds refuses it; one that cannot be reached does not.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from jupyter_gq.backends.kubernetes.objects import names
+
+from .errors import ClusterError, Exists, Refused, Unreachable
+from .resources import PODS, Resource
+from .views import PodView
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 20.0
+_PATIENCE = 60.0
+#: Seconds until a deletion whose effect is not seen is asked for again.
+_ASK_AGAIN = 10.0
+#: Labels that say what something of ours is.
+_IDENTITY = (names.INSTALLATION, names.WORKLOAD, names.ATTEMPT, names.TASK, names.RESERVATION)
+
+
+class State(StrEnum):
+    """How far it is."""
+
+    UNDER_WAY = "UNDER_WAY"
+    MADE = "MADE"
+    #: It failed for now and is tried again.
+    WAITING = "WAITING"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Making:
+    """How far the making of something is."""
+
+    state: State
+    #: Why it waits, or was refused.
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thing:
+    """Something in the cluster that shall be there, or shall go."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    #: Only that very one; "" = whatever has the name.
+    uid: str = ""
+    #: It is seen to be ending.
+    terminating: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What it is told apart by."""
+        return self.uid or f"{self.resource.plural}/{self.namespace}/{self.name}"
+
+
+@dataclass(kw_only=True, slots=True)
+class _Deletion:
+    """It was asked for."""
+
+    asked_at: float = float("-inf")
+    #: When it is killed at the latest.
+    until: float = float("inf")
+    #: The server has said yes, or that it is gone.
+    agreed: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class _Try:
+    making: Making
+    failures: int = 0
+    #: Since when the server answers that it failed; None = it does not.
+    failing_since: float | None = None
+    again_at: float = 0.0
+
+
+class Deeds:
+    """Makes and deletes; lives in the loop."""
+
+    def __init__(
+        self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
+    ) -> None:
+        """`done` is called after each, so that somebody looks at what has become of it."""
+        self._cluster, self._now, self._done = cluster, now, done
+        self._creations = asyncio.Semaphore(creations)
+        self._tries: dict[tuple[str, str, str], _Try] = {}
+        #: By uid, or by name where there is none.
+        self._deletions: dict[str, _Deletion] = {}
+        #: By Job, why it makes no pod; None: it is being asked.
+        self._words: dict[str, str | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def make(self, thing: Thing, body: Callable[[], Json], made: Callable[[Json], None]) -> Making:
+        """See that it is made; `made` gets it as the cluster has it. `body` is asked for only when it is sent."""
+        key = (thing.resource.plural, thing.namespace, thing.name)
+        attempt = self._tries.get(key)
+        if attempt is None:
+            attempt = self._tries[key] = _Try(making=Making(state=State.UNDER_WAY))
+        elif attempt.making.state is not State.WAITING or self._now() < attempt.again_at:
+            return attempt.making
+        attempt.making = Making(state=State.UNDER_WAY, sentence=attempt.making.sentence)
+        self._begin(self._make(thing, body, attempt, made))
+        return attempt.making
+
+    def under_way(self, resource: Resource, namespace: str, name: str) -> bool:
+        """A request to make it may be on its way to the server."""
+        attempt = self._tries.get((resource.plural, namespace, name))
+        return attempt is not None and attempt.making.state is State.UNDER_WAY
+
+    def forget(self, resource: Resource, namespace: str, name: str) -> None:
+        """It may be made anew some day."""
+        self._tries.pop((resource.plural, namespace, name), None)
+
+    def delete(self, thing: Thing, grace: float | None = None) -> bool:
+        """See that it is deleted; True when the server has agreed to.
+
+        A shorter grace than before is passed on; a longer one never adds time.
+        """
+        now = self._now()
+        deadline = now + grace if grace is not None else None
+        known = self._deletions.get(thing.mark)
+        if known is not None and not _is_due(known, thing, deadline, now):
+            return known.agreed
+        if known is None:
+            known = self._deletions[thing.mark] = _Deletion()
+        if deadline is not None:
+            known.until = min(known.until, deadline)
+        known.asked_at = now
+        seconds = None if grace is None else max(1, round(known.until - now))
+        self._begin(self._delete(thing, known, seconds))
+        return known.agreed
+
+    def why_no_pod(self, thing: Thing) -> str | None:
+        """Why that Job makes none, as the cluster says; None while that is being asked, "" when nothing is said."""
+        if thing.mark not in self._words:
+            self._words[thing.mark] = None
+            self._begin(self._ask_why(thing))
+        return self._words[thing.mark]
+
+    def gone(self, mark: str) -> None:
+        """It is no longer there, or need not be spoken of."""
+        self._deletions.pop(mark, None)
+        self._words.pop(mark, None)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _make(self, thing: Thing, body: Callable[[], Json], attempt: _Try, made: Callable[[Json], None]) -> None:
+        try:
+            async with self._creations:
+                found = await self._created_or_found(thing.resource, body())
+            made(found)
+            attempt.making = Making(state=State.MADE)
+        except Unreachable as error:
+            self._failed(attempt, error)
+        except ClusterError as error:
+            log.warning("not made: %s", error.sentence)
+            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
+        except Exception:  # what is under way must not be so for ever
+            attempt.making = Making(state=State.REFUSED, sentence="A defect of jupyter-gq: see the service's log.")
+            log.exception("could not be made: %s", thing.name)
+        self._done()
+
+    async def _created_or_found(self, resource: Resource, body: Json) -> Json:
+        meta = body["metadata"]
+        try:
+            return await self._cluster.create(resource, body)
+        except Exists:
+            found = await self._cluster.get(resource, meta["namespace"], meta["name"])
+        where = f"{resource.noun} named {meta['name']} in the namespace {meta['namespace']}"
+        if found is None or (found["metadata"].get("deletionTimestamp")):
+            raise Unreachable(f"An older {where} has not ended yet.")
+        if _identity(found["metadata"]) != _identity(meta):
+            raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
+        return found
+
+    async def _ask_why(self, thing: Thing) -> None:
+        words = ""
+        try:
+            told = await self._cluster.failed_creates(thing.namespace, thing.name)
+            words = str(told[-1].get("message") or "") if told else ""
+        except ClusterError as error:
+            log.warning("it is not known why a Job makes no pod: %s", error.sentence)
+        finally:
+            self._words[thing.mark] = words
+            self._done()
+
+    def _failed(self, attempt: _Try, error: Unreachable) -> None:
+        now = self._now()
+        attempt.failures += 1
+        if error.status < 500:
+            attempt.failing_since = None
+        elif attempt.failing_since is None:
+            attempt.failing_since = now
+        elif now - attempt.failing_since >= _PATIENCE:
+            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
+            return
+        attempt.again_at = now + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt.failures - 1, 8))
+        attempt.making = Making(state=State.WAITING, sentence=error.sentence)
+
+    async def _delete(self, thing: Thing, known: _Deletion, grace: int | None) -> None:
+        try:
+            await self._cluster.delete(thing.resource, thing.namespace, thing.name, uid=thing.uid, grace=grace)
+            known.agreed = True
+        except ClusterError as error:
+            log.warning("not deleted yet: %s", error.sentence)
+        self._done()
+
+
+def _is_due(known: _Deletion, thing: Thing, deadline: float | None, now: float) -> bool:
+    """It has to be asked for (again)."""
+    if deadline is not None and deadline < known.until - 1.0:
+        return True
+    seen = thing.terminating or (known.agreed and not thing.uid)
+    return not seen and now >= known.asked_at + _ASK_AGAIN
+
+
+def thing_of(pod: PodView) -> Thing:
+    """A pod, to be deleted."""
+    return Thing(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
+
+
+def _identity(meta: Mapping[str, Any]) -> dict[str, str]:
+    labels = meta.get("labels") or {}
+    return {key: labels[key] for key in _IDENTITY if key in labels}

@@ -1,0 +1,1 @@
+"""Leader election between several replicas of the service."""

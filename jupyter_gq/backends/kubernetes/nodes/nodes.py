@@ -1,0 +1,305 @@
+"""Which nodes and slots there are, and which of them may take new work.
+
+Rules
+-----
+1. A slot is healthy if its node is ready, not cordoned, tolerated, not backing off, and the device plugin offers it.
+2. What was once offered stays on the books while the node is there, marked as not healthy: work may hold it.
+3. Devices that pods of others hold, and slots on which an old pod of ours still stands, take no new work.
+4. A cordoned node is being emptied: the core makes training leave it, unless `leave_cordoned` is off.
+5. A share goes only to a node with the label `SHARE_LABEL`, which is ours to give: see `agents`.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from jupyter_gq.backends.kubernetes.api.views import NodeView
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.providers import PROVIDERS
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.pod_pool import PodPool, pool_of
+
+from .agents import Agents
+from .models import device_by_labels, device_of, offered_labels, sliced
+
+log = logging.getLogger(__name__)
+
+_KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
+_FIRST_PAUSE, _LONGEST_PAUSE = 20.0, 600.0
+#: A pause that ended so long ago is no reason to make the next one longer.
+_FORGIVEN = 1800.0
+
+
+@dataclass(kw_only=True, slots=True)
+class _Pause:
+    seconds: float
+    until: float
+
+
+#: Seconds for which a node that is gone is looked for in every run.
+_SPOKEN_OF = 3600.0
+
+
+class BackOff:
+    """Nodes that did not do what was expected of them take nothing new for a while, doubling."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._pauses: dict[str, _Pause] = {}
+
+    def add(self, node: str, sentence: str) -> None:
+        """It failed again; while it pauses already, that counts as one failure."""
+        now, before = self._now(), self._pauses.get(node)
+        if before is not None and now < before.until:
+            return
+        recent = before is not None and now < before.until + _FORGIVEN
+        seconds = min(_LONGEST_PAUSE, before.seconds * 2) if before is not None and recent else _FIRST_PAUSE
+        self._pauses[node] = _Pause(seconds=seconds, until=now + seconds)
+        log.warning("the node %s takes nothing new for %.0f s: %s", node, seconds, sentence)
+
+    def clear(self, node: str) -> None:
+        """Something of ours runs there."""
+        self._pauses.pop(node, None)
+
+    def keep(self, nodes: Collection[str]) -> None:
+        """No other nodes are of interest any more."""
+        self._pauses = {node: pause for node, pause in self._pauses.items() if node in nodes}
+
+    def until(self, node: str) -> float:
+        """When it may be tried again; 0 = it may."""
+        pause = self._pauses.get(node)
+        return pause.until if pause is not None and self._now() < pause.until else 0.0
+
+
+class Nodes:
+    """The nodes as they were last seen, and what the core is offered of them."""
+
+    def __init__(
+        self,
+        *,
+        pools: Callable[[], Sequence[PodPool]],
+        agents: Agents,
+        now: Callable[[], float],
+        lost_after: float,
+        leave_cordoned: bool = True,
+    ) -> None:
+        """`lost_after` is in seconds; `leave_cordoned`: a node that is cordoned is being emptied."""
+        self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
+        self._leave_cordoned = leave_cordoned
+        self.back_off = BackOff(now)
+        #: Where pods saw devices of others: that one starts there is no reason to forget it.
+        self.mistrust = BackOff(now)
+        #: Thousandths of a core, and MiB, that others use on a node.
+        self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
+        self._views: dict[str, NodeView] = {}
+        #: Since when a node has not been ready, or has been gone, on our own clock.
+        self._away: dict[str, float] = {}
+        #: The most slots that a node has offered.
+        self._most: dict[str, int] = {}
+        self._made: dict[str, tuple[object, Node]] = {}
+
+    def saw(self, before: NodeView | None, after: NodeView | None) -> None:
+        """A node changed."""
+        name = (after or before).name  # type: ignore[union-attr]
+        if after is None:
+            self._views.pop(name, None)
+            self._away.setdefault(name, self._now())
+            self._agents.forget([name])
+            return
+        self._views[name] = after
+        if after.ready:
+            self._away.pop(name, None)
+        else:
+            self._away.setdefault(name, self._now())
+
+    def lost(self, node: str) -> str:
+        """Why everything on it counts as lost, as a sentence; "" = it does not."""
+        since = self._away.get(node)
+        if since is None and node and node not in self._views:
+            # It went while nobody looked, as between two services.
+            self._away[node] = self._now()
+        if since is None or self._now() - since < self._lost_after:
+            return ""
+        view = self._views.get(node)
+        if view is None:
+            return f"Its node {node} is gone."
+        told = f": {view.message}" if view.message else ""
+        return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+
+    def keep(self, named: Collection[str]) -> None:
+        """Of nodes that are gone, only those that a run or a pod still names are remembered: they come and go."""
+        kept = self._views.keys() | set(named)
+        self._away = {name: since for name, since in self._away.items() if name in kept}
+        self._most = {name: most for name, most in self._most.items() if name in kept}
+        self.back_off.keep(kept)
+        self.mistrust.keep(kept)
+
+    def anything_away(self) -> bool:
+        """A node is not ready, or gone."""
+        return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
+
+    def restart_clocks(self) -> None:
+        """The API server was away: who had no chance to report counts from now."""
+        self._away = dict.fromkeys(self._away, self._now())
+
+    def pool(self, node: str) -> PodPool | None:
+        """The pool of that node."""
+        view = self._views.get(node)
+        return pool_of(self._pools(), view.labels) if view is not None else None
+
+    def model(self, node: str) -> Device | None:
+        """A device as that node has them, for what is the same for all."""
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None:
+            return None
+        told = self._told(view, pool)
+        return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
+
+    def sliced(self, node: str) -> bool:
+        """Its pool's resource counts slices of GPUs there, which are not divided further."""
+        view, pool = self._views.get(node), self.pool(node)
+        return view is not None and pool is not None and sliced(view.labels, pool)
+
+    def counts_slots(self, node: str) -> bool:
+        """Its device plugin offers as many devices of the pool's resource as there are slots."""
+        pool = self.pool(node)
+        return pool is None or PROVIDERS[pool.provider].counts_slots or self.sliced(node)
+
+    def ready(self, node: str) -> bool:
+        """It answers, and takes work."""
+        view, pool = self._views.get(node), self.pool(node)
+        return view is not None and pool is not None and not self._kept_out(view, pool)
+
+    def cordoned(self, node: str) -> bool:
+        """Its administrator wants nothing new there."""
+        view = self._views.get(node)
+        return view is not None and view.cordoned
+
+    def slots(self, node: str) -> tuple[str, ...]:
+        """The slots that it offers now."""
+        view, pool = self._views.get(node), self.pool(node)
+        if view is None or pool is None:
+            return ()
+        return tuple(names.slot_of(node, index) for index in range(self._count(view, pool)))
+
+    def pools(self) -> Sequence[PodPool]:
+        """The pools in force."""
+        return self._pools()
+
+    def of_pool(self, name: str) -> list[str]:
+        """The nodes of that pool that are there."""
+        pools = self._pools()
+        found = ((node, pool_of(pools, view.labels)) for node, view in self._views.items())
+        return sorted(node for node, pool in found if pool is not None and pool.name == name)
+
+    def names(self) -> Collection[str]:
+        """All nodes that are there."""
+        return self._views.keys()
+
+    def offered(
+        self,
+        used: Mapping[str, Collection[str]],
+        blocked: Collection[str],
+        ours: Callable[[str, str], bool],
+        shared: Mapping[str, int] | None = None,
+    ) -> tuple[Node, ...]:
+        """What the core may use.
+
+        `used`: slots of live work by node; `blocked`: slots that take nothing new; `ours`: a pod is not of others;
+        `shared`: by node, on how many slots pods of ours have a share.
+        """
+        made = []
+        for name, view in sorted(self._views.items()):
+            pool = pool_of(self._pools(), view.labels)
+            if pool is not None:
+                foreign = self._foreign(view, pool, ours, (shared or {}).get(name, 0))
+                made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, foreign))
+        self._made = {node.name: self._made[node.name] for node in made}
+        return tuple(made)
+
+    def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
+        """How many devices are in the hands of others, as far as is known."""
+        if not self.counts_slots(view.name):
+            return self._agents.foreign_parts(view.name, pool.resource, ours)
+        foreign = self._agents.foreign(view.name, pool.resource, ours)
+        # For each device that is shared, a pod of the provider holds it, in a namespace that only its own set-up knows.
+        return max(0, foreign - shared) if PROVIDERS[pool.provider].holds_devices else foreign
+
+    def _node(
+        self, view: NodeView, pool: PodPool, used: frozenset[str], blocked: Collection[str], foreign: int
+    ) -> Node:
+        count = self._count(view, pool)
+        most = max(self._most.get(view.name, 0), count, *(int(slot.rpartition("/")[2]) + 1 for slot in used), 0)
+        self._most[view.name] = most
+        slots = [names.slot_of(view.name, index) for index in range(most)]
+        bad = {slot for slot in slots if slot in blocked} | set(slots[count:])
+        closed = self._kept_out(view, pool)
+        if not closed and self.back_off.until(view.name):
+            closed = f"{view.name} pauses after a failure"
+        if not closed and self.mistrust.until(view.name):
+            closed = f"{view.name} pauses: a container there did not see just its own devices"
+        if closed:
+            bad = set(slots)
+        else:
+            free = [slot for slot in reversed(slots) if slot not in used and slot not in bad]
+            bad |= set(free[:foreign])
+        told = self._told(view, pool)
+        shares = self._takes_shares(view.name, pool)
+        cpu, memory = self.used_by_others(view.name)
+        stamp = (view, pool, tuple(slots), frozenset(bad), told, shares, cpu, memory, closed)
+        known = self._made.get(view.name)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        if closed and (known is None or known[1].closed != closed):
+            log.info("nothing new goes to a node: %s", closed)
+        node = Node(
+            name=view.name,
+            devices=tuple(device_of(view, pool, told, i, healthy=slot not in bad) for i, slot in enumerate(slots)),
+            cpu_milli=None if view.cpu_milli is None else max(0, view.cpu_milli - cpu),
+            memory=None if view.memory_mib is None else MiB(max(0, view.memory_mib - memory)),
+            cpu_by_others=min(cpu, view.cpu_milli or 0),
+            memory_by_others=MiB(min(memory, view.memory_mib or 0)),
+            closed=closed,
+            emptying=view.cordoned and self._leave_cordoned,
+            labels=offered_labels(view.labels, pool, shares=shares),
+        )
+        self._made[view.name] = (stamp, node)
+        return node
+
+    def _count(self, view: NodeView, pool: PodPool) -> int:
+        if self.counts_slots(view.name):
+            return view.devices.get(pool.resource, 0)
+        # Its device plugin offers several of each device.
+        return len(self._agents.devices(view.name)) if view.devices.get(pool.resource, 0) else 0
+
+    def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
+        """What its agent says of the devices of the pool's resource: nothing, where those are slices of GPUs."""
+        return () if sliced(view.labels, pool) else self._agents.devices(view.name)
+
+    def _takes_shares(self, node: str, pool: PodPool) -> bool:
+        return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
+
+    def _kept_out(self, view: NodeView, pool: PodPool) -> str:
+        """Why nothing new goes there; "" = something may."""
+        if not view.ready:
+            return f"{view.name} is not ready"
+        if view.cordoned:
+            return f"{view.name} is cordoned"
+        for taint in view.taints:
+            if taint[2] in _KEEPS_OUT and not any(_tolerates(each, taint) for each in pool.tolerations):
+                return f"{view.name} has the taint {taint[0]}, which the pool {pool.name} does not tolerate"
+        if not self.counts_slots(view.name) and not self._agents.devices(view.name):
+            return f"{view.name} has no agent that tells its GPUs, and for {pool.provider} nobody else counts them"
+        return self._agents.refused(view.name).rstrip(".")
+
+
+def _tolerates(toleration: Mapping[str, object], taint: tuple[str, str, str]) -> bool:
+    key, value, effect = taint
+    if toleration.get("effect") and toleration["effect"] != effect:
+        return False
+    if not toleration.get("key"):
+        return toleration.get("operator") == "Exists"
+    if toleration["key"] != key:
+        return False
+    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == value

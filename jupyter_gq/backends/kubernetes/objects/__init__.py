@@ -1,0 +1,1 @@
+"""Kubernetes objects that the backend makes, as data. Pure."""

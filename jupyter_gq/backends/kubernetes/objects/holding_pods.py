@@ -1,0 +1,73 @@
+"""Pods that only hold devices, as data: reservations, and placeholders for nodes that are not there yet. Pure."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.domain.pod_pool import PodPool
+
+from . import names
+from .manifests import container_security, plain_pod
+from .merging import pinned
+
+Json = dict[str, Any]
+
+_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> Json:
+    """The pod that holds one whole device for a slot."""
+    meta = {
+        "name": names.reservation_name(slot, number),
+        "labels": {
+            **names.labels(options.installation, names.RESERVATIONS),
+            names.RESERVATION: names.slot_slug(slot),
+        },
+        "annotations": {names.SLOT: slot, "karpenter.sh/do-not-disrupt": "true", _SAFE_TO_EVICT: "false"},
+    }
+    pod = _pause_pod(meta, pool, 1, options, options.reservation_priority_class)
+    return pinned(pod, names.node_of(slot))
+
+
+def placeholder_pod(pool: PodPool, number: int, options: KubernetesOptions, not_on: Collection[str] = ()) -> Json:
+    """The pod that only a new node of the pool has room for: it asks for all devices of one, and is not pinned.
+
+    `not_on`: nodes that are there and would have room for it.
+    """
+    assert pool.scale_up is not None
+    meta = {
+        "name": names.placeholder_name(pool.name, number),
+        "labels": names.labels(options.installation, names.PLACEHOLDERS),
+        # It is in nobody's way: neither of a drain nor of a node that is to be taken away.
+        "annotations": {names.GROWS: pool.name, _SAFE_TO_EVICT: "true"},
+    }
+    pod = _pause_pod(meta, pool, pool.scale_up.gpus, options, options.placeholder_priority_class)
+    if pool.selector:
+        pod["spec"]["nodeSelector"] = dict(pool.selector)
+    if not_on:
+        fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in sorted(not_on)]
+        required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+        pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return pod
+
+
+def _pause_pod(
+    meta: Mapping[str, Any], pool: PodPool, devices: int, options: KubernetesOptions, priority_class: str
+) -> Json:
+    small = {"cpu": "10m", "memory": "32Mi", pool.resource: str(devices)}
+    spec: Json = {
+        "restartPolicy": "Always",
+        "serviceAccountName": names.RESERVATION_ACCOUNT,
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}},
+        "tolerations": [dict(each) for each in pool.tolerations],
+        "containers": [
+            {
+                "name": "hold",
+                "image": options.reservation_image,
+                "resources": {"requests": dict(small), "limits": dict(small)},
+                "securityContext": container_security(),
+            }
+        ],
+    }
+    return plain_pod({**meta, "namespace": options.nodes_namespace}, spec, options, priority_class)

@@ -1,0 +1,256 @@
+"""What is made in the cluster, as data. Pure: the same decision gives the same pod, whoever makes it and when.
+
+Rules
+-----
+1. The node is required by the field `metadata.name` in every term of the node affinity: the scheduler still checks
+   everything else, and terms are alternatives, so one beside them would let the pod go elsewhere.
+2. An administrator's overrides come before what identifies a pod and says where it runs: those are ours.
+3. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in place.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.client.sidecars import without_sight
+from jupyter_gq.domain.workload import Request, Workload
+
+from . import names
+from .merging import merged, pinned, variables, with_additions
+
+Json = dict[str, Any]
+
+AUDIENCE = "jupyter-gq"
+TOKEN_FOLDER = "/var/run/secrets/jupyter-gq"  # noqa: S105 - a folder
+TOKEN_SECONDS = 3600
+MASTER_PORT = 29500
+TERMINATION_LOG = "/dev/termination-log"
+#: A job ends by SIGTERM, and is killed after this unless its deletion says otherwise.
+GRACE = 30
+_JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
+#: Size of the shared memory of a job that names no memory.
+_SHARED_MEMORY = "1Gi"
+#: The container that does the work; overrides may put others beside it.
+_MAIN = "runner"
+#: The user of the Jupyter images; `pod_overrides` can name another.
+_USER, _GROUP = 1000, 100
+
+
+def training_pod(
+    workload: Workload,
+    task: int,
+    added: PodAdditions,
+    environment: Mapping[str, str],
+    image: str,
+    options: KubernetesOptions,
+) -> Json:
+    """The pod of one task of a run."""
+    name = names.training_name(workload.id, workload.run, task)
+    asked = _asked(workload, task)
+    runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
+    labels = {**task_labels(workload, task, options.installation), **added.labels}
+    spec: Json = {
+        "restartPolicy": "Never",
+        "hostname": name,
+        "serviceAccountName": names.RUNNER_ACCOUNT,
+        "terminationGracePeriodSeconds": GRACE,
+        "securityContext": pod_security(),
+        "containers": [runner],
+        "volumes": _volumes(asked, options),
+    }
+    if workload.tasks > 1:
+        spec["subdomain"] = names.gang_name(workload.id, workload.run)
+    meta = {
+        "name": name,
+        "namespace": options.training_namespace,
+        "labels": labels,
+        "annotations": {names.TASKS: str(workload.tasks)},
+    }
+    pod = plain_pod(meta, spec, options, options.training_priority_class)
+    pod = merged(with_additions(pod, added), options.pod_overrides)
+    return _ours(pod, name, labels, added.node)
+
+
+def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, priority_class: str) -> Json:
+    """What all pods of ours have in common; `priority_class` "" = the cluster's default."""
+    common: Json = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    if priority_class:
+        common["priorityClassName"] = priority_class
+    if options.image_pull_secrets:
+        common["imagePullSecrets"] = [{"name": secret} for secret in options.image_pull_secrets]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(meta), "spec": {**common, **spec}}
+
+
+def as_job(pod: Json) -> Json:
+    """A Job that makes this pod once."""
+    meta = pod["metadata"]
+    template_meta = {"labels": meta["labels"], "annotations": meta.get("annotations", {})}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "labels": meta["labels"]},
+        "spec": {
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            # Only the controller of ours starts anything again.
+            "podReplacementPolicy": "Failed",
+            "template": {"metadata": template_meta, "spec": pod["spec"]},
+        },
+    }
+
+
+def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
+    """The headless service that gives the tasks of a gang their names."""
+    selector = {
+        names.INSTALLATION: options.installation,
+        names.WORKLOAD: workload.id,
+        names.ATTEMPT: str(workload.run),
+    }
+    labels = {**names.labels(options.installation, names.TRAINING), **selector}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": names.gang_name(workload.id, workload.run),
+            "namespace": options.training_namespace,
+            "labels": labels,
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": selector,
+            # The tasks look for each other before any of them is ready.
+            "publishNotReadyAddresses": True,
+            "ports": [{"name": "master", "port": MASTER_PORT}],
+        },
+    }
+
+
+def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:
+    """What says whose pod it is."""
+    return {
+        **names.labels(installation, names.TRAINING),
+        names.WORKLOAD: workload.id,
+        names.ATTEMPT: str(workload.run),
+        names.TASK: str(task),
+    }
+
+
+def gang_environment(workload: Workload, task: int, options: KubernetesOptions) -> dict[str, str]:
+    """What the tasks of a gang need to find each other; nothing for a single task."""
+    if workload.tasks == 1:
+        return {}
+    first = names.training_name(workload.id, workload.run, 0)
+    return {
+        "RANK": str(task),
+        "WORLD_SIZE": str(workload.tasks),
+        # Each task sees only its own devices, so its first one is number 0 for all of them.
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": f"{first}.{names.gang_name(workload.id, workload.run)}.{options.training_namespace}.svc",
+        "MASTER_PORT": str(MASTER_PORT),
+    }
+
+
+def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
+    """What no override changes, and what its own containers must not see."""
+    meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
+    spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
+    return pinned({**pod, "metadata": meta, "spec": spec}, node)
+
+
+# --- parts of a training pod
+
+
+def _runner(
+    workload: Workload, task: int, environment: Mapping[str, str], image: str, options: KubernetesOptions
+) -> Json:
+    told = {
+        **environment,
+        "GQ_JOB_ID": workload.id,
+        "GQ_RUN": str(workload.run),
+        "GQ_TASK": str(task),
+        "GQ_SERVICE_URL": options.service_url,
+        "GQ_TOKEN_FILE": f"{TOKEN_FOLDER}/token",
+        "GQ_JOB_DIR": _JOB_DIR,
+        "GQ_TERMINATION_LOG": TERMINATION_LOG,
+        "GQ_CHECKPOINT_DIR": _CHECKPOINTS,
+        "HOME": _HOME,
+        "PYTHONUNBUFFERED": "1",
+        **gang_environment(workload, task, options),
+    }
+    if options.checkpoint_url:
+        told["GQ_CHECKPOINT_URL"] = options.checkpoint_url
+    return {
+        "name": _MAIN,
+        "image": image,
+        "command": ["python", "-m", "jupyter_gq.runner", "--pod"],
+        "env": variables(told),
+        "securityContext": container_security(),
+        "terminationMessagePath": TERMINATION_LOG,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "gq-job", "mountPath": _JOB_DIR},
+            {"name": "gq-home", "mountPath": _HOME},
+            {"name": "gq-token", "mountPath": TOKEN_FOLDER, "readOnly": True},
+            {"name": "gq-shm", "mountPath": "/dev/shm"},  # noqa: S108 - the shared memory of data loaders
+            _checkpoint_mount(workload, options),
+        ],
+    }
+
+
+def _asked(workload: Workload, task: int) -> Request:
+    return workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
+
+
+def _resources(asked: Request) -> Json:
+    requests: Json = {}
+    limits: Json = {}
+    if asked.cpu_milli:
+        requests["cpu"] = f"{asked.cpu_milli}m"
+    if asked.memory:
+        requests["memory"] = limits["memory"] = f"{asked.memory}Mi"
+    return {side: amounts for side, amounts in (("requests", requests), ("limits", limits)) if amounts}
+
+
+def _shared_memory(asked: Request) -> str:
+    """What lies there counts as memory of the container: half of that, as Linux gives it half of a machine's."""
+    return f"{max(1, asked.memory // 2)}Mi" if asked.memory else _SHARED_MEMORY
+
+
+def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
+    mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
+    if options.checkpoint_claim:
+        # Owners are told apart by folder; a name that is no folder's name is replaced by one.
+        mount["subPath"] = f"{names.slug(workload.owner)}/{names.slug(workload.id)}"
+    return mount
+
+
+def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
+    token = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
+    checkpoint: Json = {"name": "gq-checkpoint", "emptyDir": {}}
+    if options.checkpoint_claim:
+        checkpoint = {"name": "gq-checkpoint", "persistentVolumeClaim": {"claimName": options.checkpoint_claim}}
+    return [
+        {"name": "gq-job", "emptyDir": {}},
+        {"name": "gq-home", "emptyDir": {}},
+        {"name": "gq-token", "projected": {"sources": [{"serviceAccountToken": token}]}},
+        {"name": "gq-shm", "emptyDir": {"medium": "Memory", "sizeLimit": _shared_memory(asked)}},
+        checkpoint,
+    ]
+
+
+def pod_security() -> Json:
+    """What the restricted pod security asks of a pod."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": _USER,
+        "runAsGroup": _GROUP,
+        "fsGroup": _GROUP,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> Json:
+    """What it asks of a container."""
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

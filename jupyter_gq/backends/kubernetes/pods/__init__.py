@@ -1,0 +1,1 @@
+"""Pods by run, and how a pod ended."""

@@ -1,0 +1,1 @@
+"""Runs of notebooks and jobs: their pods from launch to end."""

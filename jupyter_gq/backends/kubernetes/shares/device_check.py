@@ -1,0 +1,189 @@
+"""Which way of showing a device to the container of a share works on a node: tried with one pod for each.
+
+Rules
+-----
+1. A pod with a whole device from the device plugin says which device that is. Each way is then tried with a pod that
+   names it. They only look, so nothing need be held for them.
+2. A way works where the container sees that device and no other, and where one that was given nothing sees nothing.
+3. The pods belong to no run: no service takes them for its own. They are gone when the check ends, however it ends.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jupyter_gq.backends.kubernetes.api.errors import ClusterError
+from jupyter_gq.backends.kubernetes.api.resources import NODES, PODS, Json
+from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView, node_view, pod_view
+from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.objects.manifests import (
+    GRACE,
+    TERMINATION_LOG,
+    container_security,
+    plain_pod,
+    pod_security,
+)
+from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, variables, with_additions
+from jupyter_gq.backends.kubernetes.options import KubernetesOptions
+from jupyter_gq.backends.kubernetes.pods.outcome import trouble_of
+from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
+from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
+from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.devices.seen import LAST_WORDS
+from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.pod_pool import PodPool, Visibility
+
+if TYPE_CHECKING:
+    from jupyter_gq.backends.kubernetes.api.cluster import Cluster
+
+COMPONENT = "gq-check"
+_UNKNOWN = MiB(0)
+#: Seconds between two looks at a pod, and until it is given up.
+_LOOK, _PATIENCE = 0.5, 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What one pod saw."""
+
+    #: Which devices; None = it could not be found out.
+    devices: tuple[str, ...] | None = None
+    #: Why it could not.
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What was found on one node."""
+
+    node: str
+    #: With a whole device from the device plugin.
+    whole: Finding
+    #: With nothing.
+    void: Finding | None = None
+    #: With that device by name, in each way.
+    ways: tuple[tuple[Visibility, Finding], ...] = ()
+
+    def works(self, way: Visibility) -> bool:
+        """That way shows the device that is named, and no other; and nothing shows where none is given."""
+        found = dict(self.ways).get(way)
+        hides = self.void is not None and self.void.devices == ()
+        return hides and found is not None and found.devices == self.whole.devices
+
+
+class DeviceCheck:
+    """Tries it."""
+
+    def __init__(
+        self,
+        cluster: "Cluster",
+        options: KubernetesOptions,
+        *,
+        patience: float = _PATIENCE,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`options.runner_image` is an image with this package; `patience`: seconds until a pod is given up."""
+        self._cluster, self._options, self._patience, self._sleep = cluster, options, patience, sleep
+        self._mark = secrets.token_hex(3)
+
+    async def nodes(self, pool: PodPool) -> list[NodeView]:
+        """The nodes of the pool on which a pod can be tried, those with most devices first."""
+        listed = await asyncio.to_thread(lambda: list(self._cluster.pages(NODES, "", {})))
+        views = [node_view(item) for items, _ in listed for item in items]
+        fit = [
+            view
+            for view in views
+            if pool.takes(view.labels) and view.ready and not view.cordoned and view.devices.get(pool.resource)
+        ]
+        return sorted(fit, key=lambda view: (-view.devices[pool.resource], view.name))
+
+    async def run(self, node: str, pool: PodPool) -> Report:
+        """All pods, one after the other."""
+        provider, slots = Reservation(), (names.slot_of(node, 0),)
+        allocation = Allocation(node=node, pool=pool, slots=slots)
+        whole = await self._try("whole", provider.additions(allocation))
+        if whole.devices is None or len(whole.devices) != 1:
+            return Report(node=node, whole=whole)
+        void = await self._try("void", nothing(Allocation(node=node, pool=pool)))
+        named = replace(allocation, devices=(_device(whole.devices[0], pool),))
+        ways = []
+        for way in Visibility:
+            added = provider.additions(replace(named, pool=replace(pool, visibility=way)))
+            ways.append((way, await self._try(way.value, added)))
+        return Report(node=node, whole=whole, void=void, ways=tuple(ways))
+
+    async def _try(self, what: str, added: PodAdditions) -> Finding:
+        pod = self._pod(what, added)
+        meta = pod["metadata"]
+        try:
+            await self._cluster.create(PODS, pod)
+            return await self._end_of(meta["namespace"], meta["name"])
+        except ClusterError as error:
+            return Finding(problem=error.sentence)
+        finally:
+            await self._cluster.delete(PODS, meta["namespace"], meta["name"], grace=1)
+
+    async def _end_of(self, namespace: str, name: str) -> Finding:
+        last = "nothing was heard of it"
+        for _ in range(max(1, round(self._patience / _LOOK))):
+            found = await self._cluster.get(PODS, namespace, name)
+            if found is None:
+                return Finding(problem="Somebody deleted its pod.")
+            pod = pod_view(found)
+            if pod.finished:
+                return _finding(pod)
+            last = pod.unschedulable or trouble_of(pod)[0] or last
+            await self._sleep(_LOOK)
+        return Finding(problem=f"Its pod did not run within {self._patience:.0f} s: {last}")
+
+    def _pod(self, what: str, added: PodAdditions) -> Json:
+        options = self._options
+        labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: COMPONENT}
+        container = {
+            "name": "runner",
+            "image": options.runner_image,
+            "command": ["python", "-m", "jupyter_gq.devices.seen"],
+            "env": variables({LAST_WORDS: TERMINATION_LOG}),
+            "securityContext": container_security(),
+            "terminationMessagePath": TERMINATION_LOG,
+        }
+        spec: Json = {
+            "restartPolicy": "Never",
+            "serviceAccountName": names.RUNNER_ACCOUNT,
+            "terminationGracePeriodSeconds": GRACE,
+            "securityContext": pod_security(),
+            "containers": [container],
+        }
+        meta = {"name": f"gq-check-{what}-{self._mark}", "namespace": options.training_namespace, "labels": labels}
+        pod = plain_pod(meta, spec, options, "")
+        return pinned(merged(with_additions(pod, added), options.pod_overrides), added.node)
+
+
+def sentence(finding: Finding, given: Sequence[str]) -> str:
+    """What a container saw that was given these devices."""
+    if finding.devices is None:
+        return finding.problem
+    if not finding.devices:
+        return "sees no device" + (f": {finding.problem}" if finding.problem else "")
+    if list(finding.devices) == list(given):
+        return "sees that device and no other"
+    count = len(finding.devices)
+    return f"sees {count} devices" if count > 1 else f"sees another device: {finding.devices[0]}"
+
+
+def _finding(pod: PodView) -> Finding:
+    told = pod.ended.message if pod.ended is not None else ""
+    try:
+        document = json.loads(told)
+        return Finding(devices=tuple(document["devices"]), problem=str(document["problem"]))
+    except (ValueError, KeyError, TypeError):
+        reason = pod.message or pod.reason or (pod.ended.reason if pod.ended is not None else "")
+        return Finding(problem=f"Its pod ended without a word: {(told or reason or 'no reason is known')[:400]}")
+
+
+def _device(uuid: str, pool: PodPool) -> Device:
+    return Device(id=uuid, index=0, model="", memory=_UNKNOWN, pool=pool.name)

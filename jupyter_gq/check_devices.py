@@ -1,0 +1,134 @@
+"""`jupyter-gq check-devices`: find out on the cluster how the container of a share sees its device and no other."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from jupyter_gq.backends.kubernetes import KubernetesBackend
+from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, sentence
+from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile
+from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.pod_pool import PodPool, Provider, Visibility
+from jupyter_gq.planning.files import Refusal
+
+_FILE = Path("/etc/jupyter-gq/jupyterhub_config.py")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `jupyter-gq check-devices`."""
+    parser.add_argument("pool", nargs="?", help="name of the pool (default: the only one)")
+    parser.add_argument("--node", help="name of the node (default: one of the pool with most devices)")
+    parser.add_argument("--image", help="an image with this package (default: c.KubernetesBackend.runner_image)")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=_FILE,
+        metavar="FILE",
+        help=f"the Hub's configuration file (default: {_FILE}, as in the service's pod)",
+    )
+    parser.epilog = (
+        "Makes one small pod after the other, each for seconds; one of them needs a free device. Run it in the "
+        "service's pod. The exit code is 1 when the pool's own way does not work."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Try each way; say which works."""
+    path: Path = arguments.config
+    try:
+        pools = PolicyFile(path, tuple).current.pod_pools
+    except ConfigFileError as error:
+        raise Refusal(str(error)) from None
+    pool = _pool(pools, arguments.pool)
+    config = Config(PyFileConfigLoader(path.name, str(path.parent)).load_config())
+    backend = KubernetesBackend(config=config)
+    if arguments.image:
+        backend.runner_image = arguments.image
+    if not backend.runner_image:
+        raise Refusal("Which image has this package? Give it with --image, or set c.KubernetesBackend.runner_image.")
+    try:
+        report = asyncio.run(_check(backend, pool, arguments.node))
+    except BackendError as error:
+        raise Refusal(str(error)) from None
+    print("\n".join(told(report, pool, config.Pools.pools)))
+    return 0 if report.works(pool.visibility) else 1
+
+
+async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) -> Report:
+    cluster = backend.open_cluster()
+    try:
+        check = DeviceCheck(cluster, backend.options())
+        nodes = [view.name for view in await check.nodes(pool)]
+        if node is None and not nodes:
+            raise Refusal(f"No node of the pool {pool.name!r} is ready, open and offers {pool.resource}.")
+        if node is not None and node not in nodes:
+            there = ", ".join(nodes) or "none"
+            raise Refusal(
+                f"{node} is no ready node of the pool {pool.name!r} that offers {pool.resource}. It has: {there}."
+            )
+        return await check.run(node or nodes[0], pool)
+    finally:
+        cluster.close()
+
+
+def told(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The report, line by line. `pools`: all, as they are set."""
+    given = report.whole.devices or ()
+    whole = f"sees {given[0]}" if len(given) == 1 else sentence(report.whole, ("one",))
+    lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
+    if report.void is None:
+        return [*lines, "Without one device from the device plugin no way can be tried. Mend that first."]
+    lines.append(_line("no device", sentence(report.void, ())))
+    lines += [_line(way.value, sentence(finding, given)) for way, finding in report.ways]
+    return [*lines, *_advice(report, pool, pools)]
+
+
+def _advice(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    working = [way.value for way in Visibility if report.works(way)]
+    if pool.visibility.value in working:
+        return [f"The pool's way, {pool.visibility.value}, works."]
+    if working:
+        return [
+            f"The pool's way, {pool.visibility.value}, does not work here; {working[0]} does. Put this into the values "
+            "of the chart (all pools, for these replace those of before):",
+            *as_values({**pools, pool.name: {**pools[pool.name], "visibility": working[0]}}),
+        ]
+    if report.void is not None and report.void.devices:
+        return ["A container that is given no device sees some: no way keeps shares apart on this node."]
+    return ["No way works here: only whole devices can be used on this node. Is the NVIDIA runtime class installed?"]
+
+
+def as_values(pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Pools as they are set, in the words of the chart's values: lines of YAML."""
+    written = {name: {_camel(key): value for key, value in entry.items()} for name, entry in pools.items()}
+    return ["pools:", *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in written.items())]
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _line(what: str, found: str) -> str:
+    return f"  {what:<16}{found}"
+
+
+def _pool(pools: Sequence[PodPool], name: str | None) -> PodPool:
+    known = {pool.name: pool for pool in pools}
+    listed = ", ".join(known) or "none on Kubernetes"
+    if name is None and len(known) != 1:
+        raise Refusal(f"Which pool? There are: {listed}.")
+    if name is not None and name not in known:
+        raise Refusal(f"There is no pool {name!r}. There are: {listed}.")
+    pool = known[name] if name is not None else next(iter(known.values()))
+    if pool.provider is not Provider.RESERVATION:
+        raise Refusal(
+            f"In the pool {pool.name!r} the provider {pool.provider.value} shows devices to containers by itself."
+        )
+    return pool

@@ -1,0 +1,1 @@
+"""The steps of the control loop: observe, decide, write down, act."""

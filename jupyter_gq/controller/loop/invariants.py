@@ -1,0 +1,102 @@
+"""What must hold after every step, whatever happened. A breach is a defect of ours, found early."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jupyter_gq.backends.protocol import Backend, Observation, Phase
+from jupyter_gq.domain.amount import ONE_GPU
+from jupyter_gq.domain.errors import JupyterGQError
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
+from jupyter_gq.scheduling.decision import Decision, Grow, Resume, Shrink, Suspend
+from jupyter_gq.scheduling.workloads import gang
+
+
+class InvariantBroken(JupyterGQError):
+    """Something that must never be was found; the message has the numbers."""
+
+
+def check_books(workloads: Iterable[Workload]) -> None:
+    """No device above one GPU; who holds is placed whole, and who does not hold has no place."""
+    used: dict[str, int] = {}
+    for workload in workloads:
+        _check_whole(workload)
+        for task in (*workload.placement, *(leaving.task for leaving in workload.leaving)):
+            for device in task.devices:
+                used[device] = used.get(device, 0) + workload.request_of(task.group).milli_per_device
+    for device, milli in used.items():
+        if milli > ONE_GPU:
+            raise InvariantBroken(f"device {device} is given away {milli} times a thousandth")
+
+
+def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitted: Iterable[str]) -> None:
+    """A queue that has just been given something is within its limit, and so is each queue above it."""
+    by_name = {queue.name: queue for queue in queues}
+    used: dict[str, int] = {}
+    touched: set[str] = set()
+    new = set(admitted)
+    for workload in workloads:
+        chain = _upwards(workload.queue, by_name)
+        leaving = sum(workload.request_of(leaving.task.group).milli for leaving in workload.leaving)
+        held = gang.held(workload) + leaving if workload.holds else 0
+        for name in chain:
+            used[name] = used.get(name, 0) + held
+        if workload.id in new:
+            touched.update(chain)
+    for name in touched:
+        limit = by_name[name].limit
+        if limit is not None and used[name] > limit:
+            raise InvariantBroken(f"queue {name} holds {used[name]} milli-GPU, above its limit of {limit}")
+
+
+def check_possible(decision: Decision, backends: Mapping[str, Backend]) -> None:
+    """Nothing is decided that the workload's backend cannot carry out."""
+    for instruction in decision.instructions:
+        backend = backends.get(instruction.workload)
+        possible = (
+            backend is None
+            or (isinstance(instruction, Grow | Shrink) and backend.can_resize)
+            or (isinstance(instruction, Suspend | Resume) and backend.can_suspend)
+            or not isinstance(instruction, Grow | Shrink | Suspend | Resume)
+        )
+        if not possible:
+            raise InvariantBroken(f"{instruction.workload} gets a {type(instruction).__name__} that nobody can do")
+
+
+def check_runs(workloads: Iterable[Workload], seen: Iterable[Observation]) -> None:
+    """No workload runs twice at the same time."""
+    runs: dict[str, int] = {}
+    for observation in seen:
+        if observation.phase is not Phase.ENDED:
+            runs[observation.workload] = runs.get(observation.workload, 0) + 1
+    known = {workload.id for workload in workloads}
+    for workload, count in runs.items():
+        if count > 1 and workload in known:
+            raise InvariantBroken(f"workload {workload} runs {count} times at once")
+
+
+def _check_whole(workload: Workload) -> None:
+    if not workload.holds:
+        if workload.placement:
+            raise InvariantBroken(f"{workload.id} is {workload.state} and still has a place")
+        return
+    for group in gang.groups_of(workload):
+        _check_group(workload, group, [task for task in workload.placement if task.group == group.name])
+
+
+def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlacement]) -> None:
+    """At least its smallest gang, unless it is known to have lost tasks; each task with the devices it asked for."""
+    who = f"{workload.id} ({group.name})" if group.name else workload.id
+    least = 0 if workload.stale_since is not None else group.min_members
+    if not least <= len(placed) <= group.tasks:
+        raise InvariantBroken(f"{who} is placed with {len(placed)} of {group.tasks} tasks")
+    for task in placed:
+        if len(task.devices) != group.request.devices or len(set(task.devices)) != len(task.devices):
+            raise InvariantBroken(f"{who} needs {group.request.devices} devices a task: {task.devices}")
+
+
+def _upwards(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
+    chain = []
+    while name is not None and name in queues:
+        chain.append(name)
+        name = queues[name].parent
+    return chain

@@ -1,0 +1,81 @@
+"""Past usage of each training queue, kept from step to step and across restarts.
+
+The arithmetic is that of `scheduling.quota.past_usage`.
+
+It is saved once in each of its steps, so a restart forgets a tenth of a half-life at most; while the service is down,
+what holds devices afterwards counts as having held them.
+"""
+
+from collections.abc import Mapping
+
+from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.workload import Kind
+from jupyter_gq.scheduling.decision import Admit, Decision
+from jupyter_gq.scheduling.quota.past_usage import Usage, advance, enter
+from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.store.protocol import Json
+
+#: The small document in the store.
+KEY = "past-use"
+
+
+class PastUse:
+    """Feeds `Context.past_use`, which snapshots carry; empty while no half-life is set."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._usage: Usage | None = None
+
+    def look(self) -> None:
+        """Count what has been held since the last look."""
+        context = self._context
+        half_life, now = context.settings.policy.usage.half_life, context.clock.now()
+        if half_life is None:
+            self._usage, context.past_use = None, {}
+            return
+        before = self._usage or _read(context.store.setting(KEY), now)
+        after = advance(before, self._held(), now, half_life)
+        if after.known_at != before.known_at:
+            context.store.put_setting(KEY, _document(after))
+        self._usage, context.past_use = after, after.known
+
+    def count(self, decision: Decision) -> None:
+        """What starts for the first time costs at once. Before the decision is written down."""
+        context = self._context
+        rule = context.settings.policy.usage
+        if self._usage is None or not rule.entry_cost:
+            return
+        for instruction in decision.instructions:
+            record = context.records.alive(instruction.workload) if isinstance(instruction, Admit) else None
+            if record is not None and not record.workload.run and record.workload.kind is Kind.TRAINING:
+                milli = gang.smallest(record.workload)
+                self._usage = enter(self._usage, record.workload.queue, milli, rule.entry_cost)
+
+    def _held(self) -> Mapping[str, int]:
+        held: dict[str, int] = {}
+        for record in self._context.records.begun():
+            workload = record.workload
+            if workload.holds and workload.kind is Kind.TRAINING:
+                held[workload.queue] = held.get(workload.queue, 0) + gang.held(workload)
+        return held
+
+
+def _document(usage: Usage) -> Json:
+    return {
+        "at": usage.at,
+        "seconds": dict(usage.seconds),
+        "known": dict(usage.known),
+        "known_at": usage.known_at,
+    }
+
+
+def _read(document: Json | None, now: Instant) -> Usage:
+    if not document:
+        return Usage(at=now, known_at=now)
+    return Usage(
+        at=Instant(document["at"]),
+        seconds=document["seconds"],
+        known=document["known"],
+        known_at=Instant(document["known_at"]),
+    )

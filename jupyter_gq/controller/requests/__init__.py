@@ -1,0 +1,1 @@
+"""The requests of users, runners, spawners and agents."""

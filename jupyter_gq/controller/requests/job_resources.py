@@ -1,0 +1,53 @@
+"""What each task of a job asks for: the words of its request, with what its queue says for jobs that name nothing."""
+
+from dataclasses import replace
+
+from jupyter_gq.client.models import JobRequest
+from jupyter_gq.controller.settings.queue_resources import Defaults
+from jupyter_gq.domain.amount import NO_MEMORY, MiB, MilliCpu, parse_cpus, parse_memory
+from jupyter_gq.domain.errors import InvalidAmount, NeverFits, Resource
+from jupyter_gq.domain.workload import Request
+
+
+def with_the_rest(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
+    """The request for these devices, with CPU, memory and model of GPU; raise `InvalidAmount` or `NeverFits`."""
+    if asked.gpu_model is not None and not devices.devices:
+        raise NeverFits(
+            f"You asked for the GPU model {asked.gpu_model}, but for no GPU. Leave the model out, or ask for a GPU.",
+            Resource.MODEL,
+        )
+    return replace(
+        devices,
+        cpu_milli=_cpus(asked.cpus, defaults),
+        memory=_memory(asked.memory, defaults),
+        models=() if asked.gpu_model is None else (asked.gpu_model,),
+    )
+
+
+def whose(refusal: NeverFits, asked: JobRequest) -> NeverFits:
+    """The same refusal; it says whose amount that is where the user has named none."""
+    unnamed = {Resource.CPU: asked.cpus is None, Resource.MEMORY: asked.memory is None}
+    if not unnamed.get(refusal.resource, False):
+        return refusal
+    what = "CPU cores" if refusal.resource is Resource.CPU else "memory"
+    return NeverFits(
+        f"{refusal} You named no {what}: this is what the queue {asked.queue} gives to such jobs.", refusal.resource
+    )
+
+
+def _cpus(asked: str | int | float | None, defaults: Defaults) -> int:
+    if asked is None:
+        return defaults.cpu_milli or MilliCpu(0)
+    milli = parse_cpus(asked)
+    if milli == 0:
+        raise InvalidAmount(asked, "a job needs some", "use more, or leave it out", Resource.CPU)
+    return milli
+
+
+def _memory(asked: str | int | float | None, defaults: Defaults) -> MiB:
+    if asked is None:
+        return defaults.memory or NO_MEMORY
+    mib = parse_memory(asked)
+    if mib == 0:
+        raise InvalidAmount(asked, "a job needs some", "use more, or leave it out", Resource.MEMORY)
+    return mib

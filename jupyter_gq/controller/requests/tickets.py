@@ -1,0 +1,241 @@
+"""What spawners and notebook servers ask: a ticket is the request of one server for its share.
+
+Rules
+-----
+1. One server has one ticket that counts, the newest. Asking again returns it while it waits for its process.
+2. A ticket that nobody asks after for `UNFOLLOWED` seconds lapses, unless a process holds its share, or its server
+   needs no GPU: that one has started without waiting.
+3. What the spawner gives back is free when the process is gone, not before; the spawner ends the process itself.
+"""
+
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from jupyter_gq.backends.protocol import PreparesPods
+from jupyter_gq.client.models import (
+    ActivityReport,
+    NotebookList,
+    NotebookView,
+    ProcessReport,
+    TaskDevices,
+    TicketRequest,
+    TicketView,
+)
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.loop.act import stop_change
+from jupyter_gq.controller.records import details
+from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.views.presenter import Presenter
+from jupyter_gq.domain.amount import Instant, Seconds, parse_request
+from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.queue import build_queue
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.states import FINAL, Event, State
+from jupyter_gq.domain.workload import Kind, Request, Stop, Workload
+from jupyter_gq.scheduling.preview import admission
+from jupyter_gq.store.protocol import Record
+
+from .activity import ActivityLog
+from .device_checks import Looks
+
+#: A ticket without a process lapses when nobody has asked after it for so long.
+UNFOLLOWED = Seconds(60)
+_ENDED = "This ticket has ended; ask for a new one."
+
+
+@runtime_checkable
+class HoldsProcesses(Protocol):
+    """A backend whose runs are processes that somebody else starts."""
+
+    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
+        """From now on this process holds the share. Raises `Conflict` when it is not there or not the owner's."""
+        ...
+
+
+class Tickets:
+    """The requests about notebooks. One that is not the caller's is `NotFound`."""
+
+    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, looks: Looks) -> None:
+        self._context, self._presenter, self._activity, self._looks = context, presenter, activity, looks
+
+    def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
+        """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
+        context = self._context
+        context.meet(caller)
+        wanted = context.request(Kind.NOTEBOOK, parse_request(request.gpus))
+        present = self._present(caller.user, request.server)
+        if present is not None and present.workload.request == wanted and details.pid(present) is None:
+            return self._followed(present), False
+        record = self._new(caller, request.server, wanted)
+        self._check(caller, record.workload, present)
+        if present is not None:
+            context.records.commit(self._given_back(present, "Replaced by a new request."))
+        context.records.add(record)
+        if wanted.devices:
+            context.store.put_setting(details.last_eviction_key(caller.user), {})
+        context.wake()
+        return self._followed(record), True
+
+    def view(self, caller: Caller, ticket: str) -> TicketView:
+        """The ticket as it is now; asking keeps it from lapsing."""
+        return self._followed(self._own(caller, ticket))
+
+    def close(self, caller: Caller, ticket: str) -> None:
+        """Give it back. No error when it has ended already."""
+        record = self._own(caller, ticket)
+        if record.workload.state not in FINAL:
+            self._context.records.commit(self._given_back(record, ""))
+            self._context.wake()
+
+    def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
+        """That process holds the share. `Conflict` when the ticket does not expect one."""
+        record = self._own(caller, ticket)
+        workload = record.workload
+        if workload.state in FINAL or workload.stop is not None:
+            raise Conflict(_ENDED)
+        expected = workload.state in {State.STARTING, State.RUNNING}
+        if not expected and workload.request.devices:
+            raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
+        backend = self._context.backend_of(Kind.NOTEBOOK)
+        known = (workload.id, workload.run) in self._context.known_runs
+        if expected and known and isinstance(backend, HoldsProcesses):
+            backend.attach(workload.id, workload.run, report.pid, report.started)
+        elif details.pid(record) not in {None, report.pid}:
+            raise Conflict(
+                f"Another process was reported for {workload.id} before; it is not known yet whether it lives."
+            )
+        # A server without GPU may be faster than the loop, and so may a spawner after a restart of the service: the
+        # backend then hears of the process with the launch, and looks at it as closely.
+        detail = {"pid": report.pid, "pid_started": report.started}
+        self._context.records.commit([Change(workload=workload.id, detail=detail)])
+        self._context.wake()
+
+    async def devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
+        """What is known of the devices of its server; waits until that is settled, at most `wait` seconds."""
+        return await self._looks.at(lambda: self._holding(caller, ticket).workload, 0, wait)
+
+    def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
+        """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
+        whose = owner if owner is not None and caller.admin else caller.user
+        found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
+        found.sort(key=_age, reverse=True)
+        return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
+
+    def report_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
+        """What the server's kernels do."""
+        self._activity.report(self._of_server(caller, server), report)
+
+    def keep(self, caller: Caller, server: str) -> NotebookView:
+        """The owner wants to keep the share. `Conflict` when there is no warning or the bound is reached."""
+        record = self._of_server(caller, server)
+        self._activity.keep(record)
+        self._context.wake()
+        return self._presenter.notebook(self._own(caller, record.workload.id))
+
+    def expire(self) -> None:
+        """Let the tickets lapse that nobody follows."""
+        context = self._context
+        now = context.clock.now()
+        waiting = [record for record in context.records.notebooks() if _waits(record)]
+        for record in waiting:
+            context.followed.setdefault(record.workload.id, now)
+        ids = {record.workload.id for record in waiting}
+        context.followed = {name: at for name, at in context.followed.items() if name in ids}
+        lapsed = [record for record in waiting if now > context.followed[record.workload.id] + UNFOLLOWED]
+        told = f"The request lapsed: nobody asked after it for {UNFOLLOWED:.0f} s."
+        context.records.commit([change for record in lapsed for change in self._given_back(record, told)])
+
+    # --- inside
+
+    def _followed(self, record: Record) -> TicketView:
+        workload = record.workload
+        self._context.followed[workload.id] = self._context.clock.now()
+        view = self._presenter.ticket(record)
+        backend = self._context.backend_of(Kind.NOTEBOOK)
+        if view.pod is not None and isinstance(backend, PreparesPods):
+            named = dict(backend.named(workload.id, workload.run))
+            if named != details.named(record):
+                # Written down before the spawner is answered: whoever serves next must know what its pod will name.
+                self._context.records.commit([Change(workload=workload.id, detail={"named": named})])
+        return view
+
+    def _new(self, caller: Caller, server: str, request: Request) -> Record:
+        workload = Workload(
+            id=f"nb-{self._context.new_id()}",
+            kind=Kind.NOTEBOOK,
+            owner=caller.user,
+            name=server,
+            queue=build_queue(caller.user),
+            request=request,
+            preemptible=False,
+            submitted_at=self._context.clock.now(),
+        )
+        return Record(workload=workload, detail={"groups": sorted(caller.groups)})
+
+    def _check(self, caller: Caller, workload: Workload, replaced: Record | None) -> None:
+        """Within the fixed quota, and possible at all. What the new ticket replaces is not counted."""
+        snapshot = self._context.snapshot([caller])
+        gone = replaced.workload.id if replaced is not None else ""
+        others = tuple(other for other in snapshot.workloads if other.id != gone)
+        snapshot = replace(snapshot, workloads=others)
+        admission.check_fixed_quota(snapshot, workload)
+        admission.check_fits(snapshot, workload)
+
+    def _given_back(self, record: Record, told: str) -> list[Change]:
+        """The changes that end a ticket. Its process, if it has one, is ended by whoever started it."""
+        workload, now = record.workload, self._context.clock.now()
+        sentence = {"sentence": told} if told else {}
+        if not workload.holds:
+            return [Change(workload=workload.id, event=Event.CANCELLED, fields={"finished_at": now}, detail=sentence)]
+        closed = {"closed": True, **sentence}
+        if workload.stop is not None:
+            return [Change(workload=workload.id, detail={"closed": True})]
+        stop = Stop(
+            reason=EvictReason.STOPPED_BY_USER,
+            sentence="The server is being stopped.",
+            by=None,
+            at=now,
+            requeue=False,
+        )
+        return [stop_change(workload, stop, closed)]
+
+    def _present(self, user: str, server: str) -> Record | None:
+        """The newest ticket of that server that nobody has ended."""
+        return max((r for r in self._tickets_of(user, server) if r.workload.stop is None), key=_age, default=None)
+
+    def _of_server(self, caller: Caller, server: str) -> Record:
+        """The ticket whose server speaks; it may be stopping."""
+        record = self._present(caller.user, server)
+        record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
+        if record is None:
+            raise NotFound(f"There is no notebook server {server!r} of yours with a ticket.")
+        return record
+
+    def _tickets_of(self, user: str, server: str) -> list[Record]:
+        return [
+            record
+            for record in self._context.records.notebooks()
+            if (record.workload.owner, record.workload.name) == (user, server)
+        ]
+
+    def _own(self, caller: Caller, ticket: str) -> Record:
+        record = self._context.records.get(ticket)
+        if record is None or record.workload.kind is not Kind.NOTEBOOK or not caller.may_see(record.workload.owner):
+            raise NotFound(f"There is no ticket {ticket!r}.")
+        return record
+
+    def _holding(self, caller: Caller, ticket: str) -> Record:
+        record = self._own(caller, ticket)
+        if not record.workload.holds:
+            raise Conflict(_ENDED if record.workload.state in FINAL else "This ticket still waits for its share.")
+        return record
+
+
+def _age(record: Record) -> tuple[Instant, str]:
+    return record.workload.submitted_at, record.workload.id
+
+
+def _waits(record: Record) -> bool:
+    unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
+    return unlaunched and details.pid(record) is None and record.workload.request.devices > 0

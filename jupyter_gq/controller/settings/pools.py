@@ -1,0 +1,163 @@
+"""Pools: which device serves what.
+
+A pool has either `devices`, on one machine, or `nodes`, on a cluster: labels of the nodes whose devices are its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility
+
+from .scale_up import scale_up
+from .traits import SettingsError
+
+TRAIT = "Pools.pools"
+#: Keys of a pool of nodes.
+_NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "tolerations", "scale_up")
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def pod_pools(pools: Mapping[str, Mapping[str, Any]], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
+    """The pools of nodes; () when pools are of devices, or none is set. On a cluster there are no others."""
+    if not on_cluster and not any("nodes" in entry for entry in pools.values()):
+        return ()
+    return tuple(_pod_pool(name, entry) for name, entry in pools.items())
+
+
+def _pod_pool(name: str, entry: Mapping[str, Any]) -> PodPool:
+    for key in entry:
+        if key not in _NODE_KEYS:
+            problem = (
+                "pools of devices and pools of nodes cannot be mixed, and on Kubernetes there are only those of nodes"
+                if key == "devices"
+                else "there is no such key"
+            )
+            fix = f"use {', '.join(_NODE_KEYS)}"
+            raise SettingsError(TRAIT, entry[key], problem, fix, path=(name, key))
+    if "nodes" not in entry:
+        fix = 'add the labels of its nodes, such as "nodes": {"jupyter-gq.org/pool": "build"}'
+        raise SettingsError(TRAIT, dict(entry), 'it has no "nodes"', fix, path=(name,))
+    provider = _choice(name, "provider", entry, Provider.RESERVATION)
+    return PodPool(
+        name=name,
+        selector=_labels(name, entry["nodes"]),
+        resource=_resource(name, entry.get("resource", "nvidia.com/gpu")),
+        provider=provider,
+        visibility=_choice(name, "visibility", entry, Visibility.ENV),
+        hold=_choice(name, "hold", entry, Hold.DEMAND),
+        tolerations=_tolerations(name, entry.get("tolerations", ())),
+        scale_up=scale_up(name, entry.get("scale_up"), provider),
+    )
+
+
+def _labels(name: str, value: object) -> Mapping[str, str]:
+    if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
+        return dict(value)
+    fix = 'use a dict of texts such as {"jupyter-gq.org/pool": "build"}; {} means every node'
+    raise SettingsError(TRAIT, value, "these are not labels of nodes", fix, path=(name, "nodes"))
+
+
+def _resource(name: str, value: object) -> str:
+    if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
+        return value
+    fix = 'use the name that the device plugin gives, such as "nvidia.com/gpu" or "nvidia.com/mig-1g.10gb"'
+    raise SettingsError(TRAIT, value, "this is not the name of a resource", fix, path=(name, "resource"))
+
+
+def _choice(name: str, key: str, entry: Mapping[str, Any], default: _Choice) -> _Choice:
+    value = entry.get(key, default.value)
+    possible = [each.value for each in type(default)]
+    if value not in possible:
+        fix = f"use one of {', '.join(map(repr, possible))}"
+        raise SettingsError(TRAIT, value, "there is no such value", fix, path=(name, key))
+    return type(default)(value)
+
+
+def _tolerations(name: str, value: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
+        return tuple(dict(each) for each in value)
+    fix = 'use a list such as [{"key": "nvidia.com/gpu", "operator": "Exists"}]'
+    raise SettingsError(TRAIT, value, "these are not tolerations", fix, path=(name, "tolerations"))
+
+
+def device_pools(pools: Mapping[str, Mapping[str, Any]], devices: Sequence[Device]) -> Mapping[str, str] | None:
+    """The pool of each device by its id; None when no pool is set, so that all devices are in one.
+
+    Pools that name their devices take them first; the others then take theirs from what is left, by index.
+    """
+    if not pools:
+        return None
+    owner: dict[str, str] = {}
+    for name, entry in pools.items():
+        _check_keys(name, entry)
+        if not isinstance(entry["devices"], int):
+            for wanted in entry["devices"]:
+                device = _find(name, wanted, devices)
+                if device.id in owner:
+                    problem = f"{wanted!r} is already in the pool {owner[device.id]!r}"
+                    raise SettingsError(
+                        TRAIT, entry["devices"], problem, "name each device in one pool only", path=(name, "devices")
+                    )
+                owner[device.id] = name
+    for name, entry in pools.items():
+        if isinstance(entry["devices"], int):
+            _take(name, entry["devices"], devices, owner)
+    return owner
+
+
+def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
+    """The pool that serves notebooks ("build") or jobs ("train"); raise when it is not clear which."""
+    names = ", ".join(repr(pool) for pool in pools)
+    if chosen:
+        if chosen not in pools:
+            raise SettingsError(f"Pools.{purpose}", chosen, "there is no such pool", f"use one of {names}")
+        return chosen
+    if purpose in pools:
+        return purpose
+    if len(pools) == 1:
+        return pools[0]
+    raise SettingsError(
+        f"Pools.{purpose}", "", "it is not clear which pool it is", f"set c.Pools.{purpose} to one of {names}"
+    )
+
+
+def _check_keys(name: str, entry: Mapping[str, Any]) -> None:
+    for key in entry:
+        if key != "devices":
+            raise SettingsError(
+                TRAIT, entry[key], "there is no such key", 'the only one is "devices"', path=(name, key)
+            )
+    path = (name, "devices")
+    fix = "use a number of devices such as 1, or a list of indices and UUIDs"
+    if "devices" not in entry:
+        raise SettingsError(TRAIT, dict(entry), 'it has no "devices"', fix, path=(name,))
+    wanted = entry["devices"]
+    if isinstance(wanted, bool) or not isinstance(wanted, int | list | tuple):
+        raise SettingsError(TRAIT, wanted, "it is neither a number nor a list", fix, path=path)
+    if isinstance(wanted, int) and wanted < 0:
+        raise SettingsError(TRAIT, wanted, "it is negative", fix, path=path)
+
+
+def _find(pool: str, wanted: object, devices: Sequence[Device]) -> Device:
+    found = [device for device in devices if wanted in {device.id, device.index} and not isinstance(wanted, bool)]
+    if not found:
+        there = ", ".join(f"{device.index} ({device.id})" for device in devices) or "none"
+        problem = f"there is no device {wanted!r}"
+        raise SettingsError(TRAIT, wanted, problem, f"devices here: {there}", path=(pool, "devices"))
+    if len(found) > 1:
+        problem = f"the index {wanted!r} is on more than one node"
+        raise SettingsError(TRAIT, wanted, problem, "use the UUID", path=(pool, "devices"))
+    return found[0]
+
+
+def _take(pool: str, count: int, devices: Sequence[Device], owner: dict[str, str]) -> None:
+    free = [device for device in devices if device.id not in owner]
+    if count > len(free):
+        others = len(devices) - len(free)
+        problem = f"it wants {count} devices, but there are {len(devices)}"
+        problem += f", and {others} of them are in other pools" if others else ""
+        raise SettingsError(TRAIT, count, problem, f"use at most {len(free)}", path=(pool, "devices"))
+    owner.update((device.id, pool) for device in free[:count])

@@ -1,0 +1,220 @@
+"""Training queues and fixed quotas: the checks that what is promised is there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import ceil
+from typing import Any
+
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.queue import BUILD_ROOT, Queue
+
+from . import queue_resources as queue_rest
+from .queue_resources import TRAIT, Defaults, QueueRest, rest_of_queues
+from .traits import SettingsError
+
+KEYS = (
+    "quota",
+    "limit",
+    *queue_rest.KEYS,
+    "over_quota_weight",
+    "priority",
+    "preempt_min_runtime",
+    "reclaim_min_runtime",
+    "parent",
+    "users",
+    "groups",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingQueue:
+    """A training queue and who may send jobs to it."""
+
+    queue: Queue
+    #: Names of users.
+    users: frozenset[str] = frozenset()
+    #: Names of hub groups.
+    groups: frozenset[str] = frozenset()
+    #: What each task of a job has that names no CPU or memory.
+    defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
+
+    def admits(self, user: str, groups: frozenset[str]) -> bool:
+        """No users and no groups: everybody."""
+        return (not self.users and not self.groups) or user in self.users or bool(self.groups & groups)
+
+
+def training_queues(
+    entries: Mapping[str, Mapping[str, Any]], pool: str, devices: int | None, nodes: Sequence[Node] = ()
+) -> tuple[TrainingQueue, ...]:
+    """The queues of the config, parents before children.
+
+    `devices` and `nodes` of the pool: None and () when they cannot be known.
+    """
+    for name, entry in entries.items():
+        _check_name(name, entry)
+    order = sorted(entries, key=lambda name: _depth(name, entries))
+    quotas = _quotas(order, entries)
+    _check_sums(order, entries, quotas)
+    roots = [name for name in order if entries[name].get("parent") is None]
+    _check_pool(sum(quotas[name] for name in roots), pool, devices, roots)
+    rest = rest_of_queues(order, entries, nodes)
+    return tuple(_queue(name, entries[name], pool, quotas[name], rest[name]) for name in order)
+
+
+def check_fixed_quotas(
+    default: int, groups: Mapping[str, int], users: Mapping[str, int], pool: tuple[str, int, float]
+) -> None:
+    """No fixed quota above the build pool (name, devices, over-subscription); those of named users fit it together."""
+    name, devices, factor = pool
+    total = devices * ONE_GPU
+    named: list[tuple[str, tuple[str, ...], int]] = [("FixedQuota.default", (), default)]
+    named += [("FixedQuota.groups", (group,), quota) for group, quota in groups.items()]
+    named += [("FixedQuota.users", (user,), quota) for user, quota in users.items()]
+    for trait, path, quota in named:
+        if quota > total:
+            problem = f"the build pool {name!r} has only {format_gpus(total)} GPU"
+            raise SettingsError(
+                trait,
+                format_gpus(quota),
+                problem,
+                f"use at most {format_gpus(total)}, or give the pool more devices",
+                path=path,
+            )
+    promised = sum(users.values())
+    if promised > total * factor:
+        problem = (
+            f"the named users are promised {format_gpus(promised)} GPU together, but the build pool {name!r} has "
+            f"{format_gpus(total)}" + (f" (times {factor:g})" if factor != 1 else "")
+        )
+        needed = ceil(100 * promised / total) / 100 if total else 1
+        fix = f"lower them, or allow waiting with c.Pools.over_subscription = {needed:g} or more"
+        raise SettingsError(
+            "FixedQuota.users", {user: format_gpus(quota) for user, quota in users.items()}, problem, fix
+        )
+
+
+def _check_name(name: str, entry: Mapping[str, Any]) -> None:
+    if name == BUILD_ROOT or "/" in name:
+        raise SettingsError(
+            TRAIT, name, f'"{BUILD_ROOT}" and names with "/" are taken by notebooks', "use another name"
+        )
+    for key in entry:
+        if key not in KEYS:
+            close = get_close_matches(key, KEYS, n=1)
+            fix = f'did you mean "{close[0]}"?' if close else f"use one of {', '.join(KEYS)}"
+            raise SettingsError(TRAIT, entry[key], "there is no such key", fix, path=(name, key))
+    parent = entry.get("parent")
+    if parent is not None and not isinstance(parent, str):
+        raise SettingsError(TRAIT, parent, "it is not a name", "use the name of another queue", path=(name, "parent"))
+
+
+def _depth(name: str, entries: Mapping[str, Mapping[str, Any]]) -> int:
+    """How many queues are above it; raise for an unknown parent and for a cycle."""
+    chain = [name]
+    while (parent := entries[chain[-1]].get("parent")) is not None:
+        path = (chain[-1], "parent")
+        if parent not in entries:
+            known = ", ".join(repr(other) for other in entries if other != chain[-1]) or "none"
+            fix = f"use one of the other queues ({known}), or None"
+            raise SettingsError(TRAIT, parent, "there is no queue of that name", fix, path=path)
+        if parent in chain:
+            circle = " -> ".join([*chain, parent])
+            raise SettingsError(
+                TRAIT, parent, f"the queues are above one another: {circle}", "use None for one of them", path=path
+            )
+        chain.append(parent)
+    return len(chain) - 1
+
+
+def _quotas(order: list[str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, MilliGpu]:
+    """Own quotas; a parent that sets none has the sum of its children."""
+    quotas: dict[str, MilliGpu] = {}
+    for name in reversed(order):
+        if entries[name].get("quota") is not None:
+            quotas[name] = _amount(name, "quota", entries[name]["quota"])
+        else:
+            children = [child for child in order if entries[child].get("parent") == name]
+            quotas[name] = MilliGpu(sum(quotas[child] for child in children))
+    return quotas
+
+
+def _check_sums(order: list[str], entries: Mapping[str, Mapping[str, Any]], quotas: Mapping[str, MilliGpu]) -> None:
+    for name in order:
+        children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
+        promised = sum(children.values())
+        if promised > quotas[name]:
+            parts = " + ".join(f"{child} {format_gpus(quota)}" for child, quota in children.items())
+            problem = f"the queues below it are promised {format_gpus(promised)} GPU ({parts})"
+            fix = f"use at least {format_gpus(promised)}, or lower theirs"
+            raise SettingsError(TRAIT, entries[name]["quota"], problem, fix, path=(name, "quota"))
+
+
+def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str]) -> None:
+    if devices is not None and promised > devices * ONE_GPU:
+        problem = f"the queues {', '.join(roots)} are promised {format_gpus(promised)} GPU together"
+        problem += f", but the pool {pool!r} has {devices}"
+        raise SettingsError(TRAIT, roots, problem, "lower their quotas, or give the pool more devices")
+
+
+def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu, rest: QueueRest) -> TrainingQueue:
+    limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
+    if limit is not None and limit < quota:
+        problem = f"the limit is below the quota of {format_gpus(quota)}"
+        fix = f"use at least {format_gpus(quota)}, or None for no limit"
+        raise SettingsError(TRAIT, entry["limit"], problem, fix, path=(name, "limit"))
+    queue = Queue(
+        name=name,
+        pool=pool,
+        parent=entry.get("parent"),
+        quota=quota,
+        limit=limit,
+        cpu_quota=rest.cpu_quota,
+        cpu_limit=rest.cpu_limit,
+        memory_quota=rest.memory_quota,
+        memory_limit=rest.memory_limit,
+        over_quota_weight=_integer(name, "over_quota_weight", entry.get("over_quota_weight", 1), minimum=0),
+        priority=_integer(name, "priority", entry.get("priority", 0), minimum=None),
+        preempt_min_runtime=_seconds(name, "preempt_min_runtime", entry),
+        reclaim_min_runtime=_seconds(name, "reclaim_min_runtime", entry),
+    )
+    return TrainingQueue(
+        queue=queue,
+        users=_names(name, "users", entry),
+        groups=_names(name, "groups", entry),
+        defaults=rest.defaults,
+    )
+
+
+def _amount(name: str, key: str, value: Any) -> MilliGpu:
+    try:
+        return parse_quota(value)
+    except InvalidAmount as error:
+        raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
+
+
+def _integer(name: str, key: str, value: Any, *, minimum: int | None) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
+        wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
+        raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))
+    return value
+
+
+def _seconds(name: str, key: str, entry: Mapping[str, Any]) -> Seconds | None:
+    value = entry.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        fix = "use a number of seconds, at least 0, or None to leave it to the queue above"
+        raise SettingsError(TRAIT, value, "it is not a length of time", fix, path=(name, key))
+    return Seconds(float(value))
+
+
+def _names(name: str, key: str, entry: Mapping[str, Any]) -> frozenset[str]:
+    value = entry.get(key, ())
+    listed = isinstance(value, list | tuple | set | frozenset)
+    if not listed or not all(isinstance(item, str) for item in value):
+        raise SettingsError(TRAIT, value, "it is not a list of names", f'write ["{key[:-1]}"]', path=(name, key))
+    return frozenset(value)

@@ -1,0 +1,1 @@
+"""Records as their owners and administrators see them. Decides nothing."""

@@ -1,0 +1,293 @@
+"""Totals: what a user has and may choose, queues, pools, devices."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.loop.decide import Deciding
+from jupyter_gq.controller.records import details
+from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.cluster import Device, Node
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.queue import Queue, build_queue
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling import wording
+from jupyter_gq.scheduling.preview import admission
+from jupyter_gq.scheduling.workloads import gang
+
+from .views import eviction_view
+
+#: What the options page offers, as far as the user's quota goes; his quota itself is always offered.
+STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """Use of one queue with everything below it."""
+
+    #: Milli-GPU, thousandths of a core and MiB held.
+    used: int = 0
+    cpu_milli: int = 0
+    memory: int = 0
+    #: Workloads that wait, and that hold devices.
+    waiting: int = 0
+    running: int = 0
+
+
+class Overview:
+    """The requests about totals. Choices are dry runs of the cycle; they are kept until something changes."""
+
+    def __init__(self, context: Context, deciding: Deciding) -> None:
+        self._context, self._deciding = context, deciding
+        self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
+
+    def me(self, caller: Caller) -> Me:
+        """Everything the options page and the send dialog need."""
+        context = self._context
+        context.meet(caller)
+        settings, snapshot = context.settings, context.snapshot([caller])
+        quota = settings.fixed_quota(caller.user, caller.groups)
+        used = granted(snapshot, caller.user)
+        return Me(
+            user=caller.user,
+            groups=sorted(caller.groups),
+            admin=caller.admin,
+            quota=format_gpus(quota),
+            used=format_gpus(used),
+            left=format_gpus(max(0, quota - used)),
+            choices=self._choices_of(caller, snapshot),
+            queues=queue_views(settings, snapshot, caller),
+            pools=[pool_view(name, snapshot) for name in settings.pools],
+            build_pool=settings.build_pool,
+            largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
+            last_eviction=eviction_view(context.store.setting(details.last_eviction_key(caller.user))),
+            devices_sentence=self.devices_sentence(),
+        )
+
+    def queues(self, caller: Caller) -> QueueList:
+        """The queues of the caller with those above them; all of them for an admin."""
+        return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
+
+    def devices(self, caller: Caller) -> DeviceList:
+        """Every device of a pool; who is on it only for admins."""
+        snapshot = self._context.snapshot()
+        found = [device for node in snapshot.nodes for device in node.devices]
+        used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
+        views = [
+            _device_view(device, used.get(device.id, 0), holders.get(device.id, []) if caller.admin else [])
+            for device in found
+        ]
+        return DeviceList(devices=views)
+
+    def devices_sentence(self) -> str:
+        """Real or simulated, and why."""
+        probe = self._context.probe
+        return "" if probe is None else probe.status().detail
+
+    def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
+        context = self._context
+        stamp = (context.records.revision, context.settings, snapshot.nodes, snapshot.new_nodes)
+        key = (caller.user, caller.groups)
+        known = self._choices.get(key)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        quota = context.settings.fixed_quota(caller.user, caller.groups)
+        choices = self._dry_runs(caller, snapshot, {quota, *(step for step in STEPS if step <= quota)} - {0})
+        # What is remembered for a revision that has passed is useless to everybody.
+        self._choices = {other: kept for other, kept in self._choices.items() if kept[0] == stamp}
+        self._choices[key] = (stamp, choices)
+        return choices
+
+    def _dry_runs(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
+        found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
+        possible: dict[int, Workload] = {}
+        for amount in amounts:
+            workload = self._notebook(caller, MilliGpu(amount))
+            try:
+                admission.check_fixed_quota(snapshot, workload)
+                admission.check_fits(snapshot, workload)
+                possible[amount] = workload
+            except (QuotaExceeded, NeverFits) as refusal:
+                found[amount] = Choice(gpus=format_gpus(amount), available=False, sentence=str(refusal))
+        outlooks = self._deciding.outlooks(caller, tuple(possible.values()))
+        for amount, outlook in zip(possible, outlooks, strict=True):
+            now, told = outlook.starts_now, outlook.sentence
+            found[amount] = Choice(gpus=format_gpus(amount), available=True, starts_now=now, sentence=told)
+        return [found[amount] for amount in sorted(found)]
+
+    def _notebook(self, caller: Caller, amount: MilliGpu) -> Workload:
+        return Workload(
+            id="choice",
+            kind=Kind.NOTEBOOK,
+            owner=caller.user,
+            name="",
+            queue=build_queue(caller.user),
+            request=self._context.request(Kind.NOTEBOOK, amount),
+            preemptible=False,
+            submitted_at=self._context.clock.now(),
+        )
+
+
+def granted(snapshot: Snapshot, user: str) -> int:
+    """Milli-GPU of the user's fixed quota that are taken: by what he has, and by what waits for him."""
+    leaf = build_queue(user)
+    mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
+    return sum(workload.milli for workload in mine)
+
+
+def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[QueueView]:
+    """The training queues that the caller may see, parents before children."""
+    own = set(settings.leaves_of(caller.user, caller.groups))
+    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
+    visible = set(parents) if caller.admin else {above for name in own for above in _upwards(name, parents)}
+    totals = _totals(settings, snapshot)
+    views = []
+    for queue in settings.training_tree():
+        if queue.name not in visible:
+            continue
+        total, defaults = totals.get(queue.name, Totals()), settings.defaults_of(queue.name)
+        views.append(
+            QueueView(
+                name=queue.name,
+                parent=queue.parent,
+                pool=queue.pool,
+                quota=format_gpus(queue.quota),
+                limit=None if queue.limit is None else format_gpus(queue.limit),
+                used=format_gpus(total.used),
+                over_quota=format_gpus(max(0, total.used - queue.quota)),
+                cpus=_bounds((queue.cpu_quota, queue.cpu_limit, total.cpu_milli, defaults.cpu_milli), format_cpus),
+                memory=_bounds((queue.memory_quota, queue.memory_limit, total.memory, defaults.memory), format_memory),
+                waiting=total.waiting,
+                running=total.running,
+                over_quota_weight=queue.over_quota_weight,
+                priority=queue.priority,
+                member=queue.name in own,
+            )
+        )
+    return views
+
+
+def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Callable[[int], str]) -> Bounds:
+    """Quota, limit, what is used, and what jobs get that name nothing."""
+    quota, limit, used, default = (None if amount is None else text(amount) for amount in amounts)
+    return Bounds(quota=quota, limit=limit, used=used or text(0), default=default)
+
+
+def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
+    """Milli-GPU of each holding job that its queue has above its quota: the newest is what would go first."""
+    above = {queue.name: -queue.quota for queue in queues}
+    holding = [w for w in workloads if w.holds and w.preemptible and w.queue in above]
+    for workload in holding:
+        above[workload.queue] += workload.milli
+    shares: dict[str, int] = {}
+    for workload in sorted(holding, key=lambda w: (w.started_at or 0.0, w.id), reverse=True):
+        shares[workload.id] = max(0, min(workload.milli, above[workload.queue]))
+        above[workload.queue] -= shares[workload.id]
+    return shares
+
+
+def pool_view(name: str, snapshot: Snapshot) -> PoolView:
+    """Totals of a pool. Model and memory are those of its first device."""
+    nodes = [node for node in snapshot.nodes if any(device.pool == name for device in node.devices)]
+    devices = [device for node in nodes for device in node.devices if device.pool == name]
+    possible = [node for node in possible_nodes(snapshot) if any(device.pool == name for device in node.devices)]
+    used = _used_by_device(snapshot)
+    free = [ONE_GPU - used.get(device.id, 0) for device in devices if device.healthy]
+    return PoolView(
+        name=name,
+        devices=len(devices),
+        model=devices[0].model if devices else None,
+        models=sorted({device.model for device in devices}),
+        memory_mib=devices[0].memory if devices else None,
+        largest_cpus=_largest([node.cpu_milli for node in possible], format_cpus),
+        largest_memory=_largest([node.memory for node in possible], wording.memory),
+        total=format_gpus(ONE_GPU * len(devices)),
+        free=format_gpus(sum(free)),
+        largest_fraction=format_gpus(max(free, default=0)),
+    )
+
+
+def _largest(amounts: Sequence[int | None], text: Callable[[int], str]) -> str | None:
+    """None where a node counts nothing, since any amount goes there."""
+    counted = [amount for amount in amounts if amount is not None]
+    return text(max(counted)) if counted and len(counted) == len(amounts) else None
+
+
+def possible_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    """Nodes that are there, and one of each kind that may still come."""
+    return (*snapshot.nodes, *(new.like for new in snapshot.new_nodes if new.count))
+
+
+def largest_request(nodes: Sequence[Node], pool: str) -> int:
+    """Milli-GPU that one task can have at most: the devices of the largest node."""
+    sizes = [sum(ONE_GPU for device in node.devices if device.pool == pool) for node in nodes]
+    return max(sizes, default=0)
+
+
+def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
+    parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
+    totals: dict[str, Totals] = {}
+    for workload in snapshot.workloads:
+        cpu_milli, memory = gang.held_rest(workload)
+        for name in _upwards(workload.queue, parents):
+            before = totals.get(name, Totals())
+            totals[name] = Totals(
+                used=before.used + (workload.milli if workload.holds else 0),
+                cpu_milli=before.cpu_milli + cpu_milli,
+                memory=before.memory + memory,
+                waiting=before.waiting + (not workload.holds),
+                running=before.running + workload.holds,
+            )
+    return totals
+
+
+def _upwards(name: str | None, parents: dict[str, str | None]) -> list[str]:
+    chain = []
+    while name is not None and name in parents:
+        chain.append(name)
+        name = parents[name]
+    return chain
+
+
+def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for workload in snapshot.workloads:
+        for task in workload.placement:
+            for device in task.devices:
+                used[device] = used.get(device, 0) + workload.request.milli_per_device
+    return used
+
+
+def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
+    holders: dict[str, list[Workload]] = {}
+    for workload in snapshot.workloads:
+        for device in {device for task in workload.placement for device in task.devices}:
+            holders.setdefault(device, []).append(workload)
+    return holders
+
+
+def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> DeviceView:
+    named = [
+        {
+            "id": workload.id,
+            "owner": workload.owner,
+            "name": workload.name,
+            "gpus": format_gpus(workload.request.milli_per_device),
+        }
+        for workload in holders
+    ]
+    return DeviceView(
+        id=device.id,
+        index=device.index,
+        model=device.model,
+        memory_mib=device.memory,
+        pool=device.pool,
+        healthy=device.healthy,
+        used=format_gpus(used),
+        holders=named,
+    )

@@ -1,0 +1,314 @@
+"""Jobs, notebooks and tickets as their owners see them. Nothing here decides: it words what is known."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_gq.client.models import (
+    Eviction,
+    ExpectedStart,
+    IdleWarning,
+    JobPhase,
+    JobView,
+    NotebookPhase,
+    NotebookView,
+    TicketView,
+)
+from jupyter_gq.controller.records import details
+from jupyter_gq.devices import limits
+from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.domain.amount import Instant, format_cpus, format_gpus, format_memory
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.domain.workload import Activity, Workload
+from jupyter_gq.scheduling.decision import Pending
+from jupyter_gq.scheduling.policy import IdleRule
+from jupyter_gq.store.protocol import Record
+
+NOT_YET_CONSIDERED = "Waiting: it has just arrived and is considered next."
+
+_JOB_PHASES: Mapping[State, JobPhase] = {
+    State.PENDING: "waiting",
+    State.ADMITTED: "starting",
+    State.STARTING: "starting",
+    State.RUNNING: "running",
+    State.SUSPENDED: "running",
+    State.RESUMING: "running",
+    State.STOPPING: "cancelling",
+    State.SUCCEEDED: "done",
+    State.FAILED: "failed",
+    State.CANCELLED: "cancelled",
+}
+#: A ticket that is admitted still waits: its server may start only when the backend expects it.
+_NOTEBOOK_PHASES: Mapping[State, NotebookPhase] = {
+    State.PENDING: "waiting",
+    State.ADMITTED: "waiting",
+    State.STARTING: "starting",
+    State.RUNNING: "running",
+    State.SUSPENDED: "running",
+    State.RESUMING: "running",
+    State.STOPPING: "stopping",
+    State.SUCCEEDED: "stopped",
+    State.FAILED: "stopped",
+    State.CANCELLED: "stopped",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a view needs beside the record."""
+
+    #: Why it waits; None when the last decision did not know it.
+    pending: Pending | None = None
+    #: When a waiting job will probably start; None when that cannot be said.
+    expected_start: ExpectedStart | None = None
+    #: Highest sequence number of a job's output.
+    last_seq: int = 0
+    #: Milli-GPU of a job above its queue's quota.
+    over_quota: int = 0
+    #: The devices by id.
+    devices: Mapping[str, Device]
+    #: When and how a notebook counts as idle.
+    idle: IdleRule
+    #: The last sample of a notebook's share.
+    usage: ShareUse | None = None
+    #: What is wrong with what runs; "" = nothing.
+    trouble: str = ""
+    #: How strongly a notebook's share is enforced.
+    enforcement: str = limits.LEVEL
+
+
+def job_view(record: Record, around: Surroundings) -> JobView:
+    """A job."""
+    workload, detail = record.workload, record.detail
+    phase = job_phase(workload)
+    where = details.where(record)
+    return JobView(
+        id=workload.id,
+        name=workload.name,
+        owner=workload.owner,
+        queue=workload.queue,
+        gpus=format_gpus(workload.request.milli),
+        cpus=said_cpus(workload.request.cpu_milli),
+        memory=said_memory(workload.request.memory),
+        gpu_model=next(iter(workload.request.models), None),
+        tasks=workload.tasks,
+        priority=workload.priority,
+        expected_seconds=workload.estimate,
+        phase=phase,
+        sentence=job_sentence(record, phase, around),
+        position=_position(workload, around),
+        expected_start=around.expected_start if workload.state is State.PENDING else None,
+        over_quota=format_gpus(around.over_quota) if around.over_quota and workload.holds else None,
+        submitted_at=workload.submitted_at,
+        started_at=workload.started_at,
+        finished_at=workload.finished_at,
+        run=workload.run,
+        devices=_device_names(where),
+        node=where["node"] if where else None,
+        server=str(detail.get("server", "")),
+        notebook_path=str(detail.get("notebook_path", "")),
+        targets=detail.get("targets", []),
+        prefix=detail.get("prefix", []),
+        progress=detail.get("progress"),
+        last_seq=around.last_seq,
+        eviction=detail.get("eviction"),
+        error=detail.get("error") if phase == "failed" else None,
+    )
+
+
+def job_phase(workload: Workload) -> JobPhase:
+    """The word for where it is."""
+    if workload.state is State.PENDING and workload.run:
+        return "paused"
+    if workload.stop is not None and workload.holds:
+        return "pausing" if workload.stop.requeue else "cancelling"
+    return _JOB_PHASES[workload.state]
+
+
+def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
+    """Why it waits or ended, or what it does."""
+    workload = record.workload
+    told = details.sentence(record)
+    if phase == "paused":
+        why = around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+        return " ".join(filter(None, [told or why, _line(around)]))
+    if phase == "waiting":
+        return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+    if workload.state in FINAL:
+        return told or _ended(workload)
+    if workload.stop is not None:
+        return _with(workload.stop.sentence, around.trouble)
+    place = _place(workload, details.where(record), around)
+    return f"Starting on {place}." if phase == "starting" else _with(f"Running on {place}.", around.trouble)
+
+
+def notebook_view(record: Record, around: Surroundings) -> NotebookView:
+    """A notebook server and its share."""
+    workload = record.workload
+    where = details.where(record)
+    device = _first_device(where, around) if workload.holds else None
+    warning = idle_warning(record, around.idle)
+    return NotebookView(
+        id=workload.id,
+        server=workload.name,
+        owner=workload.owner,
+        gpus=format_gpus(workload.milli),
+        phase=_NOTEBOOK_PHASES[workload.state],
+        sentence=notebook_sentence(record, around),
+        position=_position(workload, around),
+        submitted_at=workload.submitted_at,
+        started_at=workload.started_at,
+        finished_at=workload.finished_at,
+        devices=_device_names(where),
+        model=device.model if device else None,
+        memory_quota_mib=_memory_quota(workload, device),
+        memory_used_mib=around.usage.memory if around.usage else None,
+        utilisation=around.usage.utilisation if around.usage else None,
+        enforcement=around.enforcement,
+        idle_since=_idle_since(workload),
+        warning=warning,
+        trouble=around.trouble,
+        eviction=record.detail.get("eviction"),
+    )
+
+
+def _memory_quota(workload: Workload, device: Device | None) -> int | None:
+    """None while it has no device, or where nobody knows how much memory that has."""
+    if device is None or not device.memory:
+        return None
+    return limits.memory_quota(device, workload.request.milli_per_device)
+
+
+def notebook_sentence(record: Record, around: Surroundings) -> str:
+    """Why it waits or ended, or what it has."""
+    workload = record.workload
+    match _NOTEBOOK_PHASES[workload.state]:
+        case "waiting" if workload.state is State.ADMITTED:
+            return "Your share is reserved; the server starts next."
+        case "waiting":
+            return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+        case "starting":
+            return f"The server starts with {_place(workload, details.where(record), around)}."
+        case "running":
+            return _with(f"The server has {_place(workload, details.where(record), around)}.", around.trouble)
+        case "stopping":
+            told = workload.stop.sentence if workload.stop else "The server is being stopped."
+            return _with(told, around.trouble)
+        case _:
+            return details.sentence(record) or "The server has stopped."
+
+
+def _with(told: str, trouble: str) -> str:
+    return f"{told} {trouble}" if trouble else told
+
+
+def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, str]) -> TicketView:
+    """The spawner's view of a notebook."""
+    workload = record.workload
+    position = _position(workload, around)
+    return TicketView(
+        id=workload.id,
+        server=workload.name,
+        gpus=format_gpus(workload.milli),
+        phase=_NOTEBOOK_PHASES[workload.state],
+        sentence=notebook_sentence(record, around),
+        position=position,
+        ahead=None if position is None else position - 1,
+        environment=dict(environment),
+    )
+
+
+def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
+    """The countdown, while there is one."""
+    activity = record.workload.activity
+    if activity is None or activity.expire_at is None or record.workload.state is not State.RUNNING:
+        return None
+    return IdleWarning(
+        expire_at=activity.expire_at,
+        sentence=str(record.detail.get("warning", "")),
+        keep_seconds=keep_seconds(activity, rule),
+    )
+
+
+def keep_seconds(activity: Activity, rule: IdleRule) -> float:
+    """What one more "Keep it" would give; 0 when the bound is reached."""
+    return max(0.0, min(rule.keep_step, rule.keep_total - activity.kept_total))
+
+
+def eviction_view(document: Mapping[str, Any] | None) -> Eviction | None:
+    """A remembered eviction; an empty document is none."""
+    return Eviction.model_validate(document) if document else None
+
+
+def said_cpus(milli: int | None) -> str | None:
+    """CPU cores as text; None where nothing is said of them."""
+    return format_cpus(milli) if milli else None
+
+
+def said_memory(mib: int | None) -> str | None:
+    """Memory as text; None where nothing is said of it."""
+    return format_memory(mib) if mib else None
+
+
+def duration(seconds: float) -> str:
+    """Such as "8 s", "12 min", "3 h 20 min"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _position(workload: Workload, around: Surroundings) -> int | None:
+    return around.pending.position if around.pending and workload.state is State.PENDING else None
+
+
+def _line(around: Surroundings) -> str:
+    """Its place in line, when somebody is before it."""
+    if around.pending is None or around.pending.position <= 1:
+        return ""
+    ahead = around.pending.position - 1
+    return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it in the queue."
+
+
+def _ended(workload: Workload) -> str:
+    match workload.state:
+        case State.SUCCEEDED:
+            return f"Finished{_after(workload)}."
+        case State.FAILED:
+            return f"Failed{_after(workload)}."
+        case _:
+            return "Cancelled."
+
+
+def _after(workload: Workload) -> str:
+    if workload.started_at is None or workload.finished_at is None:
+        return ""
+    return f" after {duration(Instant(workload.finished_at - workload.started_at))}"
+
+
+def _place(workload: Workload, where: details.Where | None, around: Surroundings) -> str:
+    """Such as "0.5 GPU of A100-40GB"."""
+    if not workload.request.devices:
+        return "no GPU"
+    device = _first_device(where, around)
+    amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
+    return f"{amount} of {device.model}" if device else amount
+
+
+def _first_device(where: details.Where | None, around: Surroundings) -> Device | None:
+    names = where["devices"] if where else []
+    return around.devices.get(names[0]) if names else None
+
+
+def _device_names(where: details.Where | None) -> list[str]:
+    return list(where["devices"]) if where else []
+
+
+def _idle_since(workload: Workload) -> float | None:
+    activity = workload.activity
+    if workload.state is not State.RUNNING or activity is None or activity.busy is not False:
+        return None
+    return activity.last_active

@@ -1,0 +1,1 @@
+"""Servers as pods: KubeSpawner with shares of GPUs."""

@@ -1,0 +1,1 @@
+"""The files of a job: its bundle, its folder, its log."""

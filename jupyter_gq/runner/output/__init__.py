@@ -1,0 +1,1 @@
+"""Outputs of cells: how they are folded, recorded and written into the executed notebook."""

@@ -1,0 +1,1 @@
+"""Start pending workloads, and keep devices for those that have waited long."""

@@ -1,0 +1,1 @@
+"""Take devices back: reclaim, preemption, consolidation, drains, lowered limits, and their victims."""

@@ -1,0 +1,1 @@
+"""Why each pending workload waits, with numbers, blockers and a remedy. Decides nothing."""

@@ -1,0 +1,1 @@
+"""Queue order and job order: which pending workload is considered next."""

@@ -1,0 +1,272 @@
+"""Assemble a gang: places for the smallest gang of a workload, all or nothing.
+
+Rules
+-----
+1. A workload starts with at least `min_members` tasks of each of its groups, or not at all. Large requests go first.
+2. A *required* level: all tasks of that workload or group, with all groups inside it, stand in one domain of it.
+   Domains that cannot have room are left out by what is free in them; of the others pack tries the one with the least
+   room first, spread the one with the most; ties go to the lowest values of the labels.
+3. A *preferred* level: the same, in the narrowest domain that has room: the preferred level first, then wider ones, as
+   far as the required one, or else anywhere.
+4. What is added to something that runs keeps to the domains in which that stands: the required ones always, the
+   preferred ones as long as there is room.
+5. Groups inside a domain of their parent choose their own domains inside it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
+from jupyter_gq.scheduling.workloads.gang import groups_of
+from jupyter_gq.scheduling.workloads.replicas import Part
+
+from . import DeviceLedger, Domain, View, filter_of
+
+Within = tuple[Domain, ...]
+
+
+def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
+    """Take places for its smallest gang, all or nothing; None changes nothing."""
+    assembly = _Assembly(ledger, pool, workload, view)
+    if not workload.groups and workload.topology is None:
+        return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
+    placed = assembly.alike() if assembly.simple else assembly.branch(assembly.root, ())
+    return None if placed is None else tuple(placed)
+
+
+def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
+    """A cheap bound before anything is placed: False is certain."""
+    if not workload.groups and workload.topology is None:
+        least = workload.min_members
+        return ledger.slots(pool, workload.request, view, enough=least) >= least
+    assembly = _Assembly(ledger, pool, workload, view)
+    return assembly.possible(assembly.root, ())
+
+
+def may_fit_within(ledger: DeviceLedger, pool: str, workload: Workload, view: View, domain: Domain) -> bool:
+    """As `may_fit`, if all of it had to be in that domain."""
+    assembly = _Assembly(ledger, pool, workload, view)
+    return assembly.possible_inside(assembly.root, (domain,))
+
+
+def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] | None:
+    """The domains of which one has to take all of it; None if it may be anywhere."""
+    groups = groups_of(workload)
+    constraint = workload.topology
+    if (constraint is None or constraint.required is None) and len(groups) == 1:
+        constraint = groups[0].topology
+    if constraint is None or constraint.required is None:
+        return None
+    near = _standing(workload)
+    if near:
+        there = ledger.domains.around(near[0].node, constraint.topology, constraint.required)
+        return [] if there is None else [there]
+    return ledger.domains.of(constraint.topology, constraint.required)
+
+
+def leading_request(workload: Workload) -> Request:
+    """The request of its group that is hardest to place."""
+    if not workload.groups:
+        return workload.request
+    needed = [group for group in groups_of(workload) if group.min_members]
+    return min(needed, key=largest_first).request if needed else workload.request
+
+
+def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
+    """Where the others stand whom it joins; what is placed as a whole may go anywhere."""
+    return workload.whole.placement if isinstance(workload, Part) else ()
+
+
+def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
+    """Sort key: who is harder to place goes first."""
+    request = group.request
+    return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Branch:
+    """A workload, or a group of it, with the groups inside."""
+
+    constraint: TopologyConstraint | None
+    #: Tasks of its own.
+    own: tuple[TaskGroup, ...]
+    inside: tuple["_Branch", ...]
+    #: The groups with tasks of the whole branch, itself included.
+    groups: tuple[TaskGroup, ...]
+    #: Where tasks of the branch stand already.
+    near: tuple[TaskPlacement, ...]
+
+
+class _Assembly:
+    """One attempt."""
+
+    def __init__(self, ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> None:
+        self.ledger = ledger
+        self.pool = pool
+        self.workload = workload
+        self.view = view
+        self.simple = workload.topology is None and not any(group.topology for group in workload.groups)
+        self._root: _Branch | None = None
+
+    @property
+    def root(self) -> _Branch:
+        """The workload with its groups."""
+        if self._root is None:
+            groups, there = self.workload.groups, _standing(self.workload)
+            inside = tuple(self._branch_of(each, there) for each in groups if each.parent is None)
+            own = () if groups else groups_of(self.workload)
+            of_all = groups_of(self.workload)
+            self._root = _Branch(constraint=self.workload.topology, own=own, inside=inside, groups=of_all, near=there)
+        return self._root
+
+    def _branch_of(self, group: TaskGroup, there: Sequence[TaskPlacement]) -> _Branch:
+        inside = tuple(self._branch_of(each, there) for each in self.workload.groups if each.parent == group.name)
+        own = (group,) if group.tasks else ()
+        groups = own + tuple(each for branch in inside for each in branch.groups)
+        names = {group.name, *_names(inside)}
+        near = tuple(task for task in there if task.group in names)
+        return _Branch(constraint=group.topology, own=own, inside=inside, groups=groups, near=near)
+
+    # --- taking places
+
+    def all_the_same(self) -> tuple[TaskPlacement, ...] | None:
+        """Without any topology or groups; `may_fit` has been asked."""
+        mark = self.ledger.mark()
+        placed = self._groups(groups_of(self.workload), ())
+        if placed is None:
+            self.ledger.rollback(mark)
+            return None
+        return tuple(placed)
+
+    def alike(self) -> list[TaskPlacement] | None:
+        """Without any topology: group by group."""
+        groups = groups_of(self.workload)
+        if not self._enough(groups, ()):
+            return None
+        mark = self.ledger.mark()
+        placed = self._groups(groups, ())
+        if placed is None:
+            self.ledger.rollback(mark)
+        return placed
+
+    def branch(self, branch: _Branch, within: Within) -> list[TaskPlacement] | None:
+        """All tasks of the smallest gang of that branch; None changes nothing."""
+        for domains in self._candidates(branch, within):
+            mark = self.ledger.mark()
+            placed = self._inside(branch, domains)
+            if placed is not None:
+                return placed
+            self.ledger.rollback(mark)
+        return None
+
+    def _inside(self, branch: _Branch, within: Within) -> list[TaskPlacement] | None:
+        if not self.possible_inside(branch, within):
+            return None
+        placed = self._groups(branch.own, within)
+        for each in sorted(branch.inside, key=_hardest_first):
+            more = None if placed is None else self.branch(each, within)
+            if placed is None or more is None:
+                return None
+            placed += more
+        return placed
+
+    def _groups(self, groups: Sequence[TaskGroup], within: Within) -> list[TaskPlacement] | None:
+        """What was placed stays placed, also on failure."""
+        placed: list[TaskPlacement] = []
+        for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
+            for _ in range(group.min_members):
+                task = self.ledger.place(self.pool, group.request, self.view, group=group.name, within=within)
+                if task is None:
+                    return None
+                placed.append(task)
+        return placed
+
+    # --- domains
+
+    def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
+        """Where the branch may go, the best first (rules 2 to 4)."""
+        constraint = branch.constraint
+        if constraint is None:
+            yield within
+            return
+        levels = self.ledger.domains.levels(constraint.topology)
+        preferred = _position(levels, constraint.preferred)
+        required = _position(levels, constraint.required)
+        if constraint.required is not None and required is None:
+            return  # there is no such level
+        widest = -1 if required is None else required
+        narrowest = widest if preferred is None else max(preferred, widest)
+        for position in range(narrowest, max(widest, 0) - 1, -1):
+            for domain in self._ranked(branch, constraint.topology, levels[position], within):
+                yield (*within, domain)
+        if required is None:
+            yield within
+
+    def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
+        """The domains of a level that may have room, in the order in which to try them."""
+        if branch.near:
+            there = self.ledger.domains.around(branch.near[0].node, topology, level)
+            return [] if there is None else [there]
+        found = []
+        lead = min(branch.groups, key=largest_first).request if branch.groups else self.workload.request
+        for domain in self.ledger.domains.of(topology, level):
+            if _nested(domain, within) and self._enough(branch.groups, (*within, domain)):
+                index = self.ledger.index(self.pool, lead, self.view, (*within, domain))
+                found.append((index.slots(lead), index.total, domain.values, domain))
+        if self.ledger.spreads:
+            return [domain for *_, domain in sorted(found, key=lambda entry: (-entry[0], -entry[1], entry[2]))]
+        return [domain for *_, domain in sorted(found, key=lambda entry: entry[:3])]
+
+    # --- bounds
+
+    def possible(self, branch: _Branch, within: Within) -> bool:
+        """There is a domain for it that may have room."""
+        constraint = branch.constraint
+        if constraint is None or constraint.required is None:
+            return self.possible_inside(branch, within)
+        if constraint.required not in self.ledger.domains.levels(constraint.topology):
+            return False
+        domains = self._ranked(branch, constraint.topology, constraint.required, within)
+        return any(self.possible_inside(branch, (*within, domain)) for domain in domains)
+
+    def possible_inside(self, branch: _Branch, within: Within) -> bool:
+        """These domains may have room for all of it."""
+        return self._enough(branch.groups, within) and all(self.possible(each, within) for each in branch.inside)
+
+    def _enough(self, groups: Sequence[TaskGroup], within: Within) -> bool:
+        """For each request on its own, and in sum, is there enough?"""
+        if len(groups) == 1:
+            (group,) = groups
+            least = group.min_members
+            return self.ledger.slots(self.pool, group.request, self.view, within=within, enough=least) >= least
+        tasks: dict[Request, int] = {}
+        for group in groups:
+            tasks[group.request] = tasks.get(group.request, 0) + group.min_members
+        if any(self.ledger.slots(self.pool, r, self.view, within=within) < n for r, n in tasks.items()):
+            return False
+        milli = sum(request.milli * count for request, count in tasks.items())
+        return not milli or self._total(within) >= milli
+
+    def _total(self, within: Within) -> int:
+        return self.ledger.scope(filter_of(self.pool, Request(devices=1), within)).index(self.view).total
+
+
+def _position(levels: Sequence[str], level: str | None) -> int | None:
+    return levels.index(level) if level is not None and level in levels else None
+
+
+def _nested(domain: Domain, within: Within) -> bool:
+    """It lies in the domains of the same topology that were chosen before."""
+    return all(
+        domain.values[: len(outer.values)] == outer.values for outer in within if outer.topology == domain.topology
+    )
+
+
+def _names(branches: Iterable[_Branch]) -> Iterator[str]:
+    return (group.name for branch in branches for group in branch.groups)
+
+
+def _hardest_first(branch: _Branch) -> tuple[int, tuple[int, int, int, int]]:
+    """Who asks for the most, goes first."""
+    milli = sum(group.request.milli * group.min_members for group in branch.groups)
+    return (-milli, min((largest_first(group) for group in branch.groups), default=(0, 0, 0, 0)))

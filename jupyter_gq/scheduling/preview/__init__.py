@@ -1,0 +1,1 @@
+"""Checks and forecasts of a workload that has not been queued yet."""

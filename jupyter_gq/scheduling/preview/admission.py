@@ -1,0 +1,229 @@
+"""What is asked before something is queued: may it be asked for at all, could it ever run, what would happen now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu, format_gpus
+from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Node
+from jupyter_gq.domain.errors import NeverFits, QuotaExceeded, Resource
+from jupyter_gq.domain.queue import Queue
+from jupyter_gq.domain.reasons import Explanation, PendingReason
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.decision import Admit, Decision
+from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
+from jupyter_gq.scheduling.placement.shortage import lack_of
+from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.quota.accounts import Account, Accounts
+from jupyter_gq.scheduling.scale.wanted_nodes import wanted_nodes
+from jupyter_gq.scheduling.wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
+from jupyter_gq.scheduling.workloads import gang
+
+#: A preview names at most so many other queues.
+NAMED_QUEUES = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outlook:
+    """What would happen to a workload if it were queued now."""
+
+    starts_now: bool
+    #: One sentence for its owner.
+    sentence: str
+    #: Place in its queue, from 1; None when it starts now.
+    position: int | None = None
+    #: Part that could be reclaimed, if it started now.
+    over_quota: MilliGpu = NO_GPU
+    #: Where it would go; empty when it waits.
+    placement: tuple[TaskPlacement, ...] = ()
+    #: Why it would wait; None when it starts now.
+    why: Explanation | None = None
+
+
+def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
+    """Raise `QuotaExceeded` when a notebook asks for more than is left of its owner's fixed quota.
+
+    What waits counts, for it was granted; what is stopping does not, for it will be gone when this one starts.
+    """
+    queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
+    quota = 0 if queue is None else queue.quota
+    holders = [
+        other
+        for other in snapshot.workloads
+        if other.queue == workload.queue
+        and other.id != workload.id
+        and other.state not in FINAL
+        and other.state is not State.STOPPING
+        and other.milli > 0
+    ]
+    used = sum(other.milli for other in holders)
+    if workload.milli and used + workload.milli > quota:
+        raise QuotaExceeded(
+            requested=format_gpus(workload.milli),
+            quota=format_gpus(quota),
+            used=format_gpus(used),
+            holders=tuple(who_with_amount(other, other.milli) for other in holders),
+        )
+
+
+def check_fits(snapshot: Snapshot, workload: Workload) -> None:
+    """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits.
+
+    A node that cannot share its devices now may do so again, and one that the cluster may add may come: who needs that
+    waits.
+    """
+    queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
+    if queue is None:
+        return
+    chain = Accounts(snapshot.queues).of(workload.queue).chain
+    _check_rest(chain, workload)
+    every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
+    if not _is_never_shared(queue.pool, every_kind):
+        workload = replace(workload, request=_lasting(workload.request))
+    workload = MemoryParts(every_kind).of_workload(workload, queue.pool)
+    _check_place(snapshot, queue, workload)
+    milli = gang.smallest(workload)
+    for account in chain:
+        limit, name = account.queue.limit, account.queue.name
+        owner = "your fixed quota" if is_build(name) else f"the limit of {name}"
+        if limit is not None and milli > limit:
+            raise NeverFits(
+                f"You asked for {gpus(milli)}, but {owner} is {gpus(limit)}. Ask for {gpus(limit)} or less."
+            )
+        if not workload.preemptible and milli > account.queue.quota:
+            raise NeverFits(
+                f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
+                f"{gpus(account.queue.quota)}. Ask for that or less."
+            )
+
+
+def _is_never_shared(pool: str, nodes: Sequence[Node]) -> bool:
+    """The pool has devices, and none of them can ever be shared."""
+    of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
+    return bool(of_pool) and all(NEVER_SHARED in node.labels.items() for node in of_pool)
+
+
+def _lasting(request: Request) -> Request:
+    return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
+
+
+def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
+    needed = gang.smallest_rest(workload)
+    for account in chain:
+        for which, limit in enumerate(account.rest_limit):
+            if limit is not None and needed[which] > limit:
+                raise NeverFits(
+                    f"You asked for {rest_amount(which, needed[which])}, but "
+                    f"{rest_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    (Resource.CPU, Resource.MEMORY)[which],
+                )
+
+
+def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
+    if not snapshot.nodes and not gang.needs_devices(workload):
+        return
+    if _plainly_fits(snapshot, queue.pool, workload):
+        return
+    tasks = sum(group.min_members for group in gang.groups_of(workload))
+    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.some(tasks)))
+    lack = lack_of(empty_ledger(nodes, snapshot.topologies, healthy=False), queue.pool, workload)
+    if lack is not None:
+        raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}", lack.resource)
+
+
+def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
+    """A bound that needs no ledger, which takes a while to make of a large cluster: True is certain."""
+    request = workload.request
+    if workload.groups or workload.topology or request.device_memory is not None or request.node_labels:
+        return False
+    places = sum(_places(node, pool, request) for node in snapshot.nodes)
+    places += sum(new.count * _places(new.like, pool, request) for new in snapshot.new_nodes)
+    return request.devices > 0 and places >= workload.tasks
+
+
+def _places(node: Node, pool: str, request: Request) -> int:
+    """For so many tasks there is room on it for certain, if nobody else were there."""
+    models = request.models
+    fitting = sum(device.pool == pool and (not models or device.model in models) for device in node.devices)
+    places = fitting // max(1, request.devices)
+    if request.cpu_milli and node.cpu_milli is not None:
+        places = min(places, (node.cpu_milli + node.cpu_by_others) // request.cpu_milli)
+    if request.memory and node.memory is not None:
+        places = min(places, (node.memory + node.memory_by_others) // request.memory)
+    return places if node.max_tasks is None else min(places, node.max_tasks)
+
+
+def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
+    """Run the cycle as if `workload` had been queued, and say what became of it."""
+    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
+    decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
+    return outlook(snapshot, workload, decision)
+
+
+def queued(workload: Workload) -> Workload:
+    """As it waits when it has just been queued."""
+    return replace(workload, state=State.PENDING, placement=())
+
+
+def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
+    """What became of `workload` in this decision on the snapshot and it."""
+    for instruction in decision.instructions:
+        if isinstance(instruction, Admit) and instruction.workload == workload.id:
+            return Outlook(
+                starts_now=True,
+                sentence=_starts_now(snapshot, workload, instruction.over_quota),
+                over_quota=instruction.over_quota,
+                placement=instruction.placement,
+            )
+    entry = next(entry for entry in decision.pending if entry.workload == workload.id)
+    sentence, pool = _later(entry.why), _makes_grow(snapshot, decision, queued(workload))
+    if pool is not None:
+        sentence += f" The cluster is asked for a new node of {pool}."
+    return Outlook(starts_now=False, sentence=sentence, position=entry.position, why=entry.why)
+
+
+def _makes_grow(snapshot: Snapshot, decision: Decision, workload: Workload) -> str | None:
+    """The pool that a new node is asked for if this one waits as well; None = no pool grows for it."""
+    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
+    wanted = wanted_nodes(replace(snapshot, workloads=(*others, workload)), decision)
+    return wanted.served.get(workload.id)
+
+
+def _later(why: Explanation) -> str:
+    """What a waiting workload is told, for one that has not been queued yet."""
+    text = why.sentence.removeprefix("Waiting: ")
+    if why.reason is PendingReason.WAITS_FOR_EVICTION:
+        return f"Starts soon: {text}"
+    return f"Would wait: {text}"
+
+
+def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) -> str:
+    over = _over_quota(snapshot, workload, over_quota)
+    if not over:
+        return "Starts now, within the quota." if workload.kind is Kind.TRAINING else "Starts now."
+    pool = next(queue.pool for queue in snapshot.queues if queue.name == workload.queue)
+    parents = {queue.parent for queue in snapshot.queues}
+    others = sorted(
+        queue.name
+        for queue in snapshot.queues
+        if queue.pool == pool and queue.quota > 0 and queue.name != workload.queue and queue.name not in parents
+    )
+    wanting = f"{' or '.join(others)} wants its" if 0 < len(others) <= NAMED_QUEUES else "another queue wants its"
+    return f"Starts now, {over} over your queue's quota; may be paused when {wanting} share."
+
+
+def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
+    """What of it is above its queue's quota: GPUs, and CPU cores and memory where the queue says something of them."""
+    queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
+    quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
+    held = [gang.held_rest(other) for other in snapshot.workloads if other.queue == workload.queue]
+    rest = []
+    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_rest(workload), strict=True)):
+        above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
+        if above > 0:
+            rest.append(rest_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+    if not rest:
+        return format_gpus(milli) if milli else ""
+    return enumerate_names([gpus(milli), *rest] if milli else rest)

@@ -1,0 +1,49 @@
+"""Broken limits: of GPUs, of processors or of memory of nodes, each by itself.
+
+A limit is broken when its queue will be above it once everything told to stop has stopped.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jupyter_gq.domain.amount import NO_GPU
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.wording import gpus, rest_amount
+from jupyter_gq.scheduling.workloads import gang
+
+from .accounts import UNSAID, Account
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """One limit of one queue."""
+
+    account: Account
+    #: Processors (0) or memory of nodes (1); None = GPUs.
+    which: int | None
+
+    def concerns(self, unit: Workload) -> bool:
+        """It holds some of what the queue has too much of."""
+        return bool(gang.held(unit) if self.which is None else gang.held_rest(unit)[self.which])
+
+    @property
+    def amount(self) -> str:
+        """Such as "2 GPUs", "8 CPU cores", "512 GiB of memory"."""
+        if self.which is None:
+            return gpus(self.account.queue.limit or NO_GPU)
+        return rest_amount(self.which, self.account.rest_limit[self.which] or 0) + " of memory" * self.which
+
+
+def broken_limits(account: Account) -> Iterator[Broken]:
+    """Those of that queue."""
+    if account.queue.limit is not None and account.lasting > account.queue.limit:
+        yield Broken(account=account, which=None)
+    if account.rest_limit != UNSAID:
+        for which, (limit, lasting) in enumerate(zip(account.rest_limit, account.rest_lasting, strict=True)):
+            if limit is not None and lasting > limit:
+                yield Broken(account=account, which=which)
+
+
+def broken_above(account: Account, unit: Workload) -> Iterator[Broken]:
+    """Those of that leaf and of the queues above it that `unit` has a part in."""
+    return (broken for each in account.chain for broken in broken_limits(each) if broken.concerns(unit))

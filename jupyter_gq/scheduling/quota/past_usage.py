@@ -1,0 +1,96 @@
+"""Past use: what each queue has held, forgotten by halves. It bends the parts of the surplus (see `fairshare`, rule 4).
+
+Rules
+-----
+1. A GPU held for a second is a GPU-second; after each half-life half of what was counted is forgotten.
+2. What starts for the first time counts at once as if it had run for `entry_cost` seconds already: so who submits a
+   burst of small jobs does not seem to have used nothing until it is over.
+3. Shares go by what was known at the last of `STEPS` steps in a half-life, not by this second's: otherwise two queues
+   at the same level would take one GPU from each other in every cycle.
+4. Use is measured by what the pool of the queue would give if all of it were held for ever: 0 = none of it, 1 = all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import exp2, log
+
+from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
+from jupyter_gq.domain.snapshot import Snapshot
+from jupyter_gq.scheduling.policy import UsageRule
+
+#: So often in a half-life shares take up what has been used.
+STEPS = 10
+#: Less GPU-seconds than that are forgotten.
+_NOTHING = 0.001
+#: Parts are compared as whole multiples of this.
+_FINEST = 10**6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Decayed GPU-seconds of each leaf queue."""
+
+    at: Instant
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    #: As it was at the last step (rule 3): what `Snapshot.usage` is.
+    known: Mapping[str, float] = field(default_factory=dict)
+    known_at: Instant
+
+
+def advance(usage: Usage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> Usage:
+    """Now is `now`, and since `usage.at` these queues have held so many milli-GPU."""
+    passed = max(0.0, now - usage.at)
+    kept = exp2(-passed / half_life)
+    gained = half_life / log(2) * (1 - kept) / ONE_GPU
+    seconds = {name: amount * kept for name, amount in usage.seconds.items()}
+    for name, milli in held.items():
+        seconds[name] = seconds.get(name, 0.0) + milli * gained
+    seconds = {name: amount for name, amount in seconds.items() if amount > _NOTHING}
+    if now - usage.known_at >= half_life / STEPS:
+        return Usage(at=now, seconds=seconds, known=seconds, known_at=now)
+    return replace(usage, at=now, seconds=seconds)
+
+
+def enter(usage: Usage, queue: str, milli: int, entry_cost: Seconds) -> Usage:
+    """Something of that size has started for the first time (rule 2)."""
+    cost = entry_cost * milli / ONE_GPU
+    return replace(usage, seconds={**usage.seconds, queue: usage.seconds.get(queue, 0.0) + cost}) if cost else usage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Past:
+    """Past use as the division of shares takes it."""
+
+    #: How much it counts (the k of `fairshare`, rule 4).
+    counts: Fraction = Fraction(0)
+    #: Of each queue, with all below it, as a part of its pool (rule 4).
+    parts: Mapping[str, Fraction] = field(default_factory=dict)
+
+
+NO_PAST = Past()
+
+
+def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
+    """What the past use in the snapshot means under this rule."""
+    if rule.half_life is None or not rule.weight:
+        return NO_PAST
+    queues = {queue.name: queue for queue in snapshot.queues}
+    seconds: dict[str, float] = {}
+    for leaf in sorted(snapshot.usage):
+        name: str | None = leaf
+        while name in queues:
+            seconds[name] = seconds.get(name, 0.0) + snapshot.usage[leaf]
+            name = queues[name].parent
+    capacity: dict[str, int] = {}
+    for node in snapshot.nodes:
+        for device in node.devices:
+            capacity[device.pool] = capacity.get(device.pool, 0) + 1
+    # Held for ever, a GPU has this many seconds that are not forgotten.
+    for_ever = rule.half_life / log(2)
+    parts = {
+        name: Fraction(round(_FINEST * amount / (capacity[queues[name].pool] * for_ever)), _FINEST)
+        for name, amount in seconds.items()
+        if capacity.get(queues[name].pool)
+    }
+    return Past(counts=Fraction(round(_FINEST * rule.weight), _FINEST), parts=parts)

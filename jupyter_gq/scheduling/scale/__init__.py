@@ -1,0 +1,1 @@
+"""How many new nodes a cluster that can grow is asked for."""

@@ -1,0 +1,78 @@
+"""What would happen is said as it would be decided, by the scheduler that is kept; asking changes nothing."""
+
+import contextlib
+
+import pytest
+
+from jupyter_gq.client.models import JobRequest
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.cycle import run_cycle
+from jupyter_gq.scheduling.preview import admission
+from tests.builders import a_job, a_notebook
+from tests.fakes import PlaceIsTaken
+
+from .world import ANN, BOB, CAROL, World
+
+pytestmark = pytest.mark.asyncio
+
+#: He has no notebook, so no leaf of the queue tree is his.
+DAVE = Caller(user="dave", groups=frozenset({"vision"}))
+
+
+@pytest.fixture
+def deciding(world: World):
+    return world.controller._deciding
+
+
+async def busy(world: World) -> None:
+    for _ in range(3):
+        world.send(ANN, "vision", "0.5")
+    world.send(BOB, "nlp", "0.5")
+    await world.start_server(CAROL, "0.5")
+    await world.step(3)
+
+
+def cold(world: World, workload: Workload, *also: Caller) -> admission.Outlook:
+    context = world.controller._context
+    return admission.preview(context.snapshot(also), context.settings.policy, world.clock.now(), workload)
+
+
+async def test_it_says_what_a_cycle_that_sees_everything_for_the_first_time_says(world, deciding):
+    await busy(world)
+    kept = deciding._scheduler
+    jobs = [a_job("preview", queue, gpus) for queue in ("vision", "nlp") for gpus in ("0.25", "0.5", "1", "2")]
+    assert deciding.outlooks(ANN, jobs) == [cold(world, job) for job in jobs]
+    amounts = [a_notebook("carol", gpus, id="choice") for gpus in ("0.25", "0.5", "1")]
+    assert deciding.outlooks(CAROL, amounts) == [cold(world, notebook) for notebook in amounts]
+    assert deciding._scheduler is kept, "nothing was counted anew"
+    context = world.controller._context
+    assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
+
+
+async def test_who_has_no_place_in_the_tree_yet_is_answered_and_the_scheduler_kept(world, deciding):
+    await busy(world)
+    kept = deciding._scheduler
+    amounts = [a_notebook("dave", gpus, id="choice") for gpus in ("0.25", "0.5")]
+    assert deciding.outlooks(DAVE, amounts) == [cold(world, notebook, DAVE) for notebook in amounts]
+    deciding.decide()
+    assert deciding._scheduler is kept
+
+
+async def test_a_question_that_fails_spoils_nothing(world, deciding):
+    await busy(world)
+    known = world.controller._context.snapshot().workloads[0]
+    with pytest.raises(ValueError, match="known already"):
+        deciding.outlooks(ANN, [known])
+    context = world.controller._context
+    assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
+    assert world.controller.preview(ANN, JobRequest(queue="vision", gpus="0.25")).sentence
+
+
+async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
+    """As in the next step, which leaves him out."""
+    with contextlib.closing(World(tmp_path, backend=PlaceIsTaken)) as world:
+        refused = world.send(ANN, "vision")
+        await world.step(3)
+        assert "It is tried again after a pause" in world.job(refused).sentence
+        assert world.controller.preview(BOB, JobRequest(queue="nlp", gpus="1")).starts_now

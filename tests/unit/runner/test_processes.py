@@ -1,0 +1,69 @@
+"""What process 1 keeps from the others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LOOKS_AT_ITS_PARENT = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from jupyter_gq.runner.pod import processes as pod_processes
+os.setgid(65534)
+os.setuid(65534)
+pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
+if sys.argv[2] == "hidden":
+    pod_processes.hide()
+if os.fork() == 0:
+    try:
+        with open(f"/proc/{os.getppid()}/environ") as file:
+            print("read", "SECRET=x" in file.read(), flush=True)
+    except PermissionError:
+        print("refused", flush=True)
+    os._exit(0)
+os.wait()
+"""
+#: Looks, as the same user, into the program that copies checkpoints, until that is refused.
+LOOKS_AT_WHO_COPIES = """
+import os, socket, sys, time
+sys.path.insert(0, sys.argv[1])
+from jupyter_gq.runner.pod import checkpoint_store, processes as pod_processes
+os.setgid(65534)
+os.setuid(65534)
+pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
+ours, theirs = socket.socketpair()
+child = os.fork()
+if child == 0:
+    ours.close()
+    told = theirs.makefile("rb")
+    os._exit(checkpoint_store.program(["up", "/nowhere", "job", "1", "0"], told))
+theirs.close()
+until = time.monotonic() + 20
+while time.monotonic() < until:
+    try:
+        with open(f"/proc/{child}/environ"):
+            pass
+    except PermissionError:
+        print("refused", flush=True)  # before it was told anything
+        break
+ours.sendall(b"nonsense\\n")
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_who_copies_checkpoints_is_hidden_before_it_is_told_where_to() -> None:
+    command = [sys.executable, "-c", LOOKS_AT_WHO_COPIES, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+    assert done.stdout.split() == ["refused", "3"], done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+@pytest.mark.parametrize(("how", "told"), [("open", "read True"), ("hidden", "refused")])
+def test_a_hidden_process_is_not_read_by_others_of_its_user(how: str, told: str) -> None:
+    command = [sys.executable, "-c", LOOKS_AT_ITS_PARENT, str(ROOT), how]
+    done = subprocess.run(command, env={"SECRET": "x"}, capture_output=True, text=True, cwd="/")
+    assert done.stdout.strip() == told, done.stderr

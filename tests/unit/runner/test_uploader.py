@@ -1,0 +1,139 @@
+"""Delivery in order, over failures of the service."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
+from jupyter_gq.runner.delivery import uploader as courier_module
+from jupyter_gq.runner.delivery.spool import Spool
+from jupyter_gq.runner.delivery.uploader import Courier
+
+PROBLEM = PlainProblem(code="not_found", message="There is no such job.")
+
+
+class Takes:
+    """Takes what follows what it has."""
+
+    def __init__(self) -> None:
+        self.kept: list[dict[str, Any]] = []
+        self.calls = 0
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        self.calls += 1
+        for event in events:
+            if event["seq"] == len(self.kept) + 1:
+                self.kept.append(event)
+        return len(self.kept)
+
+    async def heartbeat(
+        self, run: int, fraction: float | None = None, text: str | None = None, saved_at: float | None = None
+    ) -> None:
+        return None
+
+
+class FailsAtFirst(Takes):
+    """Is down for some calls; the last of them is carried out, but the answer is lost."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        if self.calls < self.failures:
+            if self.calls == self.failures - 1:
+                return await super().send(events) and await self._fail()
+            self.calls += 1
+            await self._fail()
+        return await super().send(events)
+
+    async def _fail(self) -> int:
+        raise ServiceUnavailable(503, PROBLEM)
+
+
+class BehindAProxy(Takes):
+    """Something else answers for it at first."""
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        if self.calls < 3:
+            self.calls += 1
+            raise ValueError("<html> is no JSON")
+        return await super().send(events)
+
+
+class ForgetsOnce(Takes):
+    """Is restored from a copy that lacks the last pieces."""
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        if self.calls == 2:
+            del self.kept[1:]
+        return await super().send(events)
+
+
+class DoesNotKnow(Takes):
+    """Has no such job."""
+
+    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+        raise ServiceError(404, PROBLEM)
+
+
+@pytest.fixture
+def empty_spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = Spool(tmp_path / "spool")
+    yield spool
+    spool.close()
+
+
+@pytest.fixture
+def spool(empty_spool: Spool) -> Spool:
+    empty_spool.append([{"op": "append", "n": n} for n in range(1200)], run=1, at=0)
+    return empty_spool
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courier_module, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(courier_module, "LONGEST_WAIT", 0.002)
+
+
+def deliver(spool: Spool, channel: Takes, seconds: float = 5.0) -> bool:
+    async def go() -> bool:
+        courier = Courier(spool, channel)
+        running = asyncio.create_task(courier.run())
+        done = await courier.finish(seconds)
+        running.cancel()
+        return done
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("channel", [Takes(), FailsAtFirst(5), BehindAProxy(), ForgetsOnce()])
+def test_in_the_end_the_service_has_everything_once(spool: Spool, channel: Takes) -> None:
+    assert deliver(spool, channel)
+    assert [piece["n"] for piece in channel.kept] == list(range(1200))
+
+
+def test_an_unwanted_job_is_not_waited_for(spool: Spool) -> None:
+    assert not deliver(spool, DoesNotKnow(), seconds=60)
+
+
+def test_waiting_has_an_end(spool: Spool) -> None:
+    assert not deliver(spool, FailsAtFirst(10_000), seconds=0.05)
+
+
+def test_asking_tells_where_to_go_on(empty_spool: Spool) -> None:
+    channel = Takes()
+    channel.kept = [{"seq": n} for n in range(1, 4)]
+    courier_stored = []
+
+    async def go() -> None:
+        courier = Courier(empty_spool, channel)
+        await courier.ask(1.0)
+        courier_stored.append(courier.stored)
+
+    asyncio.run(go())
+    assert courier_stored == [3]
+    assert empty_spool.last == 3
