@@ -7,7 +7,7 @@ Rules
 - Absence is an answer: a port whose absence a caller must hear about is None. Where absence only means that nothing
   happens, the default does nothing.
 
-See docs/decisions/0060-backends-state-their-capabilities.md.
+See docs/decisions/0060-state-the-capabilities-of-a-backend-as-data.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
