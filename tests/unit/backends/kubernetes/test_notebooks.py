@@ -190,7 +190,7 @@ async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_re
     named = paper.runs.named(hers.id, 1)
 
     later = PaperBackend()
-    await later.launch("nb", "ann", "n1/0", named=named)
+    await later.launch("nb", "ann", "n1/0", named_devices=named)
     his = await later.launch("nb", "ben", "n1/1")
     later.reservation("n1/1")
     later.report(given=[("nodes", reservation_name("n1/1"), "GPU-0")])
