@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs benchmarks dist clean
+.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,7 +62,7 @@ story: setup ## Play the story of the README against the real hub, service and k
 
 check: style test ## Everything: format, lint, types, import contracts, tests
 
-style: format lint types contracts ## The static checks
+style: format lint types contracts docs-site ## The static checks
 
 format: setup
 	$(BIN)/ruff format --check .
@@ -131,6 +131,9 @@ screenshots: setup chromium ## Write the pictures of the README and the docs, fr
 
 docs: setup ## Write the generated reference pages
 	$(BIN)/python -m docs.generate
+
+docs-site: setup ## Build the documentation site in build/site; a warning, such as a broken link, is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
 
 .PHONY: team
 team: setup ## Write the example jobs of "How many GPUs do we need?" and their picture

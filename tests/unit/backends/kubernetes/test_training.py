@@ -84,9 +84,8 @@ async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
 
 
 async def test_what_ends_before_its_pods_were_made_leaves_room_at_once(paper):
-    await paper.runs.launch(
-        Launch(workload=a_gang(), detail=WorkloadDetail(image="i"))
-    )  # nothing is made before the first look
+    # Nothing is made before the first look.
+    await paper.runs.launch(Launch(workload=a_gang(), detail=WorkloadDetail(image="i")))
     left = paper.runs.pace().left
     await paper.runs.stop("job-gang", 1, 1)
     assert paper.runs.pace().left == left + 2
