@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import AddsNodes, Backend, PreparesPods
+from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
@@ -106,8 +106,8 @@ class Context:
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """What the cluster may still add to pools that grow."""
-        grow = [backend for backend in self.backends if isinstance(backend, AddsNodes)]
-        return tuple(new for backend in grow for new in backend.new_nodes() if new.pool in self.settings.pools)
+        offers = (backend.capabilities.node_supply.new_nodes() for backend in self.backends)
+        return tuple(new for offer in offers for new in offer if new.pool in self.settings.pools)
 
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
@@ -148,7 +148,7 @@ class Context:
 
     def request(self, kind: Kind, milli: MilliGpu) -> Request:
         """What a workload of that kind asks for; a fraction goes to a node that can share devices."""
-        request, label = Request.of(milli), self.backend_of(kind).share_label
+        request, label = Request.of(milli), self.backend_of(kind).capabilities.share_label
         if label is None or not 0 < milli < ONE_GPU:
             return request
         return replace(request, node_labels=(label,))
@@ -158,7 +158,7 @@ class Context:
 
         None where tasks are pods: only their backend knows the devices themselves.
         """
-        if isinstance(self.backend_of(workload.kind), PreparesPods):
+        if self.backend_of(workload.kind).capabilities.pod_preparation is not None:
             return {}
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from jupyter_gq.backends.protocol import Launch, PreparesPods
+from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.controller.context import Context, token_hash
 from jupyter_gq.controller.records import details
 from jupyter_gq.controller.records.records import Change
@@ -236,9 +236,9 @@ class Actor:
         if details.pid(record) is not None:
             return
         backend = self._context.backend_of(workload.kind)
-        if isinstance(backend, PreparesPods):
-            pods = backend
-            await self._attempt(workload, "released", lambda: pods.release(workload.id, workload.run))
+        preparation = backend.capabilities.pod_preparation
+        if preparation is not None:
+            await self._attempt(workload, "released", lambda: preparation.release(workload.id, workload.run))
             return
         if await self._attempt(workload, "released", lambda: backend.forget(workload.id, workload.run)):
             fields = {"placement": (), "finished_at": self._context.clock.now()}
@@ -258,7 +258,8 @@ class Actor:
         """A run that its backend does not know and should: that happens after a restart only."""
         if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
             return False
-        return self._context.backend_of(workload.kind).forgetful and seen.of(workload.id, workload.run) is None
+        forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
+        return forgetful and seen.of(workload.id, workload.run) is None
 
     async def _attempt(self, workload: Workload, what: str, deed: Callable[[], Awaitable[None]]) -> bool:
         """A deed that is tried again by the next step when it fails."""

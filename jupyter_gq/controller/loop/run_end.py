@@ -46,7 +46,7 @@ class Ending:
 def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
     """The changes of one record.
 
-    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.protocol.Backend`.
+    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.capabilities`.
     """
     workload = record.workload
     changes: list[Change] = []

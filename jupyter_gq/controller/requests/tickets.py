@@ -9,9 +9,7 @@ Rules
 """
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
-from jupyter_gq.backends.protocol import PreparesPods
 from jupyter_gq.client.models import (
     ActivityReport,
     NotebookList,
@@ -42,15 +40,6 @@ from .device_checks import Looks
 #: A ticket without a process lapses when nobody has asked after it for so long.
 UNFOLLOWED = Seconds(60)
 _ENDED = "This ticket has ended; ask for a new one."
-
-
-@runtime_checkable
-class HoldsProcesses(Protocol):
-    """A backend whose runs are processes that somebody else starts."""
-
-    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """From now on this process holds the share. Raises `Conflict` when it is not there or not the owner's."""
-        ...
 
 
 class Tickets:
@@ -97,10 +86,10 @@ class Tickets:
         expected = workload.state in {State.STARTING, State.RUNNING}
         if not expected and workload.request.devices:
             raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
-        backend = self._context.backend_of(Kind.NOTEBOOK)
+        attachment = self._context.backend_of(Kind.NOTEBOOK).capabilities.process_attachment
         known = (workload.id, workload.run) in self._context.known_runs
-        if expected and known and isinstance(backend, HoldsProcesses):
-            backend.attach(workload.id, workload.run, report.pid, report.started)
+        if expected and known and attachment is not None:
+            attachment.attach(workload.id, workload.run, report.pid, report.started)
         elif details.pid(record) not in {None, report.pid}:
             raise Conflict(
                 f"Another process was reported for {workload.id} before; it is not known yet whether it lives."
@@ -152,9 +141,9 @@ class Tickets:
         workload = record.workload
         self._context.followed[workload.id] = self._context.clock.now()
         view = self._presenter.ticket(record)
-        backend = self._context.backend_of(Kind.NOTEBOOK)
-        if view.pod is not None and isinstance(backend, PreparesPods):
-            named = dict(backend.named(workload.id, workload.run))
+        preparation = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_preparation
+        if view.pod is not None and preparation is not None:
+            named = dict(preparation.named_devices(workload.id, workload.run))
             if named != details.named(record):
                 # Written down before the spawner is answered: whoever serves next must know what its pod will name.
                 self._context.records.commit([Change(workload=workload.id, detail={"named": named})])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.protocol import Stray
+from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.workload import Kind
 from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes

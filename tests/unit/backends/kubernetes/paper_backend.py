@@ -142,7 +142,9 @@ class PaperBackend:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]
         told = [AgentShare(pod_uid=uid, **what) for uid, what in (shares or {}).items()]
-        return self.runs.hear(node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told))
+        return self.runs.accept_report(
+            node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told)
+        )
 
     async def observed(self, workload):
         """What is observed of that job or notebook; None when nothing is."""
