@@ -12,7 +12,6 @@
 | `task_tokens` | jobs | hashes of the tokens of this run's tasks other than 0, by number |
 | `taken` | jobs | tasks of this run that have their bundle: their pods get no other token |
 | `lost` | jobs | how many runs in a row vanished without a word, none of which came further |
-| `refused` | both | its place was refused: how often in a row, until when it is held back, and in whose words |
 | `groups` | notebooks | the owner's groups when he asked: his quota after a restart of the service |
 | `pid`, `pid_started` | notebooks | the process that holds the share |
 | `closed` | notebooks | the spawner gave the ticket back: nobody needs to be told to stop |
@@ -38,18 +37,6 @@ class Where(TypedDict):
 
     node: str
     devices: list[str]
-
-
-class Refusal(TypedDict):
-    """A place was decided and not to be had."""
-
-    #: In a row.
-    times: int
-    #: It is not considered before that time.
-    until: float
-    #: Seconds between the refusal and then.
-    pause: float
-    sentence: str
 
 
 def of_manifest(manifest: Manifest) -> dict[str, Any]:
@@ -84,21 +71,6 @@ def of_failure(sentence: str, at: Instant) -> dict[str, Any]:
 def last_eviction_key(user: str) -> str:
     """The setting that holds why a user's notebook was taken last."""
     return f"last_eviction:{user}"
-
-
-def of_refusal(refusal: Refusal) -> dict[str, Any]:
-    """Its place was refused."""
-    return {"refused": refusal, "sentence": ""}
-
-
-def of_acceptance() -> dict[str, Any]:
-    """It runs after all."""
-    return {"refused": None}
-
-
-def refusal(record: Record) -> Refusal | None:
-    """That its place was refused lately; None when it was not."""
-    return record.detail.get("refused")
 
 
 def task_tokens(record: Record) -> dict[str, str]:
