@@ -93,10 +93,10 @@ def stopping(workload: Workload, by: str | None = None, requeue: bool = True) ->
 
 
 def backing_off(
-    workload: Workload, until: float = NOW + 60, *, pause: float = 60, refusals: int = 1, sentence: str = "No room."
+    workload: Workload, until: float = NOW + 60, *, pause: float = 60, times: int = 1, sentence: str = "No room."
 ) -> Workload:
     """The same workload, whose place was refused; it pauses until then."""
-    backoff = Backoff(until=Instant(until), pause=Seconds(pause), refusals=refusals, sentence=sentence)
+    backoff = Backoff(until=Instant(until), pause=Seconds(pause), times=times, sentence=sentence)
     return replace(workload, backoff=backoff)
 
 

@@ -119,12 +119,12 @@ class Leaving:
 class Backoff:
     """A pause of a pending workload, which begins when a backend refuses the place that was decided for it."""
 
-    #: No cycle before this time considers the workload.
+    #: Number of refusals in a row.
+    times: int
+    #: End of the pause: no cycle before it considers the workload.
     until: Instant
     #: Length of the pause.
     pause: Seconds
-    #: How many places were refused in a row.
-    refusals: int
     #: Why the last place was refused, in the words of the backend.
     sentence: str
 
@@ -201,7 +201,7 @@ class Workload:
     requeued_at: Instant | None = None
     #: Where room is kept for it while it waits, or while it stops to go on there; empty = nowhere in particular.
     reserved: tuple[TaskPlacement, ...] = ()
-    #: The last back-off since its last start that went well; None = no place was refused since then.
+    #: The pause since its last place was refused, whether it is over or not; None = its last place was not refused.
     backoff: Backoff | None = None
 
     @property

@@ -58,7 +58,7 @@ def backs_off(backoff: Backoff) -> Explanation:
     return Explanation(
         reason=PendingReason.PLACE_REFUSED,
         sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
-        numbers={"times": backoff.refusals, "seconds": pause},
+        numbers={"times": backoff.times, "seconds": pause},
         remedy=Remedy(grant=Grant.TIME, amount=pause),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.app import main
-from jupyter_gq.backends.protocol import Stray
+from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.workload import Kind
 from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
@@ -70,7 +70,7 @@ def test_the_pause_has_an_end_and_a_start_that_works_forgets_the_refusals(tmp_pa
             await world.step(2, seconds=601)
         assert world.job(job).phase == "running"
         assert len(world.backend.launches) == 13
-        assert world.controller._context.records.get(job).workload.backoff is None
+        assert world.controller._context.records.get(job).detail.backoff is None
 
     play(tmp_path, PlaceIsTaken, story)
 
@@ -95,7 +95,6 @@ def test_each_job_in_back_off_has_its_own_place_in_its_queue(tmp_path):
         jobs = [world.send(ANN, "vision", "0.5") for _ in range(2)]
         await world.step(2)
         assert [world.job(job).phase for job in jobs] == ["paused", "paused"]
-        await world.step(2)
         later = world.send(ANN, "vision")
         world.backend.refusals = 0
         await world.step()

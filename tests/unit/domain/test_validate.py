@@ -63,7 +63,7 @@ BAD = [
     (replace(GOOD, nodes=(*GOOD.nodes, replace(a_node("b2"), memory=MiB(-1)))),
      "the node 'b2' has memory = -1; 0 or more was expected."),
     (replace(GOOD, nodes=(*GOOD.nodes, a_node("b2", memory=-5))), "the device 'b2-0' has memory = -5"),
-    (with_job("waits", backoff=Backoff(until=Instant(0), pause=Seconds(-1), refusals=1, sentence="")),
+    (with_job("waits", backoff=Backoff(until=Instant(0), pause=Seconds(-1), times=1, sentence="")),
      "the workload 'waits' has backoff.pause = -1; 0 or more was expected."),
     (replace(GOOD, new_nodes=(MORE, MORE)), "there are two of the pool with new nodes, 'train'"),
     (replace(GOOD, new_nodes=(replace(MORE, count=-1),)), "the entry of new nodes of the pool 'train' has count = -1"),
