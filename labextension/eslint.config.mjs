@@ -1,7 +1,17 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['lib/**', 'style/**', 'node_modules/**', 'jest.*.js', 'eslint.config.mjs'] },
+  {
+    ignores: [
+      'lib/**',
+      'scripts/**',
+      'src/wire.ts',
+      'style/**',
+      'node_modules/**',
+      'jest.*.js',
+      'eslint.config.mjs'
+    ]
+  },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: {

@@ -7,6 +7,7 @@ const esm = [
   '@lumino',
   '@marijn',
   '@microsoft',
+  '@noble',
   '@rjsf',
   'crelt',
   'exenv-es6',

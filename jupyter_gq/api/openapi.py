@@ -5,7 +5,8 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import DataclassField, ModelField, TypedDictField, WithDefaultSchema
 
 from jupyter_gq import __version__
 from jupyter_gq.client import models
@@ -31,7 +32,35 @@ MEANINGS = {
     507: "The disk of the service is full; nothing was kept.",
 }
 #: Part of no route's request or response, yet worth knowing: the data of events.
-EVENT_MODELS: tuple[type[BaseModel], ...] = (models.ServiceEvent, models.JobView, models.NotebookView)
+EVENT_MODELS: tuple[type[BaseModel], ...] = (
+    models.ServiceEvent,
+    models.JobView,
+    models.NotebookView,
+    models.OutputNotice,
+)
+
+
+class SchemaOfWire(GenerateJsonSchema):
+    """JSON schemas that say which fields of an answer are always there: all, since none is left out when it is sent.
+
+    A model that is both sent and received has two schemas, `<name>-Input` and `<name>-Output`.
+    """
+
+    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:
+        """Return whether the field is always there."""
+        if self.mode == "serialization" and field["type"] != "typed-dict-field":
+            return True
+        return super().field_is_required(field, total)
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema of a field with a default, which only says something of what is received."""
+        if self.mode == "serialization":
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        """Return False: pydantic's titles of fields only repeat their names."""
+        return False
 
 
 @cache
@@ -163,6 +192,10 @@ def _schemas() -> Json:
     answers |= {models.Problem, *EVENT_MODELS}
     wanted = [(model, "validation") for model in requests] + [(model, "serialization") for model in answers]
     wanted.sort(key=lambda entry: entry[0].__name__)
-    _, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    _, definitions = models_json_schema(
+        wanted,  # type: ignore[arg-type]
+        ref_template="#/components/schemas/{model}",
+        schema_generator=SchemaOfWire,
+    )
     schemas: Json = definitions["$defs"]
     return schemas

@@ -3,9 +3,12 @@
 Times are seconds since the epoch, UTC. Unknown is None, never 0. These models make the OpenAPI document.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypedDict
 
 from .pods import PodAdditions
 
@@ -185,10 +188,43 @@ class Preview(BaseModel):
     memory: str | None = Field(default=None, description="Memory that each task would have; None = not said.")
 
 
+class OutputEvent(TypedDict):
+    """A numbered piece of output. `client.outputs` says what each `op` means and which fields it has."""
+
+    seq: int
+    run: int
+    at: float
+    op: Literal["run", "cell", "append", "replace", "clear", "set"]
+    state: NotRequired[str]
+    language: NotRequired[str]
+    cell: NotRequired[str]
+    role: NotRequired[Literal["prefix", "target"]]
+    execution_count: NotRequired[int | None]
+    finished: NotRequired[bool]
+    index: NotRequired[int]
+    output: NotRequired[dict[str, Any]]
+    outputs: NotRequired[list[dict[str, Any]]]
+
+
+class _DescribedAs:
+    """An annotation: the documented form of a field whose values are passed on as they are, unchecked."""
+
+    def __init__(self, form: type) -> None:
+        # The wrapping makes the form a schema of its own in the document, with a name.
+        self._form = core_schema.definitions_schema(TypeAdapter(form).core_schema, [])
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, describe: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return describe(self._form)
+
+
+#: Newer runners may send more fields and operations: neither is refused.
+AnyOutputEvent = Annotated[dict[str, Any], _DescribedAs(OutputEvent)]
+
+
 class OutputPage(BaseModel):
     """Numbered pieces of output; see client.outputs for their form."""
 
-    events: list[dict[str, Any]]
+    events: list[AnyOutputEvent]
     last_seq: int
     finished: bool = Field(description="The job is final and nothing more will come after last_seq.")
 
@@ -380,7 +416,7 @@ class DeviceList(BaseModel):
 class OutputReport(_Strict):
     """Pieces of output from a job's runner."""
 
-    events: list[dict[str, Any]] = Field(max_length=2000)
+    events: list[AnyOutputEvent] = Field(max_length=2000)
 
 
 class OutputAck(BaseModel):
@@ -432,13 +468,20 @@ class TaskDevices(BaseModel):
     sentence: str
 
 
+class OutputNotice(BaseModel):
+    """The data of an event of kind `output`: a job has stored output up to `last_seq`."""
+
+    job: str
+    last_seq: int
+
+
 EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 
 
 class ServiceEvent(BaseModel):
     """What the event stream carries as JSON data; its SSE event name is `kind`.
 
-    job: JobView. notebook: NotebookView. output: {"job", "last_seq"}. queues: {} (ask again).
+    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {} (ask again).
     reset: {} (the stream could not resume where you were: fetch the lists again).
     """
 

@@ -4,12 +4,14 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import asdict
 from logging import Logger
 from typing import Any, Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
 
+from .answers import ConnectionNotice
 from .event_schemas import SERVICE_ID
 
 AVAILABLE = "The GPU scheduler can be reached."
@@ -81,6 +83,5 @@ class EventRelay:
             self._log.info("connected to the GPU scheduler at %s", self._client.url)
         else:
             self._log.warning("no connection to the GPU scheduler: %s", why or message)
-        self._bus.emit(
-            schema_id=SERVICE_ID, data={"kind": "connection", "data": {"available": available, "message": message}}
-        )
+        notice = ConnectionNotice(available=available, message=message)
+        self._bus.emit(schema_id=SERVICE_ID, data={"kind": "connection", "data": asdict(notice)})

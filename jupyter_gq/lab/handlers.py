@@ -19,6 +19,7 @@ from tornado.web import HTTPError, authenticated
 
 from jupyter_gq.client.problems import ServiceError
 
+from .answers import ResultPath, ServerStatus
 from .refusal import RefusedRequest
 from .surroundings import NOT_ON_A_HUB
 
@@ -92,13 +93,9 @@ class StatusHandler(GQHandler):
         else:
             available, message = False, NOT_ON_A_HUB
         self.finish(
-            {
-                "available": available,
-                "message": message,
-                "user": here.user,
-                "server": here.server,
-                "hub": here.on_hub,
-            }
+            asdict(
+                ServerStatus(available=available, message=message, user=here.user, server=here.server, hub=here.on_hub)
+            )
         )
 
 
@@ -245,7 +242,7 @@ class OpenResultHandler(GQHandler):
         await self.answer(lambda desk: self._copy(desk, job))
 
     async def _copy(self, desk: Desk, job: str) -> dict[str, str]:
-        return {"path": await desk.open_result(job)}
+        return asdict(ResultPath(path=await desk.open_result(job)))
 
 
 class KernelHistoryHandler(GQHandler):

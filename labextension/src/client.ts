@@ -4,20 +4,24 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import type {
-  ICellsRequest,
-  IJob,
-  IJobPage,
-  IJobRequest,
-  IKernelExecution,
-  IMe,
-  INotebook,
-  IOutputPage,
-  IPreview,
-  IProblem,
-  IQueue,
-  ISendRequest,
-  IStatus,
-  IWarned
+  CellsRequest,
+  JobList,
+  JobRequest,
+  JobView,
+  Me,
+  NotebookList,
+  NotebookView,
+  OutputPage,
+  Plan,
+  Preview,
+  Problem,
+  QueueList,
+  QueueView,
+  RanCell,
+  ResultPath,
+  SendRequest,
+  ServerStatus,
+  Warned
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';
@@ -26,7 +30,7 @@ const NAMESPACE = 'jupyter-gq';
 export class RequestError extends Error {
   constructor(
     readonly status: number,
-    readonly problem: IProblem
+    readonly problem: Problem
   ) {
     super(problem.message);
     this.name = 'RequestError';
@@ -46,35 +50,35 @@ export function messageOf(reason: unknown): string {
 export class Client {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
 
-  status(): Promise<IStatus> {
+  status(): Promise<ServerStatus> {
     return this._get('status');
   }
 
-  me(): Promise<IMe> {
+  me(): Promise<Me> {
     return this._get('me');
   }
 
-  async queues(): Promise<IQueue[]> {
-    return (await this._get<{ queues: IQueue[] }>('queues')).queues;
+  async queues(): Promise<QueueView[]> {
+    return (await this._get<QueueList>('queues')).queues;
   }
 
-  async notebooks(): Promise<INotebook[]> {
-    return (await this._get<{ notebooks: INotebook[] }>('notebooks')).notebooks;
+  async notebooks(): Promise<NotebookView[]> {
+    return (await this._get<NotebookList>('notebooks')).notebooks;
   }
 
-  jobs(limit: number, before?: string): Promise<IJobPage> {
+  jobs(limit: number, before?: string): Promise<JobList> {
     return this._get('jobs', before === undefined ? { limit } : { limit, before });
   }
 
-  job(id: string): Promise<IJob> {
+  job(id: string): Promise<JobView> {
     return this._get(`jobs/${encodeURIComponent(id)}`);
   }
 
-  cancel(id: string): Promise<IJob> {
+  cancel(id: string): Promise<JobView> {
     return this._json(`jobs/${encodeURIComponent(id)}`, { method: 'DELETE' });
   }
 
-  outputs(id: string, after: number): Promise<IOutputPage> {
+  outputs(id: string, after: number): Promise<OutputPage> {
     return this._get(`jobs/${encodeURIComponent(id)}/outputs`, { after });
   }
 
@@ -85,32 +89,29 @@ export class Client {
 
   /** Copies the executed notebook into the user's folder and says where it lies. */
   async openResult(id: string): Promise<string> {
-    const answer = await this._post<{ path: string }>(`open-result/${encodeURIComponent(id)}`, {});
+    const answer = await this._post<ResultPath>(`open-result/${encodeURIComponent(id)}`, {});
     return answer.path;
   }
 
-  preview(request: IJobRequest): Promise<IPreview> {
+  preview(request: JobRequest): Promise<Preview> {
     return this._post('preview', { ...request });
   }
 
   /** What to know about these cells before they are sent; refused where sending would be. */
-  async check(request: ICellsRequest): Promise<IWarned[]> {
-    return (await this._post<{ warnings: IWarned[] }>('check', { ...request })).warnings;
+  async check(request: CellsRequest): Promise<Warned[]> {
+    return (await this._post<Plan>('check', { ...request })).warnings;
   }
 
-  send(request: ISendRequest): Promise<IJob> {
+  send(request: SendRequest): Promise<JobView> {
     return this._post('send', { ...request });
   }
 
-  keep(): Promise<INotebook> {
+  keep(): Promise<NotebookView> {
     return this._post('keep', {});
   }
 
-  async kernelHistory(kernelId: string): Promise<IKernelExecution[]> {
-    const answer = await this._get<IKernelExecution[] | { history: IKernelExecution[] }>(
-      `kernels/${encodeURIComponent(kernelId)}/history`
-    );
-    return Array.isArray(answer) ? answer : answer.history;
+  kernelHistory(kernelId: string): Promise<RanCell[]> {
+    return this._get(`kernels/${encodeURIComponent(kernelId)}/history`);
   }
 
   private _get<T>(path: string, query: Record<string, string | number> = {}): Promise<T> {
@@ -135,7 +136,8 @@ export class Client {
     } catch {
       throw new RequestError(0, {
         code: 'server_unreachable',
-        message: 'Your Jupyter server does not answer. It may have been stopped, or the network is down.'
+        message: 'Your Jupyter server does not answer. It may have been stopped, or the network is down.',
+        field: null
       });
     }
     if (!response.ok) {
@@ -145,11 +147,11 @@ export class Client {
   }
 }
 
-async function problemOf(response: Response): Promise<IProblem> {
+async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text();
-  let body: Partial<IProblem> | null = null;
+  let body: Partial<Problem> | null = null;
   try {
-    body = JSON.parse(text) as Partial<IProblem> | null;
+    body = JSON.parse(text) as Partial<Problem> | null;
   } catch {
     // Not ours: a proxy's page, for example. The status below says enough.
   }
@@ -160,11 +162,13 @@ async function problemOf(response: Response): Promise<IProblem> {
     return {
       code: 'extension_missing',
       message:
-        'This Jupyter server has no GPU training extension. `pip install jupyter-gq` where the server runs, then restart it.'
+        'This Jupyter server has no GPU training extension. `pip install jupyter-gq` where the server runs, then restart it.',
+      field: null
     };
   }
   return {
     code: 'unexpected_answer',
-    message: `The Jupyter server answered ${response.status} ${response.statusText}.`
+    message: `The Jupyter server answered ${response.status} ${response.statusText}.`,
+    field: null
   };
 }

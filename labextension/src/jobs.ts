@@ -2,7 +2,10 @@
 
 import { gpuWords } from './amounts';
 import { ago, clock, minutes, roughly, span } from './times';
-import type { IBounds, IJob, INotebook, IQueue, JobPhase, NotebookPhase } from './wire';
+import type { Bounds, JobView, NotebookView, QueueView } from './wire';
+
+export type JobPhase = JobView['phase'];
+export type NotebookPhase = NotebookView['phase'];
 
 /** How a state is coloured: never the only sign, the word stands beside it. */
 export type Tone = 'quiet' | 'active' | 'good' | 'warn' | 'bad';
@@ -40,12 +43,12 @@ export function isFinal(phase: JobPhase): boolean {
 }
 
 /** It may still be cancelled. */
-export function isCancellable(job: IJob): boolean {
+export function isCancellable(job: JobView): boolean {
   return !isFinal(job.phase) && job.phase !== 'cancelling';
 }
 
 /** Puts newer versions of jobs into a list, newest first; the latest version of a job wins. */
-export function merged(jobs: readonly IJob[], news: readonly IJob[]): IJob[] {
+export function merged(jobs: readonly JobView[], news: readonly JobView[]): JobView[] {
   const byId = new Map(jobs.map(job => [job.id, job]));
   for (const job of news) {
     const known = byId.get(job.id);
@@ -55,33 +58,33 @@ export function merged(jobs: readonly IJob[], news: readonly IJob[]): IJob[] {
 }
 
 /** An answer that was under way when an event told a later state must not bring the earlier one back. */
-function isStale(job: IJob, known: IJob): boolean {
+function isStale(job: JobView, known: JobView): boolean {
   return (
     (isFinal(known.phase) && !isFinal(job.phase)) || job.run < known.run || job.last_seq < known.last_seq
   );
 }
 
-function newestFirst(one: IJob, other: IJob): number {
+function newestFirst(one: JobView, other: JobView): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
 /** Jobs that hold or want something, before those that are over. */
-export function split(jobs: readonly IJob[]): { active: IJob[]; over: IJob[] } {
+export function split(jobs: readonly JobView[]): { active: JobView[]; over: JobView[] } {
   return { active: jobs.filter(job => !isFinal(job.phase)), over: jobs.filter(job => isFinal(job.phase)) };
 }
 
 /** "1 GPU", "2 × 0.5 GPU", "CPU only". */
-export function amount(job: Pick<IJob, 'gpus' | 'tasks'>): string {
+export function amount(job: Pick<JobView, 'gpus' | 'tasks'>): string {
   return job.tasks > 1 ? `${job.tasks} × ${gpuWords(job.gpus)}` : gpuWords(job.gpus);
 }
 
 /** Seconds of the last run; null before it began. */
-export function runSeconds(job: IJob, now: number): number | null {
+export function runSeconds(job: JobView, now: number): number | null {
   return job.started_at === null ? null : Math.max(0, (job.finished_at ?? now) - job.started_at);
 }
 
 /** The sentence of a row: what it does, or why it does not. Position first, since that is what is asked. */
-export function line(job: IJob, now: number): string {
+export function line(job: JobView, now: number): string {
   if (isFinal(job.phase)) {
     return summary(job, now);
   }
@@ -98,7 +101,7 @@ export function line(job: IJob, now: number): string {
 }
 
 /** "Probably starts within 5 min, almost surely within 15 min."; "" when that cannot be said. */
-export function expected(job: IJob, now: number): string {
+export function expected(job: JobView, now: number): string {
   if (job.expected_start === null) {
     return '';
   }
@@ -109,7 +112,7 @@ export function expected(job: IJob, now: number): string {
 }
 
 /** "Trained in vision on 1 GPU for 2 min 3 s": what stays under the cell. */
-export function summary(job: IJob, now: number): string {
+export function summary(job: JobView, now: number): string {
   const seconds = runSeconds(job, now);
   const time = seconds === null ? '' : ` for ${span(seconds)}`;
   const runs = job.run > 1 ? `, in ${job.run} runs` : '';
@@ -125,7 +128,7 @@ export function summary(job: IJob, now: number): string {
   }
 }
 
-function failure(job: IJob): string {
+function failure(job: JobView): string {
   if (job.error === null) {
     return job.sentence;
   }
@@ -140,18 +143,18 @@ export function ordinal(place: number): string {
 }
 
 /** The instant that the age of a row counts from, and its word. */
-export function age(job: IJob, now: number): { text: string; instant: number } {
+export function age(job: JobView, now: number): { text: string; instant: number } {
   const instant = job.finished_at ?? job.submitted_at;
   return { text: ago(instant, now), instant };
 }
 
 /** Name of a server for people: the default one has none of its own. */
-export function serverName(notebook: Pick<INotebook, 'server'>): string {
+export function serverName(notebook: Pick<NotebookView, 'server'>): string {
   return notebook.server === '' || notebook.server === '-' ? 'Default server' : notebook.server;
 }
 
 /** What a notebook does: what is wrong with it, idle since, memory, or why it waits. Unknown is said, never shown as 0. */
-export function notebookLine(notebook: INotebook, now: number): string {
+export function notebookLine(notebook: NotebookView, now: number): string {
   if (notebook.phase !== 'running') {
     return notebook.position === null
       ? notebook.sentence
@@ -169,7 +172,7 @@ export function notebookLine(notebook: INotebook, now: number): string {
 }
 
 /** "6.1 / 10 GB", or nothing when the quota is not known either. */
-export function memory(notebook: INotebook): string {
+export function memory(notebook: NotebookView): string {
   if (notebook.memory_quota_mib === null) {
     return '';
   }
@@ -185,19 +188,19 @@ function gigabytes(mib: number): string {
 }
 
 /** "0.5 guaranteed, 1 in use", as the dialog and the bars say it. */
-export function queueTotals(queue: IQueue): string {
+export function queueTotals(queue: QueueView): string {
   const limit = queue.limit === null ? '' : `, at most ${queue.limit}`;
   const waiting = queue.waiting === 0 ? '' : `, ${queue.waiting} waiting`;
   return `${queue.quota} guaranteed, ${queue.used} in use${limit}${waiting}`;
 }
 
 /** "12 of 32 CPU cores, 64 GiB of 256 GiB of memory": where the queue says something of them; else "". */
-export function restTotals(queue: IQueue): string {
+export function restTotals(queue: QueueView): string {
   const parts = [bounds(queue.cpus, 'CPU cores'), bounds(queue.memory, 'of memory')];
   return parts.filter(part => part !== '').join(', ');
 }
 
-function bounds({ quota, limit, used }: IBounds, noun: string): string {
+function bounds({ quota, limit, used }: Bounds, noun: string): string {
   if (quota === null && limit === null) {
     return '';
   }
@@ -205,13 +208,13 @@ function bounds({ quota, limit, used }: IBounds, noun: string): string {
 }
 
 /** Queues that a job can be sent to. */
-export function memberQueues(queues: readonly IQueue[]): IQueue[] {
+export function memberQueues(queues: readonly QueueView[]): QueueView[] {
   const parents = new Set(queues.map(queue => queue.parent));
   return queues.filter(queue => queue.member && !parents.has(queue.name));
 }
 
 /** Where a job of the same cell already waits or runs. */
-export function activeJobOf(jobs: readonly IJob[], cellId: string, path: string): IJob | null {
+export function activeJobOf(jobs: readonly JobView[], cellId: string, path: string): JobView | null {
   return (
     jobs.find(
       job =>

@@ -8,12 +8,12 @@
 
 import type { IOutput } from '@jupyterlab/nbformat';
 
-import type { IOutputEvent } from './wire';
+import type { OutputEvent } from './wire';
 
 export type CellOutputs = ReadonlyMap<string, readonly IOutput[]>;
 
 /** The outputs of each cell after these pieces; `into` is left as it was. */
-export function fold(events: Iterable<IOutputEvent>, into: CellOutputs = new Map()): CellOutputs {
+export function fold(events: Iterable<OutputEvent>, into: CellOutputs = new Map()): CellOutputs {
   const cells = new Map<string, readonly IOutput[]>(into);
   for (const event of events) {
     if (event.cell !== undefined) {
@@ -23,16 +23,18 @@ export function fold(events: Iterable<IOutputEvent>, into: CellOutputs = new Map
   return cells;
 }
 
-function applied(event: IOutputEvent, outputs: readonly IOutput[]): readonly IOutput[] {
+function applied(event: OutputEvent, outputs: readonly IOutput[]): readonly IOutput[] {
+  // The document of the service says only that outputs are objects: nbformat says the rest.
+  const output = event.output as IOutput | undefined;
   switch (event.op) {
     case 'append':
-      return event.output === undefined ? outputs : appended(outputs, event.output);
+      return output === undefined ? outputs : appended(outputs, output);
     case 'replace':
-      return replaced(outputs, event.index, event.output);
+      return replaced(outputs, event.index, output);
     case 'clear':
       return [];
     case 'set':
-      return event.outputs ?? outputs;
+      return (event.outputs as IOutput[] | undefined) ?? outputs;
     default:
       return outputs;
   }

@@ -8,7 +8,7 @@ import type { ISignal } from '@lumino/signaling';
 import type { IRun } from './bundle/history';
 import type { Client } from './client';
 import type { ILiveState } from './live/state';
-import type { IJob, INotebook } from './wire';
+import type { JobView, NotebookView, OutputNotice } from './wire';
 
 /** Live view of the user's jobs, notebooks and queues. */
 export interface ITraining {
@@ -17,9 +17,9 @@ export interface ITraining {
   readonly state: ILiveState;
   readonly stateChanged: ISignal<ITraining, ILiveState>;
   /** One job changed, or became known. */
-  readonly jobChanged: ISignal<ITraining, IJob>;
+  readonly jobChanged: ISignal<ITraining, JobView>;
   /** A job has more output than its last known number. */
-  readonly outputArrived: ISignal<ITraining, { job: string; last_seq: number }>;
+  readonly outputArrived: ISignal<ITraining, OutputNotice>;
   /** News may have been missed: whoever keeps something must ask again. */
   readonly resumed: ISignal<ITraining, void>;
   /** Fetches every list anew. Failures are told through the state. */
@@ -27,12 +27,12 @@ export interface ITraining {
   /** The next page of older jobs. */
   loadMore(): Promise<void>;
   /** A job by its id, from the state or from the server; null when it is not known (any more). */
-  job(id: string): Promise<IJob | null>;
+  job(id: string): Promise<JobView | null>;
   /** What the server answered about a job, ahead of its event. */
-  learn(job: IJob): void;
-  learnNotebook(notebook: INotebook): void;
+  learn(job: JobView): void;
+  learnNotebook(notebook: NotebookView): void;
   /** The notebook server that this page belongs to, if it holds a share. */
-  readonly here: INotebook | null;
+  readonly here: NotebookView | null;
 }
 
 export const ITraining = new Token<ITraining>(
@@ -54,7 +54,7 @@ export const IRunHistory = new Token<IRunHistory>(
 /** Puts the output of jobs under their cells. */
 export interface ICellOutputs {
   /** Binds the target cells of a job that was just sent: placeholder, metadata, and output as it comes. */
-  begin(panel: NotebookPanel, job: IJob): Promise<void>;
+  begin(panel: NotebookPanel, job: JobView): Promise<void>;
 }
 
 export const ICellOutputs = new Token<ICellOutputs>(

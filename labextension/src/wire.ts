@@ -1,264 +1,469 @@
-/** What travels between this extension and the server: the same shapes as the service's own models. Times are seconds since the epoch; unknown is null. */
+/** Types of what travels between this extension and its Jupyter server. Made by `make docs`: do not edit. */
 
-import type { INotebookContent, IOutput } from '@jupyterlab/nbformat';
-
-export type JobPhase =
-  'waiting' | 'starting' | 'running' | 'pausing' | 'paused' | 'cancelling' | 'done' | 'failed' | 'cancelled';
-
-export type NotebookPhase = 'waiting' | 'starting' | 'running' | 'stopping' | 'stopped';
-
-/** The one form of every error. */
-export interface IProblem {
-  /** Stable word for programs, such as `unknown_queue`. */
-  code: string;
-  /** What was wrong, what was expected and what to do. */
-  message: string;
-  /** Part of the request that it is about, such as `gpus`. */
-  field?: string | null;
+export interface components {
+    schemas: {
+        /** @description What is said of CPU cores or memory in a queue; None = nothing. */
+        Bounds: {
+            quota: string | null;
+            limit: string | null;
+            /** @description By jobs that say what they need. */
+            used: string;
+            /** @description For each task of a job that names nothing. */
+            default: string | null;
+        };
+        /** @description A cell that will be run. */
+        "CellRef-Output": {
+            cell_id: string;
+            /** @description SHA-256 of the source, hex. */
+            source_hash: string;
+            /** @description How long it last took here. */
+            seconds: number | null;
+        };
+        /** @description What should run, and where: POST check. */
+        CellsRequest: {
+            /**
+             * @description Relative to the root folder of this server.
+             * @default
+             */
+            notebook_path?: string;
+            /**
+             * @description None: the kernel that the notebook names is taken.
+             * @default null
+             */
+            kernel_id?: string | null;
+            /**
+             * @description notebook: every code cell, in the order of the document, is a target.
+             * @default replay
+             * @enum {string}
+             */
+            mode?: "replay" | "notebook";
+            /** @description nbformat JSON of the model, with unsaved edits. */
+            notebook: {
+                [key: string]: unknown;
+            };
+            /** @description Ids of the cells to run; for mode replay. */
+            targets?: string[];
+            /** @description In run order; for mode replay. */
+            prefix?: components["schemas"]["PrefixCell"][];
+        };
+        /** @description One entry of the options page. */
+        Choice: {
+            gpus: string;
+            /** @description False: not possible now or ever; `sentence` says why. */
+            available: boolean;
+            starts_now: boolean;
+            sentence: string;
+        };
+        /** @description The data of an event of kind `connection`: the service was lost or can be reached again. */
+        ConnectionNotice: {
+            available: boolean;
+            message: string;
+        };
+        /** @description Why something was taken back. */
+        Eviction: {
+            /** @description Such as RECLAIMED or IDLE; ENDED: nobody took it back, its server failed. */
+            reason: string;
+            sentence: string;
+            /** @description Name of the queue, job or user for whom. */
+            by: string | null;
+            at: number;
+        };
+        /** @description When a waiting job will probably start, by how long work usually runs and how earlier forecasts turned out. */
+        ExpectedStart: {
+            /** @description Half of such jobs start before this instant. */
+            p50: number;
+            /** @description Nine of ten start before this instant. */
+            p90: number;
+            /** @description Earlier forecasts that this rests on; 0 = a guess. */
+            outcomes: number;
+        };
+        /** @description An idle notebook will lose its share. */
+        IdleWarning: {
+            expire_at: number;
+            sentence: string;
+            /** @description What 'Keep it' would add now; 0 when the bound is reached. */
+            keep_seconds: number;
+        };
+        /** @description Why the code of a job failed. */
+        JobError: {
+            ename: string;
+            evalue: string;
+        };
+        /** @description Jobs, newest first. */
+        JobList: {
+            jobs: components["schemas"]["JobView"][];
+            /** @description Pass it as `before` for the next page. */
+            next: string | null;
+        };
+        /** @description What a user asks for (without the bundle this is a preview). */
+        JobRequest: {
+            /** @default  */
+            name?: string;
+            queue: string;
+            /** @description For each task: 0, a fraction such as "0.25", or a whole number. */
+            gpus: string | number;
+            /**
+             * @description CPU cores for each task, such as 4 or "0.5". Default: as the queue says.
+             * @default null
+             */
+            cpus?: string | number | null;
+            /**
+             * @description Memory for each task: GiB as a number, or text such as "512 MiB". Default: as the queue says.
+             * @default null
+             */
+            memory?: string | number | null;
+            /**
+             * @description Only GPUs of this model, as the pool names it. Default: any.
+             * @default null
+             */
+            gpu_model?: string | null;
+            /**
+             * @description All of them start together, or none.
+             * @default 1
+             */
+            tasks?: number;
+            /**
+             * @description Inside the queue; higher first.
+             * @default 0
+             */
+            priority?: number;
+            /**
+             * @description How long it will probably run, for forecasts; a longer run is not ended.
+             * @default null
+             */
+            expected_seconds?: number | null;
+        };
+        /** @description A job as its owner sees it. */
+        JobView: {
+            id: string;
+            name: string;
+            owner: string;
+            queue: string;
+            gpus: string;
+            /** @description CPU cores of each task; None = not said. */
+            cpus: string | null;
+            /** @description Memory of each task; None = not said. */
+            memory: string | null;
+            /** @description The only model of GPU that it takes; None = any. */
+            gpu_model: string | null;
+            tasks: number;
+            priority: number;
+            /** @description How long its owner expects it to run. */
+            expected_seconds: number | null;
+            /** @enum {string} */
+            phase: "waiting" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "done" | "failed" | "cancelled";
+            /** @description One sentence: why it waits, was paused, failed; or what it does. */
+            sentence: string;
+            /** @description Place in its queue, from 1, while it waits. */
+            position: number | null;
+            /** @description While it waits; None = cannot be said. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
+            /** @description Part that may be reclaimed; None when there is none. */
+            over_quota: string | null;
+            submitted_at: number;
+            /** @description Start of the present or last run. */
+            started_at: number | null;
+            finished_at: number | null;
+            /** @description Number of the run, from 1; more than 1 after a pause. */
+            run: number;
+            devices: string[];
+            node: string | null;
+            server: string;
+            notebook_path: string;
+            targets: components["schemas"]["CellRef-Output"][];
+            prefix: components["schemas"]["CellRef-Output"][];
+            progress: components["schemas"]["Progress-Output"] | null;
+            last_seq: number;
+            eviction: components["schemas"]["Eviction"] | null;
+            error: components["schemas"]["JobError"] | null;
+        };
+        /** @description Everything the options page and the send dialog need. */
+        Me: {
+            user: string;
+            groups: string[];
+            admin: boolean;
+            quota: string;
+            used: string;
+            left: string;
+            choices: components["schemas"]["Choice"][];
+            queues: components["schemas"]["QueueView"][];
+            pools: components["schemas"]["PoolView"][];
+            /** @description The pool whose devices notebooks get: one of `pools`. */
+            build_pool: string;
+            /** @description The most GPUs that one task of a job can have. */
+            largest_request: string;
+            /** @description Of one of this user's notebooks, also one whose server failed. */
+            last_eviction: components["schemas"]["Eviction"] | null;
+            /** @description Real or simulated, and why. */
+            devices_sentence: string;
+        };
+        /** @description Notebooks that are alive or wait, newest first. */
+        NotebookList: {
+            notebooks: components["schemas"]["NotebookView"][];
+        };
+        /** @description A notebook server and its share. */
+        NotebookView: {
+            id: string;
+            server: string;
+            owner: string;
+            gpus: string;
+            /** @enum {string} */
+            phase: "waiting" | "starting" | "running" | "stopping" | "stopped";
+            sentence: string;
+            position: number | null;
+            submitted_at: number;
+            started_at: number | null;
+            finished_at: number | null;
+            devices: string[];
+            /** @description Product name of its device. */
+            model: string | null;
+            memory_quota_mib: number | null;
+            memory_used_mib: number | null;
+            /** @description 0 to 100 of the device, by its own processes. */
+            utilisation: number | null;
+            /** @description How strongly the share is enforced: cooperative (caps that honest programs keep), intercept (by HAMi), advisory (KAI: not at all), none (no GPU). */
+            enforcement: string;
+            /** @description None: in use, or unknown. */
+            idle_since: number | null;
+            warning: components["schemas"]["IdleWarning"] | null;
+            /** @description What is wrong with it while it runs; empty: nothing. */
+            trouble: string;
+            eviction: components["schemas"]["Eviction"] | null;
+        };
+        /** @description A numbered piece of output. `client.outputs` says what each `op` means and which fields it has. */
+        OutputEvent: {
+            seq: number;
+            run: number;
+            at: number;
+            /** @enum {string} */
+            op: "run" | "cell" | "append" | "replace" | "clear" | "set";
+            state?: string;
+            language?: string;
+            cell?: string;
+            /** @enum {string} */
+            role?: "prefix" | "target";
+            execution_count?: number | null;
+            finished?: boolean;
+            index?: number;
+            output?: {
+                [key: string]: unknown;
+            };
+            outputs?: {
+                [key: string]: unknown;
+            }[];
+        };
+        /** @description The data of an event of kind `output`: a job has stored output up to `last_seq`. */
+        OutputNotice: {
+            job: string;
+            last_seq: number;
+        };
+        /** @description Numbered pieces of output; see client.outputs for their form. */
+        OutputPage: {
+            events: components["schemas"]["OutputEvent"][];
+            last_seq: number;
+            /** @description The job is final and nothing more will come after last_seq. */
+            finished: boolean;
+        };
+        /** @description Answer of POST check. */
+        Plan: {
+            prefix: components["schemas"]["PlannedCell"][];
+            targets: components["schemas"]["PlannedCell"][];
+            warnings: components["schemas"]["Warned"][];
+        };
+        /** @description A cell that will run. */
+        PlannedCell: {
+            cell_id: string;
+            /** @description Its first line that says something. */
+            title: string;
+            seconds: number | null;
+            /** @enum {string} */
+            why: "ran" | "setup" | "target";
+        };
+        /** @description Totals of a pool. */
+        PoolView: {
+            name: string;
+            devices: number;
+            model: string | null;
+            /** @description Every model of GPU in it, by name. */
+            models: string[];
+            memory_mib: number | null;
+            /** @description CPU cores of its largest node; None = not counted. */
+            largest_cpus: string | null;
+            /** @description Memory of its largest node; None = not counted. */
+            largest_memory: string | null;
+            total: string;
+            free: string;
+            /** @description The largest share that fits on one device now. */
+            largest_fraction: string;
+        };
+        /** @description A cell as it ran in the kernel. The flags only make warnings. */
+        PrefixCell: {
+            /** @default  */
+            cell_id?: string;
+            source: string;
+            /** @default null */
+            seconds?: number | null;
+            /** @default false */
+            edited?: boolean;
+            /** @default false */
+            failed?: boolean;
+        };
+        /** @description What would happen if this job were sent now. */
+        Preview: {
+            starts_now: boolean;
+            sentence: string;
+            position: number | null;
+            over_quota: string | null;
+            /** @description CPU cores that each task would have; None = not said. */
+            cpus: string | null;
+            /** @description Memory that each task would have; None = not said. */
+            memory: string | null;
+        };
+        /** @description The one form of every error. */
+        Problem: {
+            /** @description Stable word for programs, such as unknown_queue. */
+            code: string;
+            /** @description What was wrong, what was expected and what to do. */
+            message: string;
+            /** @description Part of the request that it is about, such as gpus. */
+            field: string | null;
+        };
+        /** @description How far a job says it is. */
+        "Progress-Output": {
+            fraction: number | null;
+            text: string;
+        };
+        /** @description The queues that the user may see. */
+        QueueList: {
+            queues: components["schemas"]["QueueView"][];
+        };
+        /** @description Totals of a queue, for its members. */
+        QueueView: {
+            name: string;
+            parent: string | null;
+            pool: string;
+            quota: string;
+            limit: string | null;
+            used: string;
+            /** @description Part of `used` above the quota. */
+            over_quota: string;
+            /** @description The same of CPU cores. */
+            cpus: components["schemas"]["Bounds"];
+            /** @description The same of memory of the nodes. */
+            memory: components["schemas"]["Bounds"];
+            waiting: number;
+            running: number;
+            over_quota_weight: number;
+            priority: number;
+            /** @description The asking user may submit to it. */
+            member: boolean;
+        };
+        /** @description One execution in the present session of a kernel. */
+        RanCell: {
+            code: string;
+            execution_count: number;
+            seconds: number | null;
+            failed: boolean;
+        };
+        /** @description The answer of POST open-result: the place of the executed notebook, relative to the root folder. */
+        ResultPath: {
+            path: string;
+        };
+        /** @description The same with what the job asks for: POST send. */
+        SendRequest: {
+            /**
+             * @description Relative to the root folder of this server.
+             * @default
+             */
+            notebook_path?: string;
+            /**
+             * @description None: the kernel that the notebook names is taken.
+             * @default null
+             */
+            kernel_id?: string | null;
+            /**
+             * @description notebook: every code cell, in the order of the document, is a target.
+             * @default replay
+             * @enum {string}
+             */
+            mode?: "replay" | "notebook";
+            /** @description nbformat JSON of the model, with unsaved edits. */
+            notebook: {
+                [key: string]: unknown;
+            };
+            /** @description Ids of the cells to run; for mode replay. */
+            targets?: string[];
+            /** @description In run order; for mode replay. */
+            prefix?: components["schemas"]["PrefixCell"][];
+            /** @description Sending it twice makes one job. */
+            key: string;
+            /** @default  */
+            name?: string;
+            queue: string;
+            gpus: string | number;
+            /** @default null */
+            cpus?: string | number | null;
+            /** @default null */
+            memory?: string | number | null;
+            /** @default null */
+            gpu_model?: string | null;
+            /** @default null */
+            expected_seconds?: number | null;
+            /** @default 1 */
+            tasks?: number;
+            /** @default 0 */
+            priority?: number;
+        };
+        /** @description The answer of GET status. If the service cannot be used, `message` says why and what to do. */
+        ServerStatus: {
+            available: boolean;
+            message: string;
+            user: string | null;
+            server: string;
+            hub: boolean;
+        };
+        /** @description Something that the user should know before he sends. */
+        Warned: {
+            code: string;
+            message: string;
+            cell_id: string | null;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
-
-export interface ICellRef {
-  cell_id: string;
-  /** SHA-256 of the source, hex. */
-  source_hash: string;
-  seconds: number | null;
-}
-
-export interface IEviction {
-  reason: string;
-  sentence: string;
-  by: string | null;
-  at: number;
-}
-
-export interface IProgress {
-  /** 0 to 1. */
-  fraction: number | null;
-  text: string;
-}
-
-/** When a waiting job will probably start: half of such jobs do before `p50`, nine of ten before `p90`. */
-export interface IExpectedStart {
-  p50: number;
-  p90: number;
-}
-
-export interface IJob {
-  id: string;
-  name: string;
-  owner: string;
-  queue: string;
-  gpus: string;
-  /** CPU cores of each task; null: not said. */
-  cpus: string | null;
-  /** Memory of each task, such as "16 GiB"; null: not said. */
-  memory: string | null;
-  /** The only model of GPU that it takes; null: any. */
-  gpu_model: string | null;
-  tasks: number;
-  priority: number;
-  expected_seconds: number | null;
-  phase: JobPhase;
-  sentence: string;
-  position: number | null;
-  expected_start: IExpectedStart | null;
-  over_quota: string | null;
-  submitted_at: number;
-  started_at: number | null;
-  finished_at: number | null;
-  run: number;
-  devices: string[];
-  node: string | null;
-  server: string;
-  notebook_path: string;
-  targets: ICellRef[];
-  prefix: ICellRef[];
-  progress: IProgress | null;
-  last_seq: number;
-  eviction: IEviction | null;
-  error: { ename: string; evalue: string } | null;
-}
-
-/** Jobs, newest first. */
-export interface IJobPage {
-  jobs: IJob[];
-  /** Pass it as `before` for the next page; null at the end. */
-  next: string | null;
-}
-
-export interface IIdleWarning {
-  expire_at: number;
-  sentence: string;
-  /** What "Keep it" would add now; 0 when the bound is reached. */
-  keep_seconds: number;
-}
-
-/** A notebook server and its share. */
-export interface INotebook {
-  id: string;
-  server: string;
-  owner: string;
-  gpus: string;
-  phase: NotebookPhase;
-  sentence: string;
-  position: number | null;
-  submitted_at: number;
-  started_at: number | null;
-  finished_at: number | null;
-  devices: string[];
-  model: string | null;
-  memory_quota_mib: number | null;
-  memory_used_mib: number | null;
-  utilisation: number | null;
-  enforcement: string;
-  /** null: in use, or unknown. */
-  idle_since: number | null;
-  warning: IIdleWarning | null;
-  /** What is wrong with it while it runs; '' = nothing. A service of an earlier release says nothing of that. */
-  trouble?: string;
-  eviction: IEviction | null;
-}
-
-/** What is said of CPU cores or memory in a queue; null: nothing. */
-export interface IBounds {
-  quota: string | null;
-  limit: string | null;
-  used: string;
-  /** For each task of a job that names nothing. */
-  default: string | null;
-}
-
-export interface IQueue {
-  name: string;
-  parent: string | null;
-  pool: string;
-  quota: string;
-  limit: string | null;
-  used: string;
-  over_quota: string;
-  cpus: IBounds;
-  memory: IBounds;
-  waiting: number;
-  running: number;
-  over_quota_weight: number;
-  priority: number;
-  member: boolean;
-}
-
-export interface IPool {
-  name: string;
-  /** Every model of GPU in it. */
-  models: string[];
-  /** Of its largest node; null: not counted. */
-  largest_cpus: string | null;
-  largest_memory: string | null;
-}
-
-export interface IMe {
-  user: string;
-  groups: string[];
-  admin: boolean;
-  quota: string;
-  used: string;
-  left: string;
-  queues: IQueue[];
-  pools: IPool[];
-  largest_request: string;
-  devices_sentence: string;
-}
-
-export interface IPreview {
-  starts_now: boolean;
-  sentence: string;
-  position: number | null;
-  over_quota: string | null;
-  /** What each task would have; null: nothing is said. */
-  cpus: string | null;
-  memory: string | null;
-}
-
-/** A numbered piece of output; `outputs.ts` says how pieces fold into the outputs of a cell. */
-export interface IOutputEvent {
-  seq: number;
-  run: number;
-  at: number;
-  op: string;
-  cell?: string;
-  role?: string;
-  state?: string;
-  execution_count?: number | null;
-  output?: IOutput;
-  index?: number;
-  outputs?: IOutput[];
-}
-
-export interface IOutputPage {
-  events: IOutputEvent[];
-  last_seq: number;
-  finished: boolean;
-}
-
-export interface IStatus {
-  available: boolean;
-  message: string;
-  user: string | null;
-  server: string;
-  hub: boolean;
-}
-
-/** One execution that the server saw in a kernel. */
-export interface IKernelExecution {
-  code: string;
-  execution_count: number | null;
-  seconds: number | null;
-  /** It ended with an error. */
-  failed?: boolean;
-}
-
-export interface IPrefixCell {
-  cell_id: string;
-  /** As it was run, which may differ from what the cell says now. */
-  source: string;
-  seconds: number | null;
-}
-
-export interface IJobRequest {
-  name: string;
-  queue: string;
-  gpus: string;
-  /** null: as the queue says. */
-  cpus: string | null;
-  memory: string | null;
-  /** null: any. */
-  gpu_model: string | null;
-  /** null: as jobs like it usually take. */
-  expected_seconds: number | null;
-}
-
-/** What should run, and where. */
-export interface ICellsRequest {
-  notebook_path: string;
-  kernel_id: string;
-  mode: 'replay';
-  /** The model, with unsaved edits. */
-  notebook: INotebookContent;
-  targets: string[];
-  prefix: IPrefixCell[];
-}
-
-export interface ISendRequest extends ICellsRequest, IJobRequest {
-  /** Idempotency key: sending it twice makes one job. */
-  key: string;
-}
-
-/** Something that the user should know before he sends. */
-export interface IWarned {
-  code: string;
-  message: string;
-  cell_id: string | null;
-}
-
-/** Schema of the events that the server extension emits. */
-export const EVENT_SCHEMA = 'https://schema.jupyter-gq.org/service/v1';
-
-export type EventKind = 'job' | 'notebook' | 'output' | 'queues' | 'reset' | 'connection';
+export type Bounds = components['schemas']['Bounds'];
+export type CellRefOutput = components['schemas']['CellRef-Output'];
+export type CellsRequest = components['schemas']['CellsRequest'];
+export type Choice = components['schemas']['Choice'];
+export type ConnectionNotice = components['schemas']['ConnectionNotice'];
+export type Eviction = components['schemas']['Eviction'];
+export type ExpectedStart = components['schemas']['ExpectedStart'];
+export type IdleWarning = components['schemas']['IdleWarning'];
+export type JobError = components['schemas']['JobError'];
+export type JobList = components['schemas']['JobList'];
+export type JobRequest = components['schemas']['JobRequest'];
+export type JobView = components['schemas']['JobView'];
+export type Me = components['schemas']['Me'];
+export type NotebookList = components['schemas']['NotebookList'];
+export type NotebookView = components['schemas']['NotebookView'];
+export type OutputEvent = components['schemas']['OutputEvent'];
+export type OutputNotice = components['schemas']['OutputNotice'];
+export type OutputPage = components['schemas']['OutputPage'];
+export type Plan = components['schemas']['Plan'];
+export type PlannedCell = components['schemas']['PlannedCell'];
+export type PoolView = components['schemas']['PoolView'];
+export type PrefixCell = components['schemas']['PrefixCell'];
+export type Preview = components['schemas']['Preview'];
+export type Problem = components['schemas']['Problem'];
+export type ProgressOutput = components['schemas']['Progress-Output'];
+export type QueueList = components['schemas']['QueueList'];
+export type QueueView = components['schemas']['QueueView'];
+export type RanCell = components['schemas']['RanCell'];
+export type ResultPath = components['schemas']['ResultPath'];
+export type SendRequest = components['schemas']['SendRequest'];
+export type ServerStatus = components['schemas']['ServerStatus'];
+export type Warned = components['schemas']['Warned'];

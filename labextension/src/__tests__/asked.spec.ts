@@ -14,7 +14,7 @@ import {
   withUnit
 } from '../send/asked';
 import { parsedSpan } from '../times';
-import { aQueue } from './builders';
+import { aPool, aQueue } from './builders';
 
 const NOTHING: IAsked = {
   name: 'digits',
@@ -114,12 +114,7 @@ describe('what is asked for', () => {
     const bounds = { quota: null, limit: null, used: '0', default: '2' };
     expect([hint('cores', '8'), hint('GiB', null)]).toEqual(['cores, at most 8', 'GiB']);
     expect([byDefault(bounds), byDefault({ ...bounds, default: null })]).toEqual(['2 by default', '']);
-    const pools = ['build', 'train'].map(name => ({
-      name,
-      models: [],
-      largest_cpus: null,
-      largest_memory: null
-    }));
+    const pools = ['build', 'train'].map(name => aPool({ name }));
     expect([poolOf(aQueue(), pools)?.name, poolOf(undefined, pools)]).toEqual(['train', undefined]);
   });
 

@@ -1,8 +1,8 @@
 /** Things to test with: name what matters, the rest is ordinary. */
 
-import type { IJob, INotebook, IQueue } from '../wire';
+import type { JobView, NotebookView, PoolView, QueueView } from '../wire';
 
-export function aJob(given: Partial<IJob> = {}): IJob {
+export function aJob(given: Partial<JobView> = {}): JobView {
   return {
     id: 'job-1',
     name: 'digits',
@@ -38,7 +38,7 @@ export function aJob(given: Partial<IJob> = {}): IJob {
   };
 }
 
-export function aNotebook(given: Partial<INotebook> = {}): INotebook {
+export function aNotebook(given: Partial<NotebookView> = {}): NotebookView {
   return {
     id: 'nb-1',
     server: '',
@@ -64,7 +64,7 @@ export function aNotebook(given: Partial<INotebook> = {}): INotebook {
   };
 }
 
-export function aQueue(given: Partial<IQueue> = {}): IQueue {
+export function aQueue(given: Partial<QueueView> = {}): QueueView {
   return {
     name: 'vision',
     parent: null,
@@ -80,6 +80,22 @@ export function aQueue(given: Partial<IQueue> = {}): IQueue {
     over_quota_weight: 1,
     priority: 0,
     member: true,
+    ...given
+  };
+}
+
+export function aPool(given: Partial<PoolView> = {}): PoolView {
+  return {
+    name: 'train',
+    devices: 4,
+    model: null,
+    models: [],
+    memory_mib: null,
+    largest_cpus: null,
+    largest_memory: null,
+    total: '4',
+    free: '4',
+    largest_fraction: '1',
     ...given
   };
 }

@@ -5,8 +5,8 @@ import { YNotebook } from '@jupyter/ydoc';
 
 import { BoundCell } from '../attach/cell';
 import { JOB_MIME, METADATA_KEY, placeholder } from '../attach/metadata';
-import { sha256 } from '../bundle/hash';
-import type { IJob } from '../wire';
+import { hashSource } from '../bundle/hash';
+import type { JobView } from '../wire';
 import { aJob } from './builders';
 
 const SOURCE = 'train()';
@@ -27,8 +27,8 @@ function aCell(source = SOURCE): CodeCellModel {
   return new CodeCellModel({ sharedModel });
 }
 
-const aJobOf = (model: CodeCellModel, given: Partial<IJob> = {}): IJob =>
-  aJob({ targets: [{ cell_id: model.id, source_hash: sha256(SOURCE), seconds: null }], ...given });
+const aJobOf = (model: CodeCellModel, given: Partial<JobView> = {}): JobView =>
+  aJob({ targets: [{ cell_id: model.id, source_hash: hashSource(SOURCE), seconds: null }], ...given });
 
 /** What stands below the placeholder, in the model and in the document that is saved. */
 function below(model: CodeCellModel): IOutput[] {
@@ -54,7 +54,7 @@ describe.each([
     BoundCell.begin(model, job);
     expect(model.outputs.length).toBe(1);
     expect(model.outputs.get(0).data[JOB_MIME]).toMatchObject({ job: job.id, phase: 'running' });
-    expect(model.getMetadata(METADATA_KEY)).toEqual({ job: job.id, source_hash: sha256(SOURCE), seq: 0 });
+    expect(model.getMetadata(METADATA_KEY)).toEqual({ job: job.id, source_hash: hashSource(SOURCE), seq: 0 });
   });
 
   it('shows outputs as they grow, shrink and change', () => {

@@ -1,3 +1,4 @@
+import type { JobPhase } from '../jobs';
 import {
   activeJobOf,
   amount,
@@ -12,7 +13,6 @@ import {
   split,
   summary
 } from '../jobs';
-import type { JobPhase } from '../wire';
 import { aJob, aNotebook, aQueue } from './builders';
 
 describe('the list of jobs', () => {
@@ -76,12 +76,16 @@ describe('the words of a job', () => {
   });
 
   it('say when it will probably start', () => {
-    const expected_start = { p50: 1000 + 240, p90: 1000 + 880 };
+    const expected_start = { p50: 1000 + 240, p90: 1000 + 880, outcomes: 9 };
     const job = aJob({ phase: 'waiting', position: 1, sentence: 'All devices are in use.', expected_start });
     expect(line(job, 1000)).toBe(
       '1st in line. All devices are in use. Probably starts within 4 min, almost surely within 15 min.'
     );
-    const soon = aJob({ phase: 'paused', sentence: 'Paused.', expected_start: { p50: 1010, p90: 1050 } });
+    const soon = aJob({
+      phase: 'paused',
+      sentence: 'Paused.',
+      expected_start: { p50: 1010, p90: 1050, outcomes: 0 }
+    });
     expect(line(soon, 1000)).toBe('Paused. Probably starts within 1 min.');
   });
 

@@ -4,11 +4,11 @@ import { resolve } from 'path';
 import type { IOutput } from '@jupyterlab/nbformat';
 
 import { fold, shown, steps } from '../outputs';
-import type { IOutputEvent } from '../wire';
+import type { OutputEvent } from '../wire';
 
 interface ICase {
   name: string;
-  events: IOutputEvent[];
+  events: OutputEvent[];
   cells: Record<string, IOutput[]>;
 }
 

@@ -53,10 +53,10 @@ describe('what is replayed', () => {
 
   it('from the server is matched to cells by their source, and keeps what has no cell any more', () => {
     const executions = [
-      { code: 'run_a()', execution_count: 1, seconds: 2 },
-      { code: 'typed_in_a_console()', execution_count: 2, seconds: null },
+      { code: 'run_a()', execution_count: 1, seconds: 2, failed: false },
+      { code: 'typed_in_a_console()', execution_count: 2, seconds: null, failed: false },
       { code: 'run_b()', execution_count: 3, seconds: 1, failed: true },
-      { code: 'run_t()', execution_count: 4, seconds: 9 }
+      { code: 'run_t()', execution_count: 4, seconds: 9, failed: false }
     ];
     const prefix = fromServer(executions, NOTEBOOK, TARGET);
     expect(chosen(prefix.entries).map(item => item.source)).toEqual(['run_a()', 'typed_in_a_console()']);

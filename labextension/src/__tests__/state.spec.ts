@@ -1,8 +1,8 @@
 import { lost, notebookHere, UNKNOWN, withJob, withNotebook, withOlder, withPage } from '../live/state';
-import type { IJobPage } from '../wire';
+import type { JobList } from '../wire';
 import { aJob, aNotebook } from './builders';
 
-const page = (ids: number[], next: string | null = null): IJobPage => ({
+const page = (ids: number[], next: string | null = null): JobList => ({
   jobs: ids.map(id => aJob({ id: `job-${id}`, submitted_at: id })),
   next
 });

@@ -1,7 +1,7 @@
 import { JobStream } from '../attach/stream';
-import type { IOutputEvent, IOutputPage } from '../wire';
+import type { OutputEvent, OutputPage } from '../wire';
 
-const text = (seq: number, role = 'target'): IOutputEvent => ({
+const text = (seq: number, role: OutputEvent['role'] = 'target'): OutputEvent => ({
   seq,
   run: 1,
   at: 0,
@@ -13,12 +13,12 @@ const text = (seq: number, role = 'target'): IOutputEvent => ({
 
 /** A service that holds these pieces and gives them out two at a time. */
 class FakeService {
-  events: IOutputEvent[] = [];
+  events: OutputEvent[] = [];
   final = false;
   asked: number[] = [];
   isAway = false;
 
-  readonly fetch = (after: number): Promise<IOutputPage> => {
+  readonly fetch = (after: number): Promise<OutputPage> => {
     this.asked.push(after);
     if (this.isAway) {
       return Promise.reject(new Error('away'));

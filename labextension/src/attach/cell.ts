@@ -1,11 +1,11 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IOutput } from '@jupyterlab/nbformat';
 
-import { sha256 } from '../bundle/hash';
+import { hashSource } from '../bundle/hash';
 import type { Step } from '../outputs';
 import { shown, steps } from '../outputs';
 import { isFinal } from '../jobs';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 import type { IBinding } from './metadata';
 import { bindingOf, METADATA_KEY, placeholder, placeholderOf } from './metadata';
 
@@ -29,8 +29,8 @@ export class BoundCell {
   ) {}
 
   /** Binds a cell to a job that was just sent: its old outputs give way to the placeholder. */
-  static begin(model: ICodeCellModel, job: IJob): BoundCell {
-    const binding = { job: job.id, source_hash: sha256(model.sharedModel.getSource()), seq: 0 };
+  static begin(model: ICodeCellModel, job: JobView): BoundCell {
+    const binding = { job: job.id, source_hash: hashSource(model.sharedModel.getSource()), seq: 0 };
     const first = placeholder(job);
     model.trusted = true;
     model.outputs.fromJSON([first]);
@@ -48,24 +48,24 @@ export class BoundCell {
   }
 
   /** Why it must not be written; null when it may. */
-  refusal(job: IJob): Refusal | null {
+  refusal(job: JobView): Refusal | null {
     if (!job.targets.some(target => target.cell_id === this.model.id)) {
       return 'foreign';
     }
     if (!this._hasPlaceholder()) {
       return 'replaced';
     }
-    return sha256(this.model.sharedModel.getSource()) === this.binding.source_hash ? null : 'edited';
+    return hashSource(this.model.sharedModel.getSource()) === this.binding.source_hash ? null : 'edited';
   }
 
   /** The file already holds all of a job that is over. */
-  isSettled(job: IJob): boolean {
+  isSettled(job: JobView): boolean {
     const present = placeholderOf(this._present());
     return present !== null && present.phase === job.phase && isFinal(job.phase) && this._seq >= job.last_seq;
   }
 
   /** Shows the job's state and, unless they are not known yet (null), its outputs. True when something changed. */
-  write(job: IJob, outputs: readonly IOutput[] | null, seq: number): boolean {
+  write(job: JobView, outputs: readonly IOutput[] | null, seq: number): boolean {
     const present = this._present();
     const wanted = [placeholder(job), ...(outputs === null ? present.slice(1) : shown(outputs))];
     const plan = steps(present, wanted);

@@ -4,9 +4,10 @@ import type { IDisplayData, IOutput } from '@jupyterlab/nbformat';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { gpuWords } from '../amounts';
+import type { JobPhase } from '../jobs';
 import { JOB_LOOKS, isFinal, summary } from '../jobs';
 import { clock } from '../times';
-import type { IJob, JobPhase } from '../wire';
+import type { JobView } from '../wire';
 
 export const JOB_MIME = 'application/vnd.jupyter-gq.job+json';
 
@@ -47,7 +48,7 @@ export interface IPlaceholder {
 }
 
 /** The placeholder output. It changes with the phase only, so that a running job does not touch the file all the time. */
-export function placeholder(job: IJob): IDisplayData {
+export function placeholder(job: JobView): IDisplayData {
   const sentence = isFinal(job.phase) ? summary(job, job.finished_at ?? job.submitted_at) : '';
   const data: IPlaceholder = {
     job: job.id,

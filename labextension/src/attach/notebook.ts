@@ -5,7 +5,7 @@ import type { IDisposable } from '@lumino/disposable';
 
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 import type { Refusal } from './cell';
 import { BoundCell } from './cell';
 import { Saver } from './saver';
@@ -18,7 +18,7 @@ export interface ISurroundings {
   /** The stream of a job, shared by all cells that show it. */
   stream(job: string): JobStream;
   /** A cell stopped showing its job; told once, and only while the job is under way. */
-  detached(job: IJob, why: Refusal | 'deleted'): void;
+  detached(job: JobView, why: Refusal | 'deleted'): void;
 }
 
 /** Binds the cells of one open notebook to their jobs, as long as it is open. */
@@ -58,7 +58,7 @@ export class NotebookBindings implements IDisposable {
   }
 
   /** Binds the targets of a job that was just sent, and saves the notebook when told to. */
-  async begin(job: IJob, save: boolean): Promise<void> {
+  async begin(job: JobView, save: boolean): Promise<void> {
     this._saver.ours(() => {
       for (const target of job.targets) {
         const model = this._codeCell(target.cell_id);
@@ -73,7 +73,7 @@ export class NotebookBindings implements IDisposable {
   }
 
   /** Brings the line of a job that was just sent into view: below a long cell it would not be seen. */
-  private _show(job: IJob): void {
+  private _show(job: JobView): void {
     const widget = this.panel.content.widgets.find(cell => cell.model.id === job.targets[0]?.cell_id);
     requestAnimationFrame(() => {
       widget?.node.querySelector('.jp-Cell-outputWrapper')?.scrollIntoView({ block: 'nearest' });
@@ -132,7 +132,7 @@ export class NotebookBindings implements IDisposable {
 
   /** A cell that was bound earlier: days ago, or before a reload. */
   private async _resume(cell: BoundCell): Promise<void> {
-    let job: IJob | null;
+    let job: JobView | null;
     try {
       job = await this._around.training.job(cell.binding.job);
     } catch {
@@ -150,7 +150,7 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  private _follow(job: IJob): void {
+  private _follow(job: JobView): void {
     this._jobs.set(job.id, job);
     let stream = this._streams.get(job.id);
     if (stream === undefined) {
@@ -162,7 +162,7 @@ export class NotebookBindings implements IDisposable {
     this._write(job);
   }
 
-  private _onJob(_: unknown, job: IJob): void {
+  private _onJob(_: unknown, job: JobView): void {
     const before = this._jobs.get(job.id);
     if (before === undefined) {
       return;
@@ -208,7 +208,7 @@ export class NotebookBindings implements IDisposable {
     }
   };
 
-  private _write(job: IJob): void {
+  private _write(job: JobView): void {
     const stream = this._streams.get(job.id);
     if (stream === undefined || document.visibilityState === 'hidden') {
       return;
@@ -220,7 +220,7 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  private _writeCell(cell: BoundCell, job: IJob, stream: JobStream): void {
+  private _writeCell(cell: BoundCell, job: JobView, stream: JobStream): void {
     const refusal = cell.refusal(job);
     if (refusal === 'replaced') {
       this._release(cell, refusal);
@@ -249,7 +249,7 @@ export class NotebookBindings implements IDisposable {
 
   private readonly _saver: Saver;
   private readonly _cells = new Map<string, BoundCell>();
-  private readonly _jobs = new Map<string, IJob>();
+  private readonly _jobs = new Map<string, JobView>();
   private readonly _streams = new Map<string, JobStream>();
   private readonly _told = new Set<string>();
   private _scanTimer: number | undefined;

@@ -3,11 +3,12 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
+import type { JobPhase } from '../jobs';
 import { amount, isCancellable, isFinal, JOB_LOOKS, line } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
-import type { IJob, JobPhase } from '../wire';
+import type { JobView } from '../wire';
 import { gpuWords } from '../amounts';
 import type { IPlaceholder } from './metadata';
 import { placeholderIn } from './metadata';
@@ -56,7 +57,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
 
 type RunCommand = (command: string, job: string) => void;
 
-function JobLine({ job, run }: { job: IJob; run: RunCommand }): React.JSX.Element {
+function JobLine({ job, run }: { job: JobView; run: RunCommand }): React.JSX.Element {
   const buttons = (
     <>
       {isCancellable(job) && (

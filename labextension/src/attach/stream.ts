@@ -4,14 +4,14 @@ import { Signal } from '@lumino/signaling';
 
 import type { CellOutputs } from '../outputs';
 import { fold } from '../outputs';
-import type { IOutputPage } from '../wire';
+import type { OutputPage } from '../wire';
 
 /** Milliseconds between two fetches of one job: what comes meanwhile comes together. */
 const PACE = 120;
 
 /** The outputs of one job, fetched in order from the first piece on, however often it is told that there are more. */
 export class JobStream implements IDisposable {
-  constructor(private readonly _fetch: (after: number) => Promise<IOutputPage>) {}
+  constructor(private readonly _fetch: (after: number) => Promise<OutputPage>) {}
 
   /** Folded up to `seq`. */
   get cells(): CellOutputs {

@@ -5,7 +5,7 @@
  * the document. Targets never replay themselves.
  */
 
-import type { IKernelExecution, IPrefixCell } from '../wire';
+import type { RanCell, PrefixCell } from '../wire';
 import type { IRun } from './history';
 
 export type PrefixSource = 'history' | 'server' | 'document';
@@ -59,7 +59,7 @@ export function fromRuns(
 
 /** Matched to cells by their source; code without a cell (a console's, a deleted cell's) is replayed too. */
 export function fromServer(
-  executions: readonly IKernelExecution[],
+  executions: readonly RanCell[],
   cells: readonly ICodeCell[],
   targets: ReadonlySet<string>
 ): IPrefix {
@@ -70,10 +70,10 @@ export function fromServer(
   return { from: 'server', entries: finished(entries, cells, targets) };
 }
 
-function serverEntry(execution: IKernelExecution, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
+function serverEntry(execution: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
   const cell = cells.find(candidate => candidate.source.trim() === execution.code.trim());
   const cellId = cell?.id ?? `history-${index + 1}`;
-  if (execution.failed === true) {
+  if (execution.failed) {
     return { ...entry(cellId, execution.code, execution.seconds, FAILED), included: false };
   }
   const note = cell === undefined ? 'as it was run; the cell was changed or deleted since' : null;
@@ -153,7 +153,7 @@ export function lastRuns(entries: readonly IPrefixEntry[]): IPrefixEntry[] {
 }
 
 /** What goes along with the request. */
-export function chosen(entries: readonly IPrefixEntry[]): IPrefixCell[] {
+export function chosen(entries: readonly IPrefixEntry[]): PrefixCell[] {
   return entries
     .filter(item => item.included)
     .map(item => ({ cell_id: item.cellId, source: item.source, seconds: item.seconds }));

@@ -3,10 +3,10 @@
 import { gpuWords, milli } from '../amounts';
 import { memory } from '../jobs';
 import { clock, countdown, minutes } from '../times';
-import type { INotebook } from '../wire';
+import type { NotebookView } from '../wire';
 
 /** "GPU 0.5 · 6.1 / 10 GB · idle 12 min". What is not known is left out, never shown as 0. */
-export function shareText(notebook: INotebook, now: number): string {
+export function shareText(notebook: NotebookView, now: number): string {
   if (milli(notebook.gpus) === 0) {
     return 'CPU only';
   }
@@ -20,7 +20,7 @@ export function shareText(notebook: INotebook, now: number): string {
   return parts.join(' · ');
 }
 
-export function shareTitle(notebook: INotebook): string {
+export function shareTitle(notebook: NotebookView): string {
   const parts = [
     `This notebook server holds ${gpuWords(notebook.gpus)}.`,
     notebook.model === null ? '' : `On ${notebook.model}.`,
@@ -32,7 +32,7 @@ export function shareTitle(notebook: INotebook): string {
 }
 
 /** What the toast of an idle warning says, anew each second. Toasts show 140 characters: the time comes first. */
-export function warningText(notebook: INotebook, now: number): string {
+export function warningText(notebook: NotebookView, now: number): string {
   const { warning } = notebook;
   if (warning === null) {
     return '';
@@ -46,7 +46,7 @@ export function warningText(notebook: INotebook, now: number): string {
 }
 
 /** Null when the bound is reached: then nothing can be kept. */
-export function keepLabel(notebook: INotebook): string | null {
+export function keepLabel(notebook: NotebookView): string | null {
   const seconds = notebook.warning?.keep_seconds ?? 0;
   return seconds <= 0 ? null : 'Keep it';
 }

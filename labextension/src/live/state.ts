@@ -1,7 +1,7 @@
 /** What is known of the scheduler at present: an immutable snapshot and the ways it changes. Pure. */
 
 import { merged } from '../jobs';
-import type { IJob, IJobPage, IMe, INotebook, IQueue } from '../wire';
+import type { JobView, JobList, Me, NotebookView, QueueView } from '../wire';
 
 export interface ILiveState {
   /** null: not asked yet. */
@@ -11,12 +11,12 @@ export interface ILiveState {
   /** The jobs have been fetched at least once. */
   readonly loaded: boolean;
   /** Newest first. */
-  readonly jobs: readonly IJob[];
+  readonly jobs: readonly JobView[];
   /** There are older jobs: pass it as `before`. */
   readonly next: string | null;
-  readonly notebooks: readonly INotebook[];
-  readonly queues: readonly IQueue[];
-  readonly me: IMe | null;
+  readonly notebooks: readonly NotebookView[];
+  readonly queues: readonly QueueView[];
+  readonly me: Me | null;
   /** Name of the server that this page came from. */
   readonly server: string;
 }
@@ -40,7 +40,7 @@ export function lost(state: ILiveState, message: string): ILiveState {
 }
 
 /** The first page again: jobs further back stay, and so does the way to still older ones. */
-export function withPage(state: ILiveState, page: IJobPage): ILiveState {
+export function withPage(state: ILiveState, page: JobList): ILiveState {
   const known = new Set(state.jobs.map(job => job.id));
   const overlaps = page.jobs.some(job => known.has(job.id));
   const keeps = state.loaded && overlaps;
@@ -55,23 +55,23 @@ export function withPage(state: ILiveState, page: IJobPage): ILiveState {
 }
 
 /** Older jobs were fetched. */
-export function withOlder(state: ILiveState, page: IJobPage): ILiveState {
+export function withOlder(state: ILiveState, page: JobList): ILiveState {
   return { ...state, jobs: merged(state.jobs, page.jobs), next: page.next };
 }
 
-export function withJob(state: ILiveState, job: IJob): ILiveState {
+export function withJob(state: ILiveState, job: JobView): ILiveState {
   return { ...state, jobs: merged(state.jobs, [job]) };
 }
 
 /** Stopped notebooks leave the list. */
-export function withNotebook(state: ILiveState, notebook: INotebook): ILiveState {
+export function withNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
   const others = state.notebooks.filter(known => known.id !== notebook.id);
   const notebooks = notebook.phase === 'stopped' ? others : [notebook, ...others];
   return { ...state, notebooks: notebooks.sort((one, other) => other.submitted_at - one.submitted_at) };
 }
 
 /** The running notebook of the server that this page came from. */
-export function notebookHere(state: ILiveState): INotebook | null {
+export function notebookHere(state: ILiveState): NotebookView | null {
   const name = (server: string): string => (server === '-' ? '' : server);
   return (
     state.notebooks.find(

@@ -1,4 +1,4 @@
-import type { ServiceManager } from '@jupyterlab/services';
+import type { Event, ServiceManager } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import { Poll } from '@lumino/polling';
@@ -8,8 +8,8 @@ import type { Client } from '../client';
 import { messageOf, RequestError } from '../client';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { IJob, INotebook } from '../wire';
-import { EVENT_SCHEMA } from '../wire';
+import type { ConnectionNotice, JobView, NotebookView, OutputNotice } from '../wire';
+import { readEvent } from './events';
 import type { ILiveState } from './state';
 import { lost, notebookHere, UNKNOWN, withJob, withNotebook, withOlder, withPage } from './state';
 
@@ -54,11 +54,11 @@ export class Training implements ITraining, IDisposable {
     return this._stateChanged;
   }
 
-  get jobChanged(): ISignal<ITraining, IJob> {
+  get jobChanged(): ISignal<ITraining, JobView> {
     return this._jobChanged;
   }
 
-  get outputArrived(): ISignal<ITraining, { job: string; last_seq: number }> {
+  get outputArrived(): ISignal<ITraining, OutputNotice> {
     return this._outputArrived;
   }
 
@@ -66,7 +66,7 @@ export class Training implements ITraining, IDisposable {
     return this._resumed;
   }
 
-  get here(): INotebook | null {
+  get here(): NotebookView | null {
     return notebookHere(this._state);
   }
 
@@ -99,7 +99,7 @@ export class Training implements ITraining, IDisposable {
     this._set(withOlder(this._state, page));
   }
 
-  async job(id: string): Promise<IJob | null> {
+  async job(id: string): Promise<JobView | null> {
     const known = this._state.jobs.find(job => job.id === id);
     if (known !== undefined) {
       return known;
@@ -118,12 +118,12 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
-  learn(job: IJob): void {
+  learn(job: JobView): void {
     this._set(withJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
 
-  learnNotebook(notebook: INotebook): void {
+  learnNotebook(notebook: NotebookView): void {
     this._set(withNotebook(this._state, notebook));
   }
 
@@ -156,20 +156,17 @@ export class Training implements ITraining, IDisposable {
     page.jobs.forEach(job => this._jobChanged.emit(job));
   }
 
-  private _onEmission(_: unknown, emission: { readonly schema_id: string }): void {
-    if (emission.schema_id !== EVENT_SCHEMA) {
-      return;
-    }
-    const event = emission as unknown as { kind: string; data: unknown };
-    switch (event.kind) {
+  private _onEmission(_: unknown, emission: Event.Emission): void {
+    const event = readEvent(emission);
+    switch (event?.kind) {
       case 'job':
-        this.learn(event.data as IJob);
+        this.learn(event.data);
         break;
       case 'notebook':
-        this.learnNotebook(event.data as INotebook);
+        this.learnNotebook(event.data);
         break;
       case 'output':
-        this._outputArrived.emit(event.data as { job: string; last_seq: number });
+        this._outputArrived.emit(event.data);
         break;
       case 'queues':
         this._scheduleQueues();
@@ -179,12 +176,12 @@ export class Training implements ITraining, IDisposable {
         void this._poll.refresh();
         break;
       case 'connection':
-        this._onConnection(event.data as { available: boolean; message: string });
+        this._onConnection(event.data);
         break;
     }
   }
 
-  private _onConnection(data: { available: boolean; message: string }): void {
+  private _onConnection(data: ConnectionNotice): void {
     if (data.available) {
       this._missed = true;
       void this._poll.refresh();
@@ -228,7 +225,7 @@ export class Training implements ITraining, IDisposable {
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;
   private readonly _stateChanged = new Signal<ITraining, ILiveState>(this);
-  private readonly _jobChanged = new Signal<ITraining, IJob>(this);
-  private readonly _outputArrived = new Signal<ITraining, { job: string; last_seq: number }>(this);
+  private readonly _jobChanged = new Signal<ITraining, JobView>(this);
+  private readonly _outputArrived = new Signal<ITraining, OutputNotice>(this);
   private readonly _resumed = new Signal<ITraining, void>(this);
 }

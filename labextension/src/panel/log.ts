@@ -7,7 +7,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { messageOf } from '../client';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 
 const STDOUT = 'application/vnd.jupyter.stdout';
 /** Milliseconds: news of a job within that time make one request. */
@@ -100,7 +100,7 @@ export class LogView extends Widget {
     this._notice.node.textContent = text;
   }
 
-  private _onJob(_: unknown, job: IJob): void {
+  private _onJob(_: unknown, job: JobView): void {
     if (job.id === this.job) {
       this._later();
     }

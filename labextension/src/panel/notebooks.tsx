@@ -4,11 +4,11 @@ import * as React from 'react';
 
 import { gpuWords } from '../amounts';
 import { NOTEBOOK_LOOKS, notebookLine, serverName } from '../jobs';
-import type { INotebook } from '../wire';
+import type { NotebookView } from '../wire';
 import { Age, PhaseTag } from './parts';
 
 export interface INotebooksProps {
-  notebooks: readonly INotebook[];
+  notebooks: readonly NotebookView[];
   /** Id of the one that this page belongs to. */
   here: string | null;
   now: number;
@@ -32,7 +32,7 @@ export function Notebooks({ notebooks, here, now }: INotebooksProps): React.JSX.
 }
 
 interface IRowProps {
-  notebook: INotebook;
+  notebook: NotebookView;
   isHere: boolean;
   now: number;
 }

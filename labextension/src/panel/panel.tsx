@@ -6,7 +6,7 @@ import * as React from 'react';
 import { split } from '../jobs';
 import type { ILiveState } from '../live/state';
 import { notebookHere } from '../live/state';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 import { Notebooks } from './notebooks';
 import { Action } from './parts';
 import { Queues } from './queues';
@@ -20,7 +20,7 @@ export interface IPanelProps {
   open: ReadonlySet<string>;
   loadingMore: boolean;
   actions: IJobActions;
-  onToggle: (job: IJob) => void;
+  onToggle: (job: JobView) => void;
   onRefresh: () => void;
   onMore: () => void;
 }

@@ -4,9 +4,9 @@ import * as React from 'react';
 
 import { milli, portion } from '../amounts';
 import { memberQueues, queueTotals, restTotals } from '../jobs';
-import type { IQueue } from '../wire';
+import type { QueueView } from '../wire';
 
-export function Queues({ queues }: { queues: readonly IQueue[] }): React.JSX.Element | null {
+export function Queues({ queues }: { queues: readonly QueueView[] }): React.JSX.Element | null {
   const mine = memberQueues(queues);
   if (mine.length === 0) {
     return null;
@@ -21,7 +21,7 @@ export function Queues({ queues }: { queues: readonly IQueue[] }): React.JSX.Ele
 }
 
 /** The bar is as long as the quota, or as the use where that is more; what is over quota has a colour of its own. */
-function QueueBar({ queue }: { queue: IQueue }): React.JSX.Element {
+function QueueBar({ queue }: { queue: QueueView }): React.JSX.Element {
   const whole = (milli(queue.used) ?? 0) > (milli(queue.quota) ?? 0) ? queue.used : queue.quota;
   const over = portion(queue.over_quota, whole);
   const within = Math.max(0, portion(queue.used, whole) - over);

@@ -5,22 +5,22 @@ import * as React from 'react';
 import { amount, expected, isCancellable, isFinal, JOB_LOOKS, line, ordinal, runSeconds } from '../jobs';
 import { askedFor } from '../send/asked';
 import { absolute, span } from '../times';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 
 export interface IJobActions {
-  cancel(job: IJob): void;
-  openLog(job: IJob): void;
-  openResult(job: IJob): void;
-  goToCell(job: IJob): void;
+  cancel(job: JobView): void;
+  openLog(job: JobView): void;
+  openResult(job: JobView): void;
+  goToCell(job: JobView): void;
 }
 
 export interface IJobRowProps {
-  job: IJob;
+  job: JobView;
   /** Seconds since the epoch. */
   now: number;
   open: boolean;
-  onToggle: (job: IJob) => void;
+  onToggle: (job: JobView) => void;
   actions: IJobActions;
 }
 
@@ -108,12 +108,12 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
 }
 
 /** Its line says the GPUs already. */
-function asksForMore(job: IJob): boolean {
+function asksForMore(job: JobView): boolean {
   return [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null);
 }
 
 /** What is known of a job beyond its line; what does not apply is left out. */
-function facts(job: IJob, now: number): [string, string][] {
+function facts(job: JobView, now: number): [string, string][] {
   const seconds = runSeconds(job, now);
   const rows: [string, string | null][] = [
     ['Queue', job.position === null ? job.queue : `${job.queue}, ${ordinal(job.position)} in line`],

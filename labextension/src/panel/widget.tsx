@@ -8,7 +8,7 @@ import { messageOf } from '../client';
 import { trainIcon } from '../icons';
 import type { ITraining } from '../tokens';
 import { CommandIDs, PANEL_ID } from '../tokens';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 import { TrainingPanel } from './panel';
 import type { IJobActions } from './row';
 
@@ -104,7 +104,7 @@ export class PanelWidget extends ReactWidget {
     }
   }
 
-  private readonly _onToggle = (job: IJob): void => {
+  private readonly _onToggle = (job: JobView): void => {
     const open = new Set(this._open);
     if (!open.delete(job.id)) {
       open.add(job.id);
@@ -126,7 +126,7 @@ export class PanelWidget extends ReactWidget {
     }
   }
 
-  private _run(command: string, job: IJob): void {
+  private _run(command: string, job: JobView): void {
     void this._commands.execute(command, { job: job.id });
   }
 

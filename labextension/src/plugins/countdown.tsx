@@ -9,7 +9,7 @@ import { messageOf } from '../client';
 import { keepLabel, warningText } from '../live/share';
 import { clock, countdown, span } from '../times';
 import { CommandIDs, ITraining } from '../tokens';
-import type { INotebook } from '../wire';
+import type { NotebookView } from '../wire';
 
 /** Warns before an idle notebook loses its share: a toast and a status item that count down to an absolute time. */
 export const countdownPlugin: JupyterFrontEndPlugin<void> = {
@@ -107,7 +107,7 @@ class Warner {
     this.ticked.emit();
   }
 
-  private _actions(notebook: INotebook): Notification.IAction[] {
+  private _actions(notebook: NotebookView): Notification.IAction[] {
     const label = keepLabel(notebook);
     if (label === null) {
       return [];

@@ -11,7 +11,7 @@ import { trainIcon } from '../icons';
 import { isCancellable } from '../jobs';
 import { LOG_MIME, LogView } from '../panel/log';
 import { CommandIDs, ITraining, JOB_ARGS, jobOf } from '../tokens';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 
 /** What can be done with a job: the commands behind the buttons of the panel and of the line under a cell. */
 export const jobs: JupyterFrontEndPlugin<void> = {
@@ -26,7 +26,7 @@ export const jobs: JupyterFrontEndPlugin<void> = {
     rendermime: IRenderMimeRegistry,
     restorer: ILayoutRestorer | null
   ): void => {
-    const about = (id: string, label: string, act: (job: IJob) => Promise<void>): void => {
+    const about = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
       app.commands.addCommand(id, {
         label,
         describedBy: { args: JOB_ARGS },
@@ -44,7 +44,7 @@ export const jobs: JupyterFrontEndPlugin<void> = {
 async function withJob(
   training: ITraining,
   args: ReadonlyPartialJSONObject,
-  act: (job: IJob) => Promise<void>
+  act: (job: JobView) => Promise<void>
 ): Promise<void> {
   try {
     const job = await training.job(jobOf(args));
@@ -57,7 +57,7 @@ async function withJob(
   }
 }
 
-async function cancel(training: ITraining, job: IJob): Promise<void> {
+async function cancel(training: ITraining, job: JobView): Promise<void> {
   if (!isCancellable(job)) {
     return;
   }
@@ -71,13 +71,13 @@ async function cancel(training: ITraining, job: IJob): Promise<void> {
   }
 }
 
-async function openResult(app: JupyterFrontEnd, training: ITraining, job: IJob): Promise<void> {
+async function openResult(app: JupyterFrontEnd, training: ITraining, job: JobView): Promise<void> {
   const path = await training.client.openResult(job.id);
   await app.commands.execute('docmanager:open', { path });
 }
 
 /** Opens the notebook and selects the cell; says so when either is gone. */
-async function goToCell(app: JupyterFrontEnd, job: IJob): Promise<void> {
+async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   try {
     await app.serviceManager.contents.get(job.notebook_path, { content: false });
   } catch {
@@ -133,7 +133,7 @@ function addLog(
   }
 }
 
-function logWidget(job: IJob, view: LogView): MainAreaWidget<LogView> {
+function logWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
   const widget = new MainAreaWidget({ content: view });
   widget.id = `jupyter-gq-log-${job.id}`;
   widget.title.label = `Log: ${job.name || job.id}`;

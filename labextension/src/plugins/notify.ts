@@ -2,10 +2,11 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/applica
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
+import type { JobPhase } from '../jobs';
 import { isFinal, summary } from '../jobs';
 import { readSettings } from '../settings';
 import { CommandIDs, ITraining } from '../tokens';
-import type { IJob, JobPhase } from '../wire';
+import type { JobView } from '../wire';
 
 /** Tells when a job that this page knew under way is over, or was paused. */
 export const notify: JupyterFrontEndPlugin<void> = {
@@ -26,7 +27,7 @@ export const notify: JupyterFrontEndPlugin<void> = {
   }
 };
 
-async function tell(app: JupyterFrontEnd, registry: ISettingRegistry | null, job: IJob): Promise<void> {
+async function tell(app: JupyterFrontEnd, registry: ISettingRegistry | null, job: JobView): Promise<void> {
   const told = job.phase === 'done' || job.phase === 'failed' || job.phase === 'paused';
   if (!told || !(await readSettings(registry)).notifyWhenDone) {
     return;

@@ -14,7 +14,7 @@ import { JobRenderer } from '../attach/renderer';
 import { JobStream } from '../attach/stream';
 import { readSettings } from '../settings';
 import { CommandIDs, ICellOutputs, ITraining } from '../tokens';
-import type { IJob } from '../wire';
+import type { JobView } from '../wire';
 
 /** Puts the output of jobs under their cells, and finds them again when a notebook is opened. */
 export const outputs: JupyterFrontEndPlugin<ICellOutputs> = {
@@ -37,7 +37,7 @@ export const outputs: JupyterFrontEndPlugin<ICellOutputs> = {
     );
     const bindings = bindAll(tracker, surroundings(app, training));
     return {
-      begin: async (panel: NotebookPanel, job: IJob): Promise<void> => {
+      begin: async (panel: NotebookPanel, job: JobView): Promise<void> => {
         const settings = await readSettings(registry);
         await bindings.get(panel)?.begin(job, settings.saveOnSend);
       }

@@ -18,7 +18,7 @@ import { SendDialog } from '../send/dialog';
 import type { Targets } from '../send/targets';
 import { prefixOf, targetsOf } from '../send/targets';
 import { CommandIDs, ICellOutputs, IRunHistory, ITraining } from '../tokens';
-import type { ICellsRequest, IJob, IJobRequest, IMe, IPrefixCell } from '../wire';
+import type { CellsRequest, JobView, JobRequest, Me, PrefixCell } from '../wire';
 
 /** Where the answers of the last dialog are kept, so that a reload does not forget them. */
 const MEMORY = 'jupyter-gq:asked';
@@ -87,7 +87,7 @@ class Sender {
     }
     const old = targets.models
       .map(model => activeJobOf(this._training.state.jobs, model.id, panel.context.path))
-      .find((job): job is IJob => job !== null);
+      .find((job): job is JobView => job !== null);
     const choice = old === undefined ? 'both' : await askAboutRunning(old);
     if (choice === null) {
       return null;
@@ -103,7 +103,7 @@ class Sender {
   }
 
   /** Who asks and what he may ask for, now; one clear dialog when that cannot be known. */
-  private async _whoAmI(): Promise<IMe | null> {
+  private async _whoAmI(): Promise<Me | null> {
     for (;;) {
       let problem: string;
       try {
@@ -130,13 +130,13 @@ class Sender {
   private async _ask(
     panel: NotebookPanel,
     targets: Extract<Targets, { models: unknown }>,
-    me: IMe
-  ): Promise<IJob | null> {
+    me: Me
+  ): Promise<JobView | null> {
     const ids = targets.models.map(model => model.id);
     const known = { history: this._history, client: this._training.client };
     const prefix = await prefixOf(panel, targets.kernelId, new Set(ids), known);
     const key = UUID.uuid4();
-    const cells = (replayed: IPrefixCell[]): ICellsRequest => ({
+    const cells = (replayed: PrefixCell[]): CellsRequest => ({
       notebook_path: panel.context.path,
       kernel_id: targets.kernelId,
       mode: 'replay',
@@ -160,7 +160,7 @@ class Sender {
           .map(note => note.message);
       },
       preview: request => this._training.client.preview(request),
-      send: (request: IJobRequest, replayed: IPrefixCell[]) =>
+      send: (request: JobRequest, replayed: PrefixCell[]) =>
         this._training.client.send({ ...request, ...cells(replayed), key })
     });
     const answer = await dialog.ask();
@@ -174,13 +174,13 @@ class Sender {
     return answer.job;
   }
 
-  private async _proposal(panel: NotebookPanel, me: IMe): Promise<IAsked> {
+  private async _proposal(panel: NotebookPanel, me: Me): Promise<IAsked> {
     this._last ??= recalled(await this._memory?.fetch(MEMORY).catch(() => null));
     const path = panel.context.path;
     return proposal(this._last, me, path, PathExt.basename(path, PathExt.extname(path)).slice(0, 100));
   }
 
-  private async _cancel(job: IJob): Promise<void> {
+  private async _cancel(job: JobView): Promise<void> {
     try {
       this._training.learn(await this._training.client.cancel(job.id));
     } catch (reason) {
@@ -199,7 +199,7 @@ async function tell(title: string, body: string): Promise<void> {
 }
 
 /** The same cell already trains: "replace" cancels that job once the new one is accepted. */
-async function askAboutRunning(job: IJob): Promise<'both' | 'replace' | null> {
+async function askAboutRunning(job: JobView): Promise<'both' | 'replace' | null> {
   const result = await showDialog({
     title: 'This cell is already in training',
     body: `“${job.name}” in ${job.queue} is ${job.phase}. Its output goes to the panel once another job takes over the cell.`,

@@ -3,7 +3,7 @@
 import { choices, coreWords, gpuWords, milli } from '../amounts';
 import { memberQueues } from '../jobs';
 import { parsedSpan, span } from '../times';
-import type { IBounds, IJobRequest, IMe, IPool, IProblem, IQueue } from '../wire';
+import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
 
 /** Text of each field; "" is "not said". */
 export interface IAsked {
@@ -25,12 +25,12 @@ const REMEMBERED = [...SAME, 'notebook'] as const;
 /** As the service has it. */
 const LONGEST = 10 * 366 * 24 * 3600;
 
-function wrong(message: string): IProblem {
+function wrong(message: string): Problem {
   return { code: 'invalid_duration', field: 'expected_seconds', message };
 }
 
 /** The request, or what is wrong with it before anybody is asked. */
-export function requestOf(asked: IAsked, models: readonly string[]): IJobRequest | IProblem {
+export function requestOf(asked: IAsked, models: readonly string[]): JobRequest | Problem {
   const expected = asked.expected.trim();
   const seconds = expected === '' ? null : parsedSpan(expected);
   if (expected !== '' && seconds === null) {
@@ -64,7 +64,7 @@ export function inShort(asked: IAsked, models: readonly string[]): string {
     asked.cpus.trim() === '' ? null : coreWords(asked.cpus.trim()),
     asked.memory.trim() === '' ? null : withUnit(asked.memory),
     'gpu_model' in request ? request.gpu_model : null,
-    'expected_seconds' in request && request.expected_seconds !== null
+    'expected_seconds' in request && typeof request.expected_seconds === 'number'
       ? `about ${span(request.expected_seconds)}`
       : asked.expected.trim() || null
   ];
@@ -83,12 +83,12 @@ export function hint(unit: string, most: string | null | undefined): string {
 }
 
 /** What stands in a field while it is empty: what the queue gives to jobs that name nothing. */
-export function byDefault(bounds: IBounds | undefined): string {
+export function byDefault(bounds: Bounds | undefined): string {
   return bounds?.default ? `${bounds.default} by default` : '';
 }
 
 /** The pool that a queue takes its GPUs from. */
-export function poolOf(queue: IQueue | undefined, pools: readonly IPool[]): IPool | undefined {
+export function poolOf(queue: QueueView | undefined, pools: readonly PoolView[]): PoolView | undefined {
   return pools.find(pool => pool.name === queue?.pool);
 }
 
@@ -108,7 +108,7 @@ export function recalled(kept: unknown): IRemembered {
 /** What the dialog opens with: what was asked for last time, where that is still possible. */
 export function proposal(
   kept: IRemembered,
-  me: Pick<IMe, 'queues' | 'largest_request'>,
+  me: Pick<Me, 'queues' | 'largest_request'>,
   notebook: string,
   name: string
 ): IAsked {
@@ -128,7 +128,9 @@ export function proposal(
 }
 
 /** "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h": what a job asked for. */
-export function askedFor(job: Omit<IJobRequest, 'name' | 'queue'>): string {
+export function askedFor(
+  job: Pick<JobView, 'gpus' | 'cpus' | 'memory' | 'gpu_model' | 'expected_seconds'>
+): string {
   const gpus = gpuWords(job.gpus) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`);
   const parts = [
     gpus,

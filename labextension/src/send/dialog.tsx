@@ -6,7 +6,7 @@ import * as React from 'react';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { chosen } from '../bundle/prefix';
 import { messageOf, RequestError } from '../client';
-import type { IJob, IJobRequest, IPool, IPrefixCell, IPreview, IProblem, IQueue } from '../wire';
+import type { JobView, JobRequest, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
 import type { IAsked } from './asked';
 import { poolOf, requestOf } from './asked';
 import { SendForm } from './form';
@@ -16,8 +16,8 @@ const PREVIEW_DELAY = 200;
 
 export interface ISendOptions {
   readonly asked: IAsked;
-  readonly queues: readonly IQueue[];
-  readonly pools: readonly IPool[];
+  readonly queues: readonly QueueView[];
+  readonly pools: readonly PoolView[];
   readonly largest: string;
   /** Sources of the target cells. */
   readonly targets: readonly string[];
@@ -25,15 +25,15 @@ export interface ISendOptions {
   readonly notes: readonly string[];
   /** Further notes; refused where sending would be. */
   check(): Promise<string[]>;
-  preview(request: IJobRequest): Promise<IPreview>;
-  send(request: IJobRequest, prefix: IPrefixCell[]): Promise<IJob>;
+  preview(request: JobRequest): Promise<Preview>;
+  send(request: JobRequest, prefix: PrefixCell[]): Promise<JobView>;
 }
 
 interface IFormState {
   readonly asked: IAsked;
   readonly entries: readonly IPrefixEntry[];
-  readonly preview: IPreview | null;
-  readonly problem: IProblem | null;
+  readonly preview: Preview | null;
+  readonly problem: Problem | null;
   readonly notes: readonly string[];
   readonly sending: boolean;
 }
@@ -51,7 +51,7 @@ class SendBody extends ReactWidget {
   }
 
   /** The accepted job; null before. */
-  get job(): IJob | null {
+  get job(): JobView | null {
     return this._job;
   }
 
@@ -140,7 +140,7 @@ class SendBody extends ReactWidget {
   }
 
   /** What is asked for now, or what is wrong with it. */
-  private _request(): IJobRequest | IProblem {
+  private _request(): JobRequest | Problem {
     const { asked } = this._state;
     const queue = this._options.queues.find(known => known.name === asked.queue);
     return requestOf(asked, poolOf(queue, this._options.pools)?.models ?? []);
@@ -152,16 +152,18 @@ class SendBody extends ReactWidget {
   }
 
   private _state: IFormState;
-  private _job: IJob | null = null;
+  private _job: JobView | null = null;
   private readonly _asking: Debouncer;
 }
 
-function isProblem(request: IJobRequest | IProblem): request is IProblem {
+function isProblem(request: JobRequest | Problem): request is Problem {
   return 'code' in request;
 }
 
-function problemOf(reason: unknown): IProblem {
-  return reason instanceof RequestError ? reason.problem : { code: 'unexpected', message: messageOf(reason) };
+function problemOf(reason: unknown): Problem {
+  return reason instanceof RequestError
+    ? reason.problem
+    : { code: 'unexpected', message: messageOf(reason), field: null };
 }
 
 /** A dialog that closes when the job was accepted, or by Cancel. */
@@ -180,7 +182,7 @@ export class SendDialog extends Dialog<unknown> {
   }
 
   /** The accepted job and what was asked for; null when the user gave up. */
-  async ask(): Promise<{ job: IJob; asked: IAsked } | null> {
+  async ask(): Promise<{ job: JobView; asked: IAsked } | null> {
     await this.launch();
     const { job, asked } = this._form;
     return job === null ? null : { job, asked };

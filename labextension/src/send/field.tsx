@@ -2,13 +2,13 @@
 
 import * as React from 'react';
 
-import type { IProblem } from '../wire';
+import type { Problem } from '../wire';
 
 export interface IFieldProps {
   /** As a problem names it. */
   id: string;
   label: string;
-  problem: IProblem | null;
+  problem: Problem | null;
   children: React.ReactNode;
 }
 

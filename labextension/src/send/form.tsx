@@ -8,7 +8,7 @@ import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
 import { hasRepeats, knownSeconds, lastRuns, title, toggled } from '../bundle/prefix';
 import { queueTotals } from '../jobs';
 import { duration } from '../times';
-import type { IPool, IPreview, IProblem, IQueue } from '../wire';
+import type { PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IAsked } from './asked';
 import { poolOf } from './asked';
 import { Field } from './field';
@@ -16,8 +16,8 @@ import { More, MORE_FIELDS } from './more';
 
 export interface IFormProps {
   asked: IAsked;
-  queues: readonly IQueue[];
-  pools: readonly IPool[];
+  queues: readonly QueueView[];
+  pools: readonly PoolView[];
   /** The most GPUs that can be asked for. */
   largest: string;
   targets: readonly string[];
@@ -25,8 +25,8 @@ export interface IFormProps {
   entries: readonly IPrefixEntry[];
   notes: readonly string[];
   /** null while it is being asked. */
-  preview: IPreview | null;
-  problem: IProblem | null;
+  preview: Preview | null;
+  problem: Problem | null;
   sending: boolean;
   onAsked: (asked: IAsked) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;

@@ -4,16 +4,16 @@ import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { Caret } from '../panel/parts';
-import type { IPool, IProblem, IQueue } from '../wire';
+import type { PoolView, Problem, QueueView } from '../wire';
 import type { IAsked } from './asked';
 import { byDefault, choosesModel, hint, inShort } from './asked';
 import { Field, TextField } from './field';
 
 export interface IMoreProps {
   asked: IAsked;
-  queue: IQueue | undefined;
-  pool: IPool | undefined;
-  problem: IProblem | null;
+  queue: QueueView | undefined;
+  pool: PoolView | undefined;
+  problem: Problem | null;
   onAsked: (asked: IAsked) => void;
 }
 

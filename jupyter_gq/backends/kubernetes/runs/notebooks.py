@@ -71,7 +71,7 @@ class NotebookRuns:
         self._update(run)
         self._places.claim(workload, run.devices())
         # Its pod may be on its way with them, whoever told its spawner.
-        self._places.tell(workload, launch.detail.get("named") or {})
+        self._places.tell(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """The Hub is asked to end it."""

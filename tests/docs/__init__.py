@@ -1,0 +1,1 @@
+"""The pages agree with the code and with each other."""

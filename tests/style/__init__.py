@@ -1,0 +1,1 @@
+"""The static checks that no tool brings along; `make style` runs them."""
