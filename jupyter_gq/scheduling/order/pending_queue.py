@@ -21,7 +21,8 @@ class Line:
     def __init__(self, known: dict[ClassKey, ClassKey] | None = None) -> None:
         """Make an empty line.
 
-        `known` holds one key for each class. Lines that share it have one key object for like requests, which compares at once.
+        `known` holds one key for each class. Lines that share it have one key object for like requests, so comparing
+        them takes no time.
         """
         self._known = {} if known is None else known
         #: A class without members is removed.
@@ -63,7 +64,7 @@ class Leaf:
             self._push(key, 0, promising)
 
     def _push(self, key: ClassKey, start: int, promising: ClassTest) -> None:
-        """Queue the first member of a class, from `start` on, that takes part; nothing if the class is not promising."""
+        """Queue the first member of a class, from `start` on, that takes part, if the class is promising."""
         ranked, takes_part = self.line.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
@@ -135,5 +136,5 @@ class FairLeaf:
             heapq.heappush(self.heads, (fair_seniority(members[index + 1], self.used), key))
 
     def pass_over(self) -> None:
-        """Skip the present workload and its whole class, whoever the members belong to, for the rest of the iteration."""
+        """Skip the present workload and its whole class, of all users, for the rest of the iteration."""
         self.hopeless.add(heapq.heappop(self.heads)[1][0])

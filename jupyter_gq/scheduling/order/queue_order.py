@@ -30,9 +30,9 @@ _Key = tuple[bool, bool, bool, int, float, float, int, str]
 class Turn:
     """An iterator over pending workloads in their order, which changes with each decision on the way.
 
-    Workloads that do not take part are left out, and so are classes that are not promising: those that are certain to be
-    skipped. After `next`, call `done` or `pass_over` before asking for another workload. Call `touch` for a queue
-    whose account was changed by something else.
+    Workloads that do not take part are left out, and so are classes that are not promising: members of such a class are
+    certain to be skipped. After `next`, call `done` or `pass_over` before asking for another workload. Call `touch` for
+    a queue whose account was changed by something else.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Turn:
     ) -> None:
         """Begin with the pending workloads of `lines`, by name of the leaf queue.
 
-        `shares` is what each user has of each leaf queue; None if that does not matter. With `by_pool`, `promising` has one
-        answer for all members of a class whose queues have the same pool, so it is asked once for each pool.
+        `shares` is what each user has of each leaf queue; None if that does not matter. With `by_pool`, `promising` has
+        one answer for all members of a class whose queues have the same pool, so it is asked once for each pool.
         """
         self._accounts = accounts
         found: dict[str, Leaf | FairLeaf] = {}

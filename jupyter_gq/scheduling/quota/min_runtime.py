@@ -39,7 +39,10 @@ class Shield:
 
 
 def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
-    """Return the protected seconds before a preemption; `victim` is the path of its queue, from the leaf to the root."""
+    """Return the protected seconds before a preemption.
+
+    `victim` is the path of the victim's queue, from the leaf to the root.
+    """
     return next((q.preempt_min_runtime for q in victim if q.preempt_min_runtime is not None), rule.preempt)
 
 
