@@ -13,11 +13,12 @@ Guarantees an implementation must give
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .capabilities import Capabilities
 
@@ -62,8 +63,8 @@ class Launch:
     """Everything needed to start one run."""
 
     workload: Workload
-    #: `store.Record.detail` of the workload.
-    detail: Mapping[str, Any]
+    #: What the service remembers of the workload: image, working folder, process.
+    detail: WorkloadDetail = field(default_factory=WorkloadDetail)
     #: Added to the environment of each task: devices, share, caps.
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Secret for the job's own runner, to report outputs; not to be logged.

@@ -24,7 +24,6 @@ from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView
 from .events import Broker
-from .records import details
 from .records.records import Records
 from .settings.config import Settings, SettingsSource
 
@@ -115,7 +114,7 @@ class Context:
 
     def groups_of(self, record: Record) -> frozenset[str]:
         """The groups of its owner, as fresh as they are known."""
-        return self.groups.get(record.workload.owner, details.groups(record))
+        return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
         """The queue tree with a leaf for everybody who has a notebook, and for these callers."""
@@ -125,7 +124,7 @@ class Context:
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The core's input of this moment."""
-        workloads = self._core_view.of(record.workload for record in self.records.live())
+        workloads = self._core_view.of(self.records.live())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         return Snapshot(

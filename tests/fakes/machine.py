@@ -168,8 +168,8 @@ class FakeServers(FakeBackend):
 
     def _started(self, launch: Launch) -> FakeRun:
         run = super()._started(launch)
-        if launch.detail.get("pid") is not None:
-            run.pids = (launch.detail["pid"], launch.detail["pid"] + 1)
+        if launch.detail.pid is not None:
+            run.pids = (launch.detail.pid, launch.detail.pid + 1)
         return run
 
     def _go_on(self, run: FakeRun) -> None:

@@ -12,6 +12,7 @@ from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 from tests.kubernetes.chart import grant_rights
 from tests.kubernetes.raw import Raw
@@ -163,7 +164,9 @@ class World:
         return replace(notebook, placement=placement, state=state)
 
     async def launch(self, workload, **detail):
-        await self.backend.launch(Launch(workload=workload, detail=detail, environment={"GQ_STOP_GRACE": "30"}))
+        await self.backend.launch(
+            Launch(workload=workload, detail=WorkloadDetail(**detail), environment={"GQ_STOP_GRACE": "30"})
+        )
 
     async def observed(self, workload):
         """The backend's only observation of it; None when it knows none."""

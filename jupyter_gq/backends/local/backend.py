@@ -138,7 +138,7 @@ class LocalRuns:
 
     def _start_tasks(self, run: Run, launch: Launch, account: Account) -> None:
         manifest = manifest_of(self._root, run.job, account)
-        cwd = working_folder(launch.detail.get("cwd") or manifest.get("cwd"), account, job_folder(self._root, run.job))
+        cwd = working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")
         base = base_environment(
             account, self._options.env_keep, given if isinstance(given, dict) else {}, launch.environment

@@ -83,9 +83,9 @@ class ServerRuns:
         if key in self._servers:
             return
         server = _Server(workload=workload, launched_at=self._now())
-        pid = launch.detail.get("pid")
+        pid = launch.detail.pid
         if pid is not None:
-            process = _verified(pid, float(launch.detail.get("pid_started", 0.0)))
+            process = _verified(pid, launch.detail.pid_started)
             # Believed as little as in `attach`: what is believed here may be killed later.
             ours = process is not None and _may_be_of(pid, workload.owner)
             self._know(server, process if process is not None and ours else _gone(pid))

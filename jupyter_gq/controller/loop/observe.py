@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change
+from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
@@ -100,10 +100,10 @@ class Observer:
     def _tell_owners(self, changes: Sequence[Change]) -> None:
         """Whose notebook ended without his doing reads why when he chooses the next one."""
         for change in changes:
-            record = self._context.records.get(change.workload) if "eviction" in change.detail else None
-            if record is not None and record.workload.kind is Kind.NOTEBOOK:
-                key = details.last_eviction_key(record.workload.owner)
-                self._context.store.put_setting(key, change.detail["eviction"])
+            eviction = change.eviction
+            record = self._context.records.get(change.workload) if eviction is not None else None
+            if eviction is not None and record is not None and record.workload.kind is Kind.NOTEBOOK:
+                remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, seen: Seen) -> None:
         self._context.pids = {

@@ -16,8 +16,7 @@ from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.models import JobToken, TaskDevices
 from jupyter_gq.controller.context import Context, token_hash
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
 from jupyter_gq.domain.identity import PodIdentity
@@ -49,7 +48,7 @@ class JobPods:
                 f"The pod {pod.pod} is no task of run {workload.run} of the job {job}, which is its present one, so "
                 "it gets no token. A pod of an earlier run has nothing to do any more; let it end."
             )
-        if task in details.taken(record):
+        if task in record.detail.tasks_with_bundle:
             raise Conflict(
                 f"Task {task} of run {workload.run} of the job {job} has its bundle already; its token is given out "
                 "once. Should its runner have ended, the job starts again by itself."
@@ -66,8 +65,8 @@ class JobPods:
         hashed = token_hash(token)
         if record.token_hash is not None and compare_digest(record.token_hash, hashed):
             return 0
-        others = details.task_tokens(record).items()
-        return next((int(task) for task, known in others if compare_digest(known, hashed)), None)
+        others = record.detail.task_tokens.items()
+        return next((task for task, known in others if compare_digest(known, hashed)), None)
 
     def read_bundle(self, job: str, task: int) -> Json:
         """Its bundle; from the second run on also the executed notebook, under `executed`, or None there."""
@@ -75,9 +74,10 @@ class JobPods:
         document = files.bundle(job)
         if document is None:
             raise NotFound(f"The files of the job {job} are gone, so it cannot run.")
-        taken = details.taken(record)
-        if task not in taken:
-            self._context.records.commit([Change(workload=job, detail={"taken": sorted([*taken, task])})])
+        fetched = record.detail.tasks_with_bundle
+        if task not in fetched:
+            detail = DetailChange(tasks_with_bundle=tuple(sorted([*fetched, task])))
+            self._context.records.commit([Change(workload=job, detail=detail)])
         executed = None
         if record.workload.run > 1 and task == 0:
             executed = self._context.bundles.executed_notebook(job, record.workload.owner)
@@ -127,8 +127,8 @@ class JobPods:
 def _given(record: Record, task: int, hashed: str) -> Change:
     if task == 0:
         return Change(workload=record.workload.id, token_hash=hashed)
-    tokens = details.task_tokens(record) | {str(task): hashed}
-    return Change(workload=record.workload.id, detail={"task_tokens": tokens})
+    tokens = {**record.detail.task_tokens, task: hashed}
+    return Change(workload=record.workload.id, detail=DetailChange(task_tokens=tokens))
 
 
 @dataclass(kw_only=True, slots=True)

@@ -5,7 +5,6 @@ from typing import Literal
 
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records import details
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
 from jupyter_gq.domain.amount import ONE_GPU
@@ -103,7 +102,7 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
             devices=self._devices,
             idle=context.settings.policy.idle,
-            over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
+            over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
             trouble=context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),

@@ -6,12 +6,14 @@ Rules
    same as facts made of the whole snapshot.
 2. A cycle works on the facts and takes back what it did (`Books.forget`); what became of its decision is put
    afterwards, by whoever carried it out.
-3. Nothing here depends on the time: a cycle asks what does.
+3. Nothing here depends on the time but who backs off, and a cycle says what time it is (`set_time`). A workload that
+   backs off counts nowhere: the other workloads are decided about as if it were not there.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Workload
@@ -67,6 +69,10 @@ class Facts:
         self._parts = MemoryParts(snapshot.nodes)
         self._empty: DeviceLedger | None = None
         self.workloads: dict[str, Workload] = {}
+        #: Pending workloads with a back-off, whether it is over or not.
+        self._with_backoff: dict[str, Workload] = {}
+        #: Those of them whose back-off is not over yet; nothing below knows them.
+        self.backing_off: dict[str, Workload] = {}
         #: Pending ones.
         self.waiting: dict[str, Workload] = {}
         #: The same, by leaf queue.
@@ -112,6 +118,33 @@ class Facts:
             return
         workload = self._parts.of_workload(workload, self.accounts.of(workload.queue).queue.pool)
         self.workloads[workload.id] = workload
+        if workload.state is State.PENDING and workload.backoff is not None:
+            self._with_backoff[workload.id] = self.backing_off[workload.id] = workload
+        else:
+            self._enter(workload)
+
+    def remove(self, name: str) -> None:
+        """It is final, or gone; nothing when it is not known."""
+        workload = self.workloads.pop(name, None)
+        if workload is None:
+            return
+        self._with_backoff.pop(name, None)
+        if self.backing_off.pop(name, None) is None:
+            self._withdraw(workload)
+
+    def set_time(self, now: Instant) -> None:
+        """Let those workloads take part whose back-off is over at `now`, and no workload that still backs off."""
+        for name, workload in self._with_backoff.items():
+            if workload.is_backing_off(now) == (name in self.backing_off):
+                continue
+            if name in self.backing_off:
+                self._enter(self.backing_off.pop(name))
+            else:
+                self._withdraw(workload)
+                self.backing_off[name] = workload
+
+    def _enter(self, workload: Workload) -> None:
+        """Count a workload of `workloads` in every other index."""
         self._count_priority(workload, 1)
         if workload.reserved:
             self.reserved[workload.id] = workload
@@ -130,11 +163,9 @@ class Facts:
             self._count(workload, 1)
             self._list(workload)
 
-    def remove(self, name: str) -> None:
-        """It is final, or gone; nothing when it is not known."""
-        workload = self.workloads.pop(name, None)
-        if workload is None:
-            return
+    def _withdraw(self, workload: Workload) -> None:
+        """Undo `_enter`."""
+        name = workload.id
         self._count_priority(workload, -1)
         self.reserved.pop(name, None)
         if self._mixes:

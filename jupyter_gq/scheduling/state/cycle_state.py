@@ -40,6 +40,7 @@ class Books:
     """Everything that a cycle knows and changes."""
 
     def __init__(self, facts: Facts, now: Instant) -> None:
+        facts.set_time(now)
         self.facts = facts
         self.policy = facts.policy
         self.now = now
