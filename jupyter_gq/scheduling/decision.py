@@ -14,7 +14,7 @@ class Admit:
 
     workload: str
     placement: tuple[TaskPlacement, ...]
-    #: Part of it that is above the queue's quota, and so can be reclaimed.
+    #: Replica of it that is above the queue's quota, and so can be reclaimed.
     over_quota: MilliGpu = NO_GPU
 
 

@@ -13,7 +13,7 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Account, charge, entitled, obstacle
 from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim
 from jupyter_gq.scheduling.quota.reclaim_rights import may_take
-from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
@@ -95,7 +95,7 @@ def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
 
 def growth_takes_nothing_above_its_fair_share(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """For a task more than it needs, elastic work takes from others only within the fair share of its queues."""
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         taker = by_id.get(getattr(instruction, "by", None) or "")
@@ -106,7 +106,7 @@ def growth_takes_nothing_above_its_fair_share(snapshot: Snapshot, decision: Deci
 
 
 def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
-    for account in Books(Facts(snapshot, policy), NOW).accounts:
+    for account in Books(ClusterIndex(snapshot, policy), NOW).accounts:
         limit = account.queue.limit
         assert limit is None or account.used <= limit, f"{account.queue.name} is above its limit"
         assert account.fixed_used <= account.queue.quota, f"{account.queue.name}: not preemptible above its quota"
@@ -115,7 +115,7 @@ def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
 
 
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     assert {a.queue.name: (a.used, *a.rest_used) for a in books.accounts} == _allocated(snapshot, books)
 
 
@@ -139,7 +139,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
     What the same decision admits counts: it may be what brings its queue above its quota.
     """
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
@@ -244,7 +244,7 @@ def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision)
 
 def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
     """In a settled cluster: no single task within its quota waits while a device could be had by the rules."""
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     for workload in list(books.waiting.values()):
         account = books.account(workload)
         milli = gang.smallest(workload)
@@ -299,13 +299,13 @@ def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]
 def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
     """`waiting` finds no place if `victim`, which is stopping, went on running."""
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
-    books = Books(Facts(replace(snapshot, workloads=workloads), policy), NOW)
+    books = Books(ClusterIndex(replace(snapshot, workloads=workloads), policy), NOW)
     assert not try_promise(books, books.waiting[waiting]), f"{victim} went for nothing"
 
 
 def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """Who goes for a lowered limit while his queue is within its quota: then nobody else there is above his."""
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     told = {i.workload for i in decision.instructions if isinstance(i, Evict)}
     for instruction in decision.instructions:
@@ -331,7 +331,7 @@ def _told_below(books: Books, account: Account, told: set[str]) -> int:
 
 
 def only_what_cannot_go_is_above_a_limit(snapshot: Snapshot, policy: Policy) -> None:
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(ClusterIndex(snapshot, policy), NOW)
     for workload in snapshot.workloads:
         if workload.holds and workload.preemptible:
             for account in books.account(workload).chain:

@@ -47,18 +47,18 @@ class _Scene:
 
 def pending(books: Books) -> Waiting:
     """One entry for each workload that still waits."""
-    facts = books.facts
+    index = books.index.pending
     scene = _Scene(books=books, leaving=_leaving_by_device(books), in_the_way=InTheWay(books), supply=Supply(books))
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
     queues, shares = [], user_shares(books)
-    for queue in sorted(facts.queued):
+    for queue in sorted(index.by_seniority):
         why: dict[ClassKey, Why] = {}
-        line = facts.lines[queue]
+        line = index.lines[queue]
         for key, ranked in line.classes.items():
             one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
             if one is not None:
                 why[key] = _explain(scene, one, key)
-        members: Sequence[Workload] = facts.queued[queue].frozen()
+        members: Sequence[Workload] = index.by_seniority[queue].frozen()
         if shares is not None:
             members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
         queues.append(WaitingQueue(members=members, admitted=books.admitted, class_of=line.class_of, why=why, own=own))

@@ -30,7 +30,7 @@ class Claim:
     limit: int | None = None
     #: What it holds and what waits in it.
     demand: int
-    #: Part of the surplus, relative to its siblings.
+    #: Replica of the surplus, relative to its siblings.
     weight: int = 1
     #: Surplus goes to higher ones first.
     priority: int = 0

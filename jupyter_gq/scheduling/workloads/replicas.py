@@ -20,7 +20,7 @@ from . import gang
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part(Workload):
+class Replica(Workload):
     """Some tasks of a workload. Its id is its own."""
 
     #: The workload that it is a part of, as the snapshot has it.
@@ -31,34 +31,34 @@ class Part(Workload):
     vital: bool = False
 
 
-def whole_of(workload: Workload) -> Workload:
+def whole_workload(workload: Workload) -> Workload:
     """The workload that it is a part of; itself if it is no part."""
-    return workload.whole if isinstance(workload, Part) else workload
+    return workload.whole if isinstance(workload, Replica) else workload
 
 
-def is_growth(workload: Workload) -> bool:
+def is_surplus(workload: Workload) -> bool:
     """One task more than its workload needs."""
-    return isinstance(workload, Part) and not workload.vital
+    return isinstance(workload, Replica) and not workload.vital
 
 
-def held_parts(workload: Workload) -> tuple[Workload, list[Part]]:
+def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
     """Its smallest gang, under its own id, and what it holds above it; the part that goes first is the last one."""
     spare = set(_above_smallest(workload)) if workload.elastic else None
     if not spare:
         return workload, []
     kept = tuple(task for index, task in enumerate(workload.placement) if index not in spare)
     parts = [
-        _part(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
+        _replica(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
         for index in sorted(spare)
     ]
     placed = [replace(part, placement=(workload.placement[part.index],)) for part in parts]
     return replace(workload, placement=kept), placed
 
 
-def leaving_parts(workload: Workload) -> Iterator[Part]:
+def stopping_replicas(workload: Workload) -> Iterator[Replica]:
     """Its tasks that were told to stop while it goes on."""
     for index, leaving in enumerate(workload.leaving):
-        yield _leaving_part(workload, leaving, index)
+        yield _stopping_replica(workload, leaving, index)
 
 
 def is_short(workload: Workload) -> bool:
@@ -66,7 +66,7 @@ def is_short(workload: Workload) -> bool:
     return workload.holds and any(_missing(workload))
 
 
-def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
+def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
     """What it could still have: what it lacks of its smallest gang, or else each task that it was not given."""
     if is_short(workload):
         return [_repair(workload)]
@@ -77,7 +77,7 @@ def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
         has = sum(task.group == group.name for task in workload.placement)
         found += [(number, group.name) for number in range(has, group.tasks)]
     return [
-        _part(workload, f"{workload.id}+{index}", name, index)
+        _replica(workload, f"{workload.id}+{index}", name, index)
         for index, (_, name) in enumerate(sorted(found, key=lambda pair: pair[0]), start=start)
     ]
 
@@ -107,7 +107,7 @@ def _missing(workload: Workload) -> Iterator[int]:
         yield max(0, group.min_members - sum(task.group == group.name for task in workload.placement))
 
 
-def _part(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Part:
+def _replica(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Replica:
     """One task of that group."""
     alone = replace(
         workload,
@@ -115,16 +115,16 @@ def _part(workload: Workload, name: str, group: str, index: int, state: State = 
         request=workload.request_of(group),
         tasks=1,
         min_members=1,
-        groups=_alone(workload, group, 1),
+        groups=_only_group(workload, group, 1),
         state=state,
         placement=(),
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(alone), whole=workload, index=index)
+    return Replica(**_fields(alone), whole=workload, index=index)
 
 
-def _repair(workload: Workload) -> Part:
+def _repair(workload: Workload) -> Replica:
     """All that it lacks of its smallest gang."""
     missing = dict(zip((group.name for group in gang.groups_of(workload)), _missing(workload), strict=True))
     count = sum(missing.values())
@@ -143,15 +143,15 @@ def _repair(workload: Workload) -> Part:
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(lacking), whole=workload, index=0, vital=True)
+    return Replica(**_fields(lacking), whole=workload, index=0, vital=True)
 
 
-def _leaving_part(workload: Workload, leaving: Leaving, index: int) -> Part:
-    part = _part(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
+def _stopping_replica(workload: Workload, leaving: Leaving, index: int) -> Replica:
+    part = _replica(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
     return replace(part, placement=(leaving.task,), stop=leaving.stop)
 
 
-def _alone(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
+def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
     """Its groups, of which only this one has tasks."""
     return tuple(
         replace(each, tasks=tasks if each.name == group else 0, min_members=tasks if each.name == group else 0)
