@@ -8,7 +8,7 @@ Guarantees
 """
 
 import json
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from jupyter_gq.domain.errors import TooLarge
 
@@ -17,6 +17,11 @@ _MIB = 1024 * 1024
 
 class BundleStore(Protocol):
     """Keeps the files of jobs."""
+
+    @property
+    def pod_files(self) -> "PodFiles | None":
+        """The files as pods read and write them; None where runners use the disk of this machine."""
+        ...
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         """Keep the bundle of a new job.
@@ -39,8 +44,7 @@ class BundleStore(Protocol):
         ...
 
 
-@runtime_checkable
-class ServesPods(Protocol):
+class PodFiles(Protocol):
     """A store of files from which runners fetch what they need, and to which they send their logs."""
 
     def bundle(self, job: str) -> dict[str, Any] | None:

@@ -42,8 +42,8 @@ class CoreView:
         if workload.kind is Kind.TRAINING and workload.estimate is None:
             known = self._durations.known(workload)
             workload = workload if known is None else replace(workload, estimate=known)
-        backend = self._backends[workload.kind]
-        elastic = backend.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
-        if not (backend.can_suspend or elastic):
+        able = self._backends[workload.kind].capabilities
+        elastic = able.can_resize and bool(workload.groups or workload.min_members < workload.tasks)
+        if not (able.can_suspend or elastic):
             return workload
-        return replace(workload, suspendable=backend.can_suspend, elastic=elastic)
+        return replace(workload, suspendable=able.can_suspend, elastic=elastic)

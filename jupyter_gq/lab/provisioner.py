@@ -6,7 +6,7 @@ from typing import Any
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float
 
-from jupyter_gq.client.devices import Patience
+from jupyter_gq.client.devices import CheckTimeouts
 from jupyter_gq.client.kernel import prepare
 
 from .devices import Gate
@@ -38,7 +38,7 @@ class GQProvisioner(LocalProvisioner):
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Jupyter's own preparation first, so that the caps are applied to the command that will really run."""
-        patience = Patience(wait=self.devices_wait, longest=self.devices_longest)
+        patience = CheckTimeouts(wait=self.devices_wait, longest=self.devices_longest)
         await self.gate.passed(read_surroundings(os.environ), patience, self.log)
         launch = await super().pre_launch(**kwargs)
         launch["cmd"], launch["env"] = prepare(launch["cmd"], launch["env"])

@@ -13,12 +13,13 @@ Guarantees
    changes nothing, also those that began at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 Json = dict[str, Any]
 
@@ -28,8 +29,8 @@ class Record:
     """A workload with what the core does not need to know of it."""
 
     workload: Workload
-    #: Free-form facts of the object, such as the notebook path of a job; see `controller.records.details`.
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    #: What the service remembers of the workload beside that, such as the notebook path of a job.
+    detail: WorkloadDetail = field(default_factory=WorkloadDetail)
     #: Set once, at submission; unique for one owner.
     idempotency_key: str | None = None
     #: SHA-256 of the token that the job's own runner uses; None when it has none.

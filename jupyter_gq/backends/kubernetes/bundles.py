@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from jupyter_gq.backends.bundles import written
+from jupyter_gq.backends.bundles import PodFiles, written
 from jupyter_gq.client.bundle import CellsMissing, pair
 from jupyter_gq.client.executed import Shown, executed
 from jupyter_gq.domain.errors import BackendError, Conflict
@@ -52,6 +52,11 @@ class StoredBundles:
     def __init__(self, files: Files, outputs: Outputs) -> None:
         """Both are the store, as a rule."""
         self._files, self._outputs = files, outputs
+
+    @property
+    def pod_files(self) -> PodFiles | None:
+        """The same files: runners in pods read and write them through the service."""
+        return self
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from jupyter_gq.backends.bundles import written
+from jupyter_gq.backends.bundles import PodFiles, written
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 
 from .accounts import Account, Accounts, acting_as
@@ -16,6 +16,9 @@ from .folders import job_folder, make_service_folders
 
 class LocalBundles:
     """Keeps the files of jobs in `<state_dir>/jobs`, each folder for its owner's account alone."""
+
+    #: Runners read and write these files themselves.
+    pod_files: PodFiles | None = None
 
     def __init__(self, state_dir: str | Path, *, system_users: bool = False) -> None:
         self._root = Path(state_dir).resolve()

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jupyter_gq.controller.records import details
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.snapshot import Snapshot
@@ -16,16 +15,16 @@ def held_back(records: Iterable[Record], now: Instant) -> dict[str, Pending]:
     """Why each of them is not considered now, by its id."""
     found: dict[str, Pending] = {}
     for record in records:
-        refusal = details.refusal(record)
-        if refusal is None or record.workload.state is not State.PENDING or refusal["until"] <= now:
+        refusal = record.detail.refusal
+        if refusal is None or record.workload.state is not State.PENDING or refusal.until <= now:
             continue
-        pause = round(refusal["pause"])
+        pause = round(refusal.pause)
         # No countdown: every listener would be told each second.
-        sentence = f"{refusal['sentence'].rstrip('.')}. It is tried again after a pause of {pause} s."
+        sentence = f"{refusal.sentence.rstrip('.')}. It is tried again after a pause of {pause} s."
         why = Explanation(
             reason=PendingReason.PLACE_REFUSED,
             sentence=sentence,
-            numbers={"times": refusal["times"], "seconds": pause},
+            numbers={"times": refusal.times, "seconds": pause},
             remedy=Remedy(grant=Grant.TIME, amount=pause),
         )
         found[record.workload.id] = Pending(workload=record.workload.id, position=1, why=why)

@@ -16,14 +16,13 @@ Rules
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload_detail import ENDED, Eviction, Refusal
 from jupyter_gq.store.protocol import Record
 
 #: How often a job may vanish before it fails.
@@ -46,7 +45,7 @@ class Ending:
 def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
     """The changes of one record.
 
-    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.protocol.Backend`.
+    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.capabilities`.
     """
     workload = record.workload
     changes: list[Change] = []
@@ -68,7 +67,7 @@ def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: 
         ending = Ending(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
         return [*changes, _ended(record, state, ending)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
-        detail = details.of_acceptance() if details.refusal(record) else {}
+        detail = DetailChange(refusal=None) if record.detail.refusal else DetailChange()
         changes.append(Change(workload=workload.id, event=Event.STARTED, detail=detail))
     return changes
 
@@ -99,7 +98,7 @@ def _stopped(record: Record, ending: Ending) -> Change:
         return _final(record, Event.FAILED, ending, ending.sentence)
     if requeue:
         event = Event.LOST if ending.outcome is Outcome.LOST else Event.REQUEUED
-        return _back_in_line(record, event, ending.at, {})
+        return _back_in_line(record, event, ending.at, DetailChange())
     # What the owner is told was written down with the intent.
     return _told(_final(record, Event.CANCELLED, ending, None), record, ending)
 
@@ -109,7 +108,8 @@ def _told(change: Change, record: Record, ending: Ending) -> Change:
     failed = ending.outcome is Outcome.FAILED and ending.sentence
     if record.workload.kind is Kind.TRAINING or not failed:
         return change
-    return replace(change, detail=details.of_failure(ending.sentence, ending.at))
+    failure = Eviction(reason=ENDED, sentence=ending.sentence, by=None, at=ending.at)
+    return replace(change, detail=DetailChange(eviction=failure, sentence=ending.sentence))
 
 
 def _interrupted(record: Record, ending: Ending) -> Change:
@@ -118,13 +118,13 @@ def _interrupted(record: Record, ending: Ending) -> Change:
     if ending.outcome is Outcome.PAUSED:
         reason = ending.sentence.rstrip(".") or "Interrupted from outside"
         told = f"{reason}. Continues by itself."
-        return _back_in_line(record, Event.LOST, ending.at, {"sentence": told})
-    times = 1 if _came_further(record, ending.at) else details.lost(record) + 1
+        return _back_in_line(record, Event.LOST, ending.at, DetailChange(sentence=told))
+    times = 1 if _came_further(record, ending.at) else record.detail.consecutive_losses + 1
     if times > MOST_LOST:
         told = f"{reason}, for the {times}th time in a row; it is not started again."
         return _final(record, Event.FAILED, ending, told)
-    again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
-    return _back_in_line(record, Event.LOST, ending.at, again)
+    told = f"{reason}. Starts again by itself ({times} of {MOST_LOST})."
+    return _back_in_line(record, Event.LOST, ending.at, DetailChange(consecutive_losses=times, sentence=told))
 
 
 def _came_further(record: Record, at: Instant) -> bool:
@@ -135,18 +135,18 @@ def _came_further(record: Record, at: Instant) -> bool:
 
 def _held_back(record: Record, ending: Ending) -> Change:
     """Its place was not to be had."""
-    known = details.refusal(record)
-    times = known["times"] + 1 if known is not None else 1
+    known = record.detail.refusal
+    times = known.times + 1 if known is not None else 1
     pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1))
-    refusal = details.Refusal(times=times, until=ending.at + pause, pause=pause, sentence=ending.sentence)
-    return _back_in_line(record, Event.LOST, ending.at, details.of_refusal(refusal))
+    refusal = Refusal(times=times, until=Instant(ending.at + pause), pause=pause, sentence=ending.sentence)
+    return _back_in_line(record, Event.LOST, ending.at, DetailChange(refusal=refusal, sentence=""))
 
 
-def _back_in_line(record: Record, event: Event, at: Instant, detail: dict[str, Any]) -> Change:
+def _back_in_line(record: Record, event: Event, at: Instant, detail: DetailChange) -> Change:
     return Change(
         workload=record.workload.id,
         event=event,
-        fields={"placement": (), "stop": None, "activity": None, "requeued_at": at},
+        fields=WorkloadChange(placement=(), stop=None, activity=None, requeued_at=at),
         detail=detail,
     )
 
@@ -155,6 +155,6 @@ def _final(record: Record, event: Event, ending: Ending, sentence: str | None) -
     return Change(
         workload=record.workload.id,
         event=event,
-        fields={"placement": (), "finished_at": ending.at},
-        detail={} if sentence is None else {"sentence": sentence},
+        fields=WorkloadChange(placement=(), finished_at=ending.at),
+        detail=DetailChange() if sentence is None else DetailChange(sentence=sentence),
     )

@@ -6,8 +6,6 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
-from . import details
-
 
 class Live:
     """Records by id, each also where it belongs as it is now."""
@@ -30,7 +28,7 @@ class Live:
         for group, belongs in (
             (self.notebooks, record.workload.kind is Kind.NOTEBOOK),
             (self.begun, not waits),
-            (self.refused, waits and details.refusal(record) is not None),
+            (self.refused, waits and record.detail.refusal is not None),
         ):
             if belongs:
                 group[name] = record

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.protocol import Stray
+from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.workload import Kind
 from tests.fakes import ForgetsEverything, PlaceIsTaken, PodsAreLeftBehind, SharesOnSomeNodes
@@ -68,7 +68,7 @@ def test_the_pause_has_an_end_and_a_start_that_works_forgets_the_refusals(tmp_pa
             await world.step(2, seconds=601)
         assert world.job(job).phase == "running"
         assert len(world.backend.launches) == 13
-        assert world.controller._context.records.get(job).detail["refused"] is None
+        assert world.controller._context.records.get(job).detail.refusal is None
 
     play(tmp_path, PlaceIsTaken, story)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from jupyter_gq.backends.capabilities import NodeRequest
 from jupyter_gq.backends.kubernetes.api.resources import PODS, Json
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
@@ -27,7 +28,6 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.protocol import NodesAsked
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.pod_pool import PodPool
 
@@ -97,7 +97,7 @@ class Placeholders:
                 pool.pause = _FIRST_PAUSE
             pool.wanted = count
 
-    def asked_for(self, pool: str) -> NodesAsked | None:
+    def asked_for(self, pool: str) -> NodeRequest | None:
         """What became of asking; None = it is asked next."""
         asking = self._pools.get(pool)
         if asking is None:
@@ -107,9 +107,9 @@ class Placeholders:
         arriving = min((pod.node for pod in standing if pod.node), default="")
         if waiting:
             oldest = min(waiting, key=lambda pod: (pod.created, pod.name))
-            return NodesAsked(since=_instant(oldest.created), sentence=oldest.unschedulable, arriving=arriving)
+            return NodeRequest(since=_instant(oldest.created), sentence=oldest.unschedulable, arriving=arriving)
         if arriving or asking.refusal:
-            return NodesAsked(sentence=asking.refusal, arriving=arriving)
+            return NodeRequest(sentence=asking.refusal, arriving=arriving)
         return None
 
     def arriving(self) -> frozenset[str]:

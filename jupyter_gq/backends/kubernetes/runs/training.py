@@ -230,7 +230,7 @@ class TrainingRuns:
         missing = [task for task in range(workload.tasks) if task not in run.pods]
         if not missing:
             return
-        image = str(run.detail.get("image") or self._options.runner_image)
+        image = run.detail.image or self._options.runner_image
         if not image:
             sentence = "No image is known for it: set c.KubernetesBackend.runner_image."
             run.decided = End(outcome=Outcome.FAILED, sentence=sentence)
