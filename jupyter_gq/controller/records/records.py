@@ -59,10 +59,6 @@ class Records:
         """Of those the ones that do not wait any more."""
         return tuple(self._live.begun.values())
 
-    def refused(self) -> tuple[Record, ...]:
-        """Of those the ones that wait since their place was refused."""
-        return tuple(self._live.refused.values())
-
     def alive(self, workload: str) -> Record | None:
         """One record that is not final."""
         return self._live.all.get(workload)

@@ -16,7 +16,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Lack
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import Shield
@@ -46,6 +46,20 @@ def unknown_queue(queue: str) -> Explanation:
         reason=PendingReason.UNKNOWN_QUEUE,
         sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
         "Cancel it and choose another queue, or ask your administrator.",
+    )
+
+
+def backs_off(backoff: Backoff) -> Explanation:
+    """Explain that the workload pauses since a backend refused its place.
+
+    The sentence has no countdown: every listener would be told each second.
+    """
+    pause = round(backoff.pause)
+    return Explanation(
+        reason=PendingReason.PLACE_REFUSED,
+        sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
+        numbers={"times": backoff.times, "seconds": pause},
+        remedy=Remedy(grant=Grant.TIME, amount=pause),
     )
 
 

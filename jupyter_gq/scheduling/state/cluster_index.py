@@ -8,12 +8,14 @@ step equals an index made of the whole snapshot.
 No trace of a cycle: a cycle works on the accounts, the ledger and the pending workloads of the index, and takes back
 all that it did (`CycleState.undo`). Whoever carries the decision out puts the changed workloads afterwards.
 
-No clock: nothing here depends on the time. What does is asked by the cycle.
+No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
+(`set_time`). A workload that backs off counts nowhere: the other workloads are decided about as if it were not there.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
@@ -29,6 +31,7 @@ from jupyter_gq.scheduling.quota.past_usage import past_of
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
+from .backoff_index import BackoffIndex
 from .holder_index import EVICTABLE, HolderIndex
 from .pending_index import PendingIndex
 from .priority_counts import PriorityCounts
@@ -71,6 +74,8 @@ class ClusterIndex:
         self.ledger = self._empty_ledger(snapshot, policy)
         #: All workloads that are not final, by id.
         self.workloads: dict[str, Workload] = {}
+        #: Pending workloads whose last place was refused; while they back off, no other index knows them.
+        self.backoffs = BackoffIndex()
         #: The workloads with a reservation, by id.
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
@@ -93,6 +98,25 @@ class ClusterIndex:
             return
         workload = self._memory.of_workload(workload, self._pool(workload))
         self.workloads[workload.id] = workload
+        if not self.backoffs.add(workload):
+            self._enter(workload)
+
+    def remove(self, name: str) -> None:
+        """Remove the workload of that id; does nothing if it is not known."""
+        workload = self.workloads.pop(name, None)
+        if workload is not None and not self.backoffs.remove(workload):
+            self._leave(workload)
+
+    def set_time(self, now: Instant) -> None:
+        """Let the workloads take part whose back-off is over at `now`, and no workload that still backs off."""
+        ended, begun = self.backoffs.set_time(now)
+        for workload in ended:
+            self._enter(workload)
+        for workload in begun:
+            self._leave(workload)
+
+    def _enter(self, workload: Workload) -> None:
+        """Add a workload to every other index."""
         if workload.reserved:
             self.reserved[workload.id] = workload
         self._count(workload, 1)
@@ -101,12 +125,9 @@ class ClusterIndex:
         elif workload.holds:
             self._add_holder(workload)
 
-    def remove(self, name: str) -> None:
-        """Remove the workload of that id; does nothing if it is not known."""
-        workload = self.workloads.pop(name, None)
-        if workload is None:
-            return
-        self.reserved.pop(name, None)
+    def _leave(self, workload: Workload) -> None:
+        """Undo `_enter`."""
+        self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:
             self.pending.remove(workload, self._pool(workload))

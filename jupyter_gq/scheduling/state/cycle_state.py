@@ -42,6 +42,7 @@ class Books:
     """Everything that a cycle knows and changes."""
 
     def __init__(self, index: ClusterIndex, now: Instant) -> None:
+        index.set_time(now)
         self.index = index
         self.policy = index.config.policy
         self.now = now
