@@ -3,12 +3,13 @@
 from functools import cache
 
 from jupyter_gq.client import agents, models
+from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Access
 from .call import Call, Reply
 from .events import follow
 from .handlers import jobs, nodes, notebooks, runs, service
-from .openapi import Json, build_document
+from .openapi import build_document
 from .route import Media, Parameter, Route, Size
 
 LIMIT = Parameter(name="limit", type="integer", minimum=1, maximum=500, default=50, help="Most entries of a page.")
@@ -27,7 +28,7 @@ DONE = {204: "Done."}
 
 
 @cache
-def describe_api() -> Json:
+def describe_api() -> JsonObject:
     """Return the OpenAPI document of this table."""
     return build_document(ROUTES)
 

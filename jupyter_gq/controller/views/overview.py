@@ -14,6 +14,7 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
@@ -21,7 +22,6 @@ from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling import wording
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.store.protocol import Json
 
 from .views import eviction_view
 
@@ -87,7 +87,7 @@ class Overview:
         ]
         return DeviceList(devices=views)
 
-    def read_state(self) -> Json:
+    def read_state(self) -> JsonObject:
         """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
         context = self._context
         state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())

@@ -33,7 +33,7 @@ from jupyter_gq.scheduling.wording import (
     who_with_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import whole_of
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 from .supply import Tight
 
@@ -267,9 +267,9 @@ def _amounts(units: Sequence[Workload]) -> str:
     """Those who hold something, with how much; parts of one workload together."""
     milli: dict[str, int] = {}
     for unit in units:
-        milli[whole_of(unit).id] = milli.get(whole_of(unit).id, 0) + gang.held(unit)
-    partly = {whole_of(unit).id for unit in units} - {unit.id for unit in units}
-    by_id = {whole_of(unit).id: whole_of(unit) for unit in units}
+        milli[whole_workload(unit).id] = milli.get(whole_workload(unit).id, 0) + gang.held(unit)
+    partly = {whole_workload(unit).id for unit in units} - {unit.id for unit in units}
+    by_id = {whole_workload(unit).id: whole_workload(unit) for unit in units}
     return enumerate_names(
         [("part of " if name in partly else "") + who_with_amount(by_id[name], milli[name]) for name in milli]
     )
@@ -277,4 +277,4 @@ def _amounts(units: Sequence[Workload]) -> str:
 
 def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
     """The ids of their workloads, each once."""
-    return tuple(dict.fromkeys(whole_of(unit).id for unit in units))
+    return tuple(dict.fromkeys(whole_workload(unit).id for unit in units))

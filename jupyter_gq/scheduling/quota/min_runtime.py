@@ -21,7 +21,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from .accounts import Account, Accounts
 
@@ -54,7 +54,7 @@ def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRun
 
 def left(victim: Workload, least: Seconds, now: Instant) -> Seconds:
     """Return the seconds for which the victim is still protected; 0 = it may go now."""
-    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Part):
+    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
 

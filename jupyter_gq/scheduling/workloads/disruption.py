@@ -14,7 +14,7 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
-from .replicas import Part
+from .replicas import Replica
 
 #: A run that has saved its state counts as that much younger.
 SAVING_COUNTS = Seconds(3600)
@@ -27,7 +27,7 @@ def disruption(workload: Workload) -> Disruption:
     started = workload.started_at if workload.started_at is not None else workload.submitted_at
     if workload.checkpointed_at is not None:
         started = Instant(started + SAVING_COUNTS)
-    place = workload.index if isinstance(workload, Part) else None
+    place = workload.index if isinstance(workload, Replica) else None
     return (
         workload.state is not State.PENDING,
         workload.state is State.RUNNING,

@@ -22,10 +22,10 @@ from . import gang
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part(Workload):
+class Replica(Workload):
     """A replica: some tasks of a workload, under an id of their own."""
 
-    #: The workload that it is a part of, as the snapshot has it.
+    #: The workload that it belongs to, as the snapshot has it.
     whole: Workload
     #: Place among the replicas of the workload: the highest goes first and comes last.
     index: int
@@ -33,17 +33,17 @@ class Part(Workload):
     vital: bool = False
 
 
-def whole_of(workload: Workload) -> Workload:
+def whole_workload(workload: Workload) -> Workload:
     """Return the workload that this replica belongs to; the workload itself if it is no replica."""
-    return workload.whole if isinstance(workload, Part) else workload
+    return workload.whole if isinstance(workload, Replica) else workload
 
 
-def is_growth(workload: Workload) -> bool:
+def is_surplus(workload: Workload) -> bool:
     """Return True for one task more than its workload needs."""
-    return isinstance(workload, Part) and not workload.vital
+    return isinstance(workload, Replica) and not workload.vital
 
 
-def held_parts(workload: Workload) -> tuple[Workload, list[Part]]:
+def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
     """Return the smallest gang, under the workload's own id, and the surplus replicas that it holds.
 
     The replica that goes first is the last one of the list.
@@ -52,18 +52,18 @@ def held_parts(workload: Workload) -> tuple[Workload, list[Part]]:
     if not spare:
         return workload, []
     kept = tuple(task for index, task in enumerate(workload.placement) if index not in spare)
-    parts = [
-        _part(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
+    replicas = [
+        _replica(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
         for index in sorted(spare)
     ]
-    placed = [replace(part, placement=(workload.placement[part.index],)) for part in parts]
+    placed = [replace(replica, placement=(workload.placement[replica.index],)) for replica in replicas]
     return replace(workload, placement=kept), placed
 
 
-def leaving_parts(workload: Workload) -> Iterator[Part]:
+def stopping_replicas(workload: Workload) -> Iterator[Replica]:
     """Yield the tasks that were told to stop while the workload goes on."""
     for index, leaving in enumerate(workload.leaving):
-        yield _leaving_part(workload, leaving, index)
+        yield _stopping_replica(workload, leaving, index)
 
 
 def is_short(workload: Workload) -> bool:
@@ -71,7 +71,7 @@ def is_short(workload: Workload) -> bool:
     return workload.holds and any(_missing(workload))
 
 
-def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
+def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
     """Return what the workload lacks of its smallest gang, or else each task that it was not given."""
     if is_short(workload):
         return [_repair(workload)]
@@ -82,7 +82,7 @@ def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
         has = sum(task.group == group.name for task in workload.placement)
         found += [(number, group.name) for number in range(has, group.tasks)]
     return [
-        _part(workload, f"{workload.id}+{index}", name, index)
+        _replica(workload, f"{workload.id}+{index}", name, index)
         for index, (_, name) in enumerate(sorted(found, key=lambda pair: pair[0]), start=start)
     ]
 
@@ -112,7 +112,7 @@ def _missing(workload: Workload) -> Iterator[int]:
         yield max(0, group.min_members - sum(task.group == group.name for task in workload.placement))
 
 
-def _part(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Part:
+def _replica(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Replica:
     """Return one task of that group as a replica."""
     alone = replace(
         workload,
@@ -120,16 +120,16 @@ def _part(workload: Workload, name: str, group: str, index: int, state: State = 
         request=workload.request_of(group),
         tasks=1,
         min_members=1,
-        groups=_alone(workload, group, 1),
+        groups=_only_group(workload, group, 1),
         state=state,
         placement=(),
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(alone), whole=workload, index=index)
+    return Replica(**_fields(alone), whole=workload, index=index)
 
 
-def _repair(workload: Workload) -> Part:
+def _repair(workload: Workload) -> Replica:
     """Return everything that the workload lacks of its smallest gang as one replica."""
     missing = dict(zip((group.name for group in gang.groups_of(workload)), _missing(workload), strict=True))
     count = sum(missing.values())
@@ -148,15 +148,15 @@ def _repair(workload: Workload) -> Part:
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(lacking), whole=workload, index=0, vital=True)
+    return Replica(**_fields(lacking), whole=workload, index=0, vital=True)
 
 
-def _leaving_part(workload: Workload, leaving: Leaving, index: int) -> Part:
-    part = _part(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
-    return replace(part, placement=(leaving.task,), stop=leaving.stop)
+def _stopping_replica(workload: Workload, leaving: Leaving, index: int) -> Replica:
+    replica = _replica(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
+    return replace(replica, placement=(leaving.task,), stop=leaving.stop)
 
 
-def _alone(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
+def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
     """Return the workload's groups, of which only this one has tasks."""
     return tuple(
         replace(each, tasks=tasks if each.name == group else 0, min_members=tasks if each.name == group else 0)

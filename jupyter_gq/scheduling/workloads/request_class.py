@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 
-from .replicas import Part, is_growth
+from .replicas import Replica, is_surplus
 
 
 class ClassKey:
@@ -32,7 +32,7 @@ def request_class(workload: Workload) -> ClassKey:
         workload.preemptible,
         workload.priority,
         workload.kind,
-        is_growth(workload),
+        is_surplus(workload),
         workload.elastic,
         workload.groups,
         workload.topology,
@@ -44,7 +44,7 @@ def request_class(workload: Workload) -> ClassKey:
 
 def _standing(workload: Workload) -> str:
     """Return the id of the workload beside whose tasks this one must stand; "" if it may stand anywhere."""
-    if not isinstance(workload, Part):
+    if not isinstance(workload, Replica):
         return ""
     bound = workload.topology is not None or any(group.topology is not None for group in workload.groups)
     return workload.whole.id if bound else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from jupyter_gq.domain.workload import Workload
 
 from . import gang
-from .replicas import Part
+from .replicas import Replica
 
 Seniority = tuple[int, int, float, str]
 #: What each user has of a queue, in milli-GPU.
@@ -21,7 +21,7 @@ Shares = Mapping[str, int]
 
 def seniority(workload: Workload) -> Seniority:
     """Return the sort key of a workload inside its queue."""
-    more = 1 + workload.index if isinstance(workload, Part) and not workload.vital else 0
+    more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
