@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from jupyter_gq.api.access import Access
 from jupyter_gq.api.errors import Refusal
-from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Sight
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult
+from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.agents import AgentCommand, AgentOrders
 from jupyter_gq.client.models import TicketRequest
 from jupyter_gq.controller.caller import Caller
@@ -397,16 +398,22 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
         assert response.code == 200, response.body
         return json.loads(response.body)
 
-    cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.UNSEEN, required=True, sentence="Nobody has looked.")
+    cluster.machine.seen[job, 1, 0] = Attestation(
+        result=AttestationResult.UNSEEN, required=True, sentence="Nobody has looked."
+    )
     assert await seen(0) == {"sight": "UNSEEN", "required": True, "sentence": "Nobody has looked."}
     async with asyncio.timeout(20):
         waiting = asyncio.create_task(seen(25))
         await cluster.steps()
         assert not waiting.done()
-        cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.RIGHT, required=True, sentence="Its own.")
+        cluster.machine.seen[job, 1, 0] = Attestation(
+            result=AttestationResult.RIGHT, required=True, sentence="Its own."
+        )
         cluster.controller.wake()
         assert (await waiting)["sight"] == "RIGHT"
-    cluster.machine.seen[job, 1, 0] = DevicesSeen(sight=Sight.UNWATCHED, required=False, sentence="Nobody looks.")
+    cluster.machine.seen[job, 1, 0] = Attestation(
+        result=AttestationResult.UNWATCHED, required=False, sentence="Nobody looks."
+    )
     assert (await seen(25))["sight"] == "UNWATCHED", "nobody has to, so nobody is waited for"
     cluster.machine.end(job, Outcome.SUCCEEDED)
     await cluster.steps()
@@ -418,15 +425,15 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
     path = f"api/v1/tickets/{ticket.id}/devices?wait=25"
     assert (await cluster.served.problem("GET", path, "ann"))[0] == 409, "nothing of it runs yet"
     await cluster.steps()
-    cluster.machine.seen[ticket.id, 1, 0] = DevicesSeen(
-        sight=Sight.UNSEEN, required=True, sentence="Nobody has looked."
+    cluster.machine.seen[ticket.id, 1, 0] = Attestation(
+        result=AttestationResult.UNSEEN, required=True, sentence="Nobody has looked."
     )
     async with asyncio.timeout(20):
         waiting = asyncio.create_task(cluster.served.ask("GET", path, "ann-reads"))
         await cluster.steps()
         assert not waiting.done()
-        cluster.machine.seen[ticket.id, 1, 0] = DevicesSeen(
-            sight=Sight.WRONG, required=True, sentence="It sees others."
+        cluster.machine.seen[ticket.id, 1, 0] = Attestation(
+            result=AttestationResult.WRONG, required=True, sentence="It sees others."
         )
         cluster.controller.wake()
         assert json.loads((await waiting).body) == {"sight": "WRONG", "required": True, "sentence": "It sees others."}
@@ -476,9 +483,9 @@ async def test_a_job_remembers_the_image_of_the_notebook_it_was_sent_from(cluste
     ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus="0.25"))
     await cluster.steps()
     cluster.machine.images[ticket.id] = "lab@sha256:1"
-    assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail["image"] == "lab@sha256:1"
+    assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == "lab@sha256:1"
     bundle["manifest"]["server"] = "other"
-    assert "image" not in cluster.store.get(cluster.send(bundle, gpus="0.25")).detail
+    assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == ""
 
 
 # --- agents

@@ -87,7 +87,7 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(ticket=consumes(tickets))
     def give_back(self, ticket):
         """The spawner ends the process first, as it always does."""
-        pid = self._record(ticket).detail.get("pid")
+        pid = self._record(ticket).detail.pid
         if pid is not None:
             self.world.server_dies(pid)
         self.world.controller.close_ticket(ADMIN, ticket)
@@ -98,7 +98,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(ticket=tickets)
     def the_server_dies(self, ticket):
-        pid = self._record(ticket).detail.get("pid")
+        pid = self._record(ticket).detail.pid
         if pid is not None:
             self.world.server_dies(pid)
 
@@ -174,7 +174,7 @@ class ControllerMachine(RuleBasedStateMachine):
         for ticket in self.asked:
             record = self._record(ticket)
             if record.workload.state not in FINAL:
-                pid = record.detail.get("pid")
+                pid = record.detail.pid
                 if pid is not None:
                     self.world.server_dies(pid)
                 self.world.controller.close_ticket(ADMIN, ticket)

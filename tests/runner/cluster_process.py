@@ -18,8 +18,9 @@ from traitlets.config import Config
 from jupyter_gq.api.access import ADMIN_SCOPE, Identity
 from jupyter_gq.api.app import make_application, make_server
 from jupyter_gq.api.pods import PodAuthenticator
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
@@ -47,16 +48,18 @@ class PodsInAFolder(RunsPods):
         for place in (self._launched, self._ended):
             place.mkdir(exist_ok=True)
 
-    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         job, number, task = identity.uid.split(":")
         return int(task) if (job, number) == (workload, str(run)) else None
 
-    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+    def attestation(self, workload: str, run: int, task: int) -> Attestation:
         try:
             said = json.loads(self._sight.read_text())
         except FileNotFoundError:
-            return super().devices_seen(workload, run, task)
-        return DevicesSeen(sight=Sight(said["sight"]), required=said["required"], sentence=said["sentence"])
+            return super().attestation(workload, run, task)
+        return Attestation(
+            result=AttestationResult(said["sight"]), required=said["required"], sentence=said["sentence"]
+        )
 
     async def launch(self, launch: Launch) -> None:
         (self._launched / f"{launch.workload.id}.{launch.workload.run}").touch()

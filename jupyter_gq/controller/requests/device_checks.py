@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jupyter_gq.backends.protocol import KnowsPods
 from jupyter_gq.client.models import TaskDevices
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.signal import Signal
@@ -35,11 +34,11 @@ class Looks:
         until = loop.time() + wait
         while True:
             workload = present()
-            backend = self.context.backend_of(workload.kind)
-            if not isinstance(backend, KnowsPods):
+            lookup = self.context.backend_of(workload.kind).capabilities.pod_lookup
+            if lookup is None:
                 raise NotFound("Here nothing of this kind runs in pods, so nobody looks at what they can open.")
-            seen = backend.devices_seen(workload.id, workload.run, task)
+            check = lookup.attestation(workload.id, workload.run, task)
             left = until - loop.time()
-            if seen.settled or left <= 0:
-                return TaskDevices(sight=seen.sight.value, required=seen.required, sentence=seen.sentence)
+            if check.is_settled or left <= 0:
+                return TaskDevices(sight=check.result.value, required=check.required, sentence=check.sentence)
             await self.moved.wait(min(left, LOOK_AGAIN))

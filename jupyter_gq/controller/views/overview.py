@@ -7,7 +7,7 @@ from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me,
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Deciding
-from jupyter_gq.controller.records import details
+from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device, Node
@@ -65,7 +65,7 @@ class Overview:
             pools=[pool_view(name, snapshot) for name in settings.pools],
             build_pool=settings.build_pool,
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
-            last_eviction=eviction_view(context.store.setting(details.last_eviction_key(caller.user))),
+            last_eviction=eviction_view(last_eviction(context.store, caller.user)),
             devices_sentence=self.devices_sentence(),
         )
 

@@ -29,7 +29,7 @@ def test_killed_anywhere_in_the_step_that_starts_a_job(tmp_path, place):
         view = world.job(job)
         assert (view.phase, view.run) == ("running", 1)
         assert world.backend.copies == {(job, 1): 1}
-        assert world.sql.get(job).detail.get("lost", 0) == 0
+        assert world.sql.get(job).detail.consecutive_losses == 0
         assert world.controller.task_of_token(job, world.backend.runs[(job, 1)].token) == 0
 
     asyncio.run(play())

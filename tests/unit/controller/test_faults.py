@@ -167,7 +167,7 @@ async def test_a_job_that_vanishes_comes_back_three_times_then_fails(world):
         assert (world.job(job).phase, world.job(job).run) == ("running", run)
         world.backend.end(job, Outcome.LOST, "The machine was restarted.")
         await world.controller.step()
-        assert world.sql.get(job).detail["sentence"] in {
+        assert world.sql.get(job).detail.sentence in {
             "",  # it has already been admitted again
             f"The machine was restarted. Starts again by itself ({run} of 3).",
         }
@@ -196,7 +196,7 @@ async def test_a_job_that_comes_further_between_may_vanish_again_and_again(world
     assert world.job(job).phase == phase
     if phase == "running":
         assert world.job(job).run == 6
-        assert world.sql.get(job).detail["lost"] == 1
+        assert world.sql.get(job).detail.consecutive_losses == 1
 
 
 @pytest.mark.asyncio
@@ -206,7 +206,7 @@ async def test_a_run_that_the_backend_does_not_know_any_more_is_lost(world):
     world.backend.runs.clear()
     await world.step(3)
     assert (world.job(job).phase, world.job(job).run) == ("running", 2)
-    assert world.sql.get(job).detail["lost"] == 1
+    assert world.sql.get(job).detail.consecutive_losses == 1
 
 
 @pytest.mark.asyncio

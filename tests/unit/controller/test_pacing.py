@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.backends.protocol import Pace
+from jupyter_gq.backends.capabilities import Capabilities, Pace
 from jupyter_gq.controller.loop.pacing import SOON
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
@@ -16,6 +16,10 @@ class BeginsAFewAtATime(FakeBackend):
     """`left`: so many tasks it could begin now, of `most`. `refused`: a job that it will not launch."""
 
     left, most, refused = 2, 3, ""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.capabilities = Capabilities(pace=self.pace)
 
     def pace(self):
         return Pace(left=self.left, most=self.most)

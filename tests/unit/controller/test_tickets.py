@@ -49,7 +49,7 @@ async def test_what_a_spawner_was_told_of_its_pod_is_written_down_before_it_hear
         world.restart()
         await world.step()
         (launch,) = world.servers.launches
-        assert launch.detail["named"] == {"GPU-sim-box-0": "UUID of GPU-sim-box-0"}
+        assert launch.detail.named_devices == {"GPU-sim-box-0": "UUID of GPU-sim-box-0"}
 
 
 @pytest.mark.parametrize("gpus", ["1.5", "abc", "0.1234", "-1"])

@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
 from jupyter_gq.domain.amount import ONE_GPU, Instant
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 from .outcome import End
 
@@ -30,7 +31,7 @@ class Run:
     known_at: float
     #: What was decided; None: it was only found by its pods.
     workload: Workload | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: WorkloadDetail = field(default_factory=WorkloadDetail)
     environment: Mapping[str, str] = field(default_factory=dict)
     #: What is missing of it is made.
     may_create: bool = False
