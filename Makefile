@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist clean
+.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -154,8 +154,13 @@ benchmarks: setup chromium peer ## Time to first output, spawn, list requests, s
 	$(BIN)/python -m benchmarks.cycle
 
 dist: setup ## Build the wheel with the lab extension inside
-	$(BIN)/pip install -q build hatchling hatch-nodejs-version hatch-jupyter-builder
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+changelog: setup ## Show the changelog of the next release; with VERSION=x.y.z: move the fragments into CHANGELOG.md
+	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
+
+release-check: setup ## Build sdist and wheel, check their metadata, install each into an empty environment
+	.ci/release-check
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(HUB55) dist build labextension/node_modules labextension/lib jupyter_gq/labextension

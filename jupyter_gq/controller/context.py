@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import AddsNodes, Backend, PreparesPods
+from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
@@ -24,7 +24,6 @@ from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView
 from .events import Broker
-from .records import details
 from .records.records import Records
 from .settings.config import Settings, SettingsSource
 
@@ -106,8 +105,8 @@ class Context:
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """What the cluster may still add to pools that grow."""
-        grow = [backend for backend in self.backends if isinstance(backend, AddsNodes)]
-        return tuple(new for backend in grow for new in backend.new_nodes() if new.pool in self.settings.pools)
+        offers = (backend.capabilities.node_supply.new_nodes() for backend in self.backends)
+        return tuple(new for offer in offers for new in offer if new.pool in self.settings.pools)
 
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
@@ -115,7 +114,7 @@ class Context:
 
     def groups_of(self, record: Record) -> frozenset[str]:
         """The groups of its owner, as fresh as they are known."""
-        return self.groups.get(record.workload.owner, details.groups(record))
+        return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
         """The queue tree with a leaf for everybody who has a notebook, and for these callers."""
@@ -125,7 +124,7 @@ class Context:
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The core's input of this moment."""
-        workloads = self._core_view.of(record.workload for record in self.records.live())
+        workloads = self._core_view.of(self.records.live())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         return Snapshot(
@@ -148,7 +147,7 @@ class Context:
 
     def request(self, kind: Kind, milli: MilliGpu) -> Request:
         """What a workload of that kind asks for; a fraction goes to a node that can share devices."""
-        request, label = Request.of(milli), self.backend_of(kind).share_label
+        request, label = Request.of(milli), self.backend_of(kind).capabilities.share_label
         if label is None or not 0 < milli < ONE_GPU:
             return request
         return replace(request, node_labels=(label,))
@@ -158,7 +157,7 @@ class Context:
 
         None where tasks are pods: only their backend knows the devices themselves.
         """
-        if isinstance(self.backend_of(workload.kind), PreparesPods):
+        if self.backend_of(workload.kind).capabilities.pod_preparation is not None:
             return {}
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 

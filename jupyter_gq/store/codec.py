@@ -1,63 +1,135 @@
-"""Workloads as JSON documents and back.
+"""Workloads and their details as JSON documents and back.
 
 Rules
 -----
-1. Every field of the domain's dataclasses is written under its own name; enumerations by their value.
-2. A field that the document lacks takes the default of the dataclass, so a record of an older release can be read.
-3. A key that the dataclass lacks is ignored, so a record survives going back one release.
+Own names: every field of the domain's dataclasses is written under its own name, except those that `_STORED_NAMES`
+    lists; enumerations are written by their value.
+Older rows: a field that the document lacks takes the default of the dataclass, so a record of an older release can be
+    read.
+Newer rows: an unknown key of a workload, or of a part of a detail, is ignored. An unknown key of a detail itself is
+    kept and written back. So a record survives going back one release.
+Sparse details: a field of a detail that has its default is not written.
 """
 
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload_detail import Eviction, WorkloadDetail
 
 _Decoder = Callable[[Any], Any]
 
+#: Fields of `WorkloadDetail` whose stored name is another one, with that name.
+_STORED_NAMES: Final = {
+    "place": "where",
+    "backoff": "refused",
+    "tasks_with_bundle": "taken",
+    "consecutive_losses": "lost",
+    "owner_groups": "groups",
+    "given_back": "closed",
+    "named_devices": "named",
+}
+_UNKNOWN: Final = "unknown"
+
 
 def encode_workload(workload: Workload) -> str:
-    """The JSON document of a workload."""
+    """Return the JSON document of a workload."""
     return encode_json(_plain(workload))
 
 
 @lru_cache(maxsize=2048)
 def decode_workload(document: str) -> Workload:
-    """The workload of a document. Workloads are immutable, so equal documents may share one."""
+    """Return the workload of a document. Workloads are immutable, so equal documents may share one."""
     return cast(Workload, _decoder_of(Workload)(json.loads(document)))
 
 
-def encode_json(value: Any) -> str:
-    """Compact JSON in ASCII: lone surrogates and NUL characters of a user's output survive any database."""
+def encode_detail(detail: WorkloadDetail) -> str:
+    """Return the JSON document of a detail."""
+    document = dict(detail.unknown)
+    for name, stored_name, default in _detail_fields():
+        value = getattr(detail, name)
+        if value != default:
+            document[stored_name] = _plain(value)
+    return encode_json(document)
+
+
+def decode_detail(document: str) -> WorkloadDetail:
+    """Return the detail of a document."""
+    values: dict[str, Any] = json.loads(document)
+    decoders = _detail_decoders()
+    known = {decoders[key][0]: decoders[key][1](value) for key, value in values.items() if key in decoders}
+    unknown = {key: value for key, value in values.items() if key not in decoders}
+    return WorkloadDetail(**known, unknown=unknown)
+
+
+def eviction_document(eviction: Eviction) -> dict[str, Any]:
+    """Return an eviction as a JSON object."""
+    return cast(dict[str, Any], _plain(eviction))
+
+
+def eviction_of(document: Mapping[str, Any]) -> Eviction:
+    """Return the eviction of a JSON object that `eviction_document` made."""
+    return cast(Eviction, _decoder_of(Eviction)(document))
+
+
+def encode_json(value: object) -> str:
+    """Return compact JSON in ASCII: lone surrogates and NUL characters of a user's output survive any database."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def decode_json(document: str) -> Any:
-    """The value of a JSON document."""
+    """Return the value of a JSON document."""
     return json.loads(document)
 
 
+@cache
+def _detail_fields() -> tuple[tuple[str, str, object], ...]:
+    """Return name, stored name and default value of each field of a detail."""
+    empty = WorkloadDetail()
+    names = [each.name for each in fields(WorkloadDetail) if each.name != _UNKNOWN]
+    return tuple((name, _STORED_NAMES.get(name, name), getattr(empty, name)) for name in names)
+
+
+@cache
+def _detail_decoders() -> Mapping[str, tuple[str, _Decoder]]:
+    """Return the field and the decoder of each stored name of a detail."""
+    hints = get_type_hints(WorkloadDetail)
+    return {stored_name: (name, _decoder_of(hints[name])) for name, stored_name, _ in _detail_fields()}
+
+
 def _plain(value: Any) -> Any:
+    """Return a value of the domain as lists, dicts and scalars that JSON has."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
     return value
 
 
 @cache
 def _decoder_of(kind: Any) -> _Decoder:
+    """Return the function that turns plain JSON into a value of the annotated type `kind`."""
     if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass_decoder(kind)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind
-    if get_origin(kind) is tuple:
+    origin = get_origin(kind)
+    if origin is tuple:
         return _tuple_decoder(get_args(kind)[0])
-    if get_origin(kind) in (Union, types.UnionType):
+    if origin is frozenset:
+        return frozenset
+    if origin is Mapping:
+        return _mapping_decoder(*get_args(kind))
+    if origin in (Union, types.UnionType):
         return _optional_decoder(kind)
     return _same
 
@@ -67,7 +139,7 @@ def _dataclass_decoder(kind: type) -> _Decoder:
     decoders = {field.name: _decoder_of(hints[field.name]) for field in fields(kind)}
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
 
-    def decode(document: dict[str, Any]) -> Any:
+    def decode(document: Mapping[str, Any]) -> Any:
         missing = required - document.keys()
         if missing:
             raise ValueError(f"a stored {kind.__name__} lacks {', '.join(sorted(missing))}")
@@ -79,6 +151,12 @@ def _dataclass_decoder(kind: type) -> _Decoder:
 def _tuple_decoder(item: Any) -> _Decoder:
     decoder = _decoder_of(item)
     return lambda values: tuple(decoder(value) for value in values)
+
+
+def _mapping_decoder(key_kind: Any, value_kind: Any) -> _Decoder:
+    """Return a decoder of JSON objects, whose keys are text also where `key_kind` is a number."""
+    decoder = _decoder_of(value_kind)
+    return lambda values: {key_kind(key): decoder(value) for key, value in values.items()}
 
 
 def _optional_decoder(kind: Any) -> _Decoder:

@@ -13,14 +13,14 @@ Guarantees
    changes nothing, also those that began at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind, Workload
-
-Json = dict[str, Any]
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +28,8 @@ class Record:
     """A workload with what the core does not need to know of it."""
 
     workload: Workload
-    #: Free-form facts of the object, such as the notebook path of a job; see `controller.records.details`.
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    #: What the service remembers of the workload beside that, such as the notebook path of a job.
+    detail: WorkloadDetail = field(default_factory=WorkloadDetail)
     #: Set once, at submission; unique for one owner.
     idempotency_key: str | None = None
     #: SHA-256 of the token that the job's own runner uses; None when it has none.
@@ -48,7 +48,7 @@ class StoredEvent:
     kind: str
     #: Id of the object.
     object: str
-    payload: Json
+    payload: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ class NewEvent:
     owner: str | None
     kind: str
     object: str
-    payload: Json
+    payload: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +68,7 @@ class OutputEvent:
 
     #: From 1, without gaps, over all runs of the job.
     seq: int
-    payload: Json
+    payload: JsonObject
 
 
 class Store(Protocol):
@@ -137,11 +137,11 @@ class Store(Protocol):
         """Forget all but the newest `keep` events."""
         ...
 
-    def setting(self, name: str) -> Json | None:
+    def setting(self, name: str) -> JsonObject | None:
         """A small named document (an owner's last eviction, the last good policy)."""
         ...
 
-    def put_setting(self, name: str, value: Json) -> None:
+    def put_setting(self, name: str, value: JsonObject) -> None:
         """Insert or replace that document."""
         ...
 

@@ -1,13 +1,12 @@
 """Records and events as rows of the tables, and back."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import FINAL
 
 from . import statements
-from .codec import decode_json, decode_workload, encode_json, encode_workload
+from .codec import decode_detail, decode_json, decode_workload, encode_detail, encode_workload
 from .protocol import Record, StoredEvent
 
 
@@ -22,7 +21,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "idempotency_key": record.idempotency_key,
         "token_hash": record.token_hash,
         "document": encode_workload(workload),
-        "detail": encode_json(record.detail),
+        "detail": encode_detail(record.detail),
     }
 
 
@@ -31,10 +30,9 @@ def record_or_none(row: statements.Row | None) -> Record | None:
 
 
 def record_of(row: statements.Row) -> Record:
-    detail: Mapping[str, Any] = decode_json(row.detail)
     return Record(
         workload=decode_workload(row.document),
-        detail=detail,
+        detail=decode_detail(row.detail),
         idempotency_key=row.idempotency_key,
         token_hash=row.token_hash,
     )

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually
 
 from .worlds import runs
@@ -26,7 +27,7 @@ async def test_launching_again_starts_no_second_copy(world):
     workload = world.workload()
     await world.launch(workload)
     before = await world.running(workload)
-    await world.backend.launch(Launch(workload=workload, detail={}))
+    await world.backend.launch(Launch(workload=workload))
     assert await world.running(workload) == before
 
 
@@ -115,7 +116,7 @@ async def test_a_new_service_finds_the_run_again_and_can_end_it(world):
     await world.launch(workload, {"has kernel": True})
     before = await world.running(workload)
     world.backend = world.new_backend()
-    detail = {"pid": world.leader(workload), "pid_started": before.since}
+    detail = WorkloadDetail(pid=world.leader(workload), pid_started=before.since)
     await world.backend.launch(Launch(workload=workload, detail=detail))
     again = await world.running(workload)
     assert again.pids == before.pids
@@ -132,6 +133,6 @@ async def test_a_run_that_ended_while_no_service_was_there_is_seen_as_ended(worl
     os.kill(world.leader(workload), signal.SIGKILL)
     await eventually(lambda: not runs(world.leader(workload)), "its death")
     world.backend = world.new_backend()
-    detail = {"pid": world.leader(workload), "pid_started": before.since}
+    detail = WorkloadDetail(pid=world.leader(workload), pid_started=before.since)
     await world.backend.launch(Launch(workload=workload, detail=detail))
     assert (await world.end(workload)).outcome in (Outcome.LOST, Outcome.SUCCEEDED)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.bundles import BundleStore, ServesPods
+from jupyter_gq.backends.bundles import BundleStore
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.local import LocalBundles
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull, TooLarge
@@ -162,8 +162,8 @@ def test_a_notebook_that_is_not_one_is_none(local, tmp_path):
 
 def test_only_the_store_serves_pods(tmp_path, local):
     files = StoredFiles(tmp_path)
-    assert isinstance(files.bundles, ServesPods)
-    assert not isinstance(local, ServesPods)
+    assert files.bundles.pod_files is files.bundles
+    assert local.pod_files is None
     files.bundles.write("job-1", "ann", BUNDLE, 1000)
     assert files.bundles.bundle("job-1") == BUNDLE
     assert files.bundles.bundle("job-2") is None

@@ -6,6 +6,7 @@ from jupyter_gq.app import main
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, Superseded
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store import copying
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
 from jupyter_gq.store.sql import SqlStore
@@ -30,7 +31,11 @@ def fill(url):
         job = a_job(
             "digits", "vision", id=f"job-{number}", owner="ann", state=State.PENDING if number % 2 else State.SUCCEEDED
         )
-        record = Record(workload=job, detail={"note": "ä\u0000", "n": number}, idempotency_key=f"k{number}")
+        record = Record(
+            workload=job,
+            detail=WorkloadDetail(sentence="ä\u0000", consecutive_losses=number),
+            idempotency_key=f"k{number}",
+        )
         store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
     store.append_outputs("job-1", [OutputEvent(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, StorageFull, StoreUnavailable
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
 from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
@@ -34,7 +35,7 @@ def store(url):
 
 
 def a_record(id="digits"):
-    return Record(workload=a_job("digits", "vision", id=id), detail={"secret": "do not tell"})
+    return Record(workload=a_job("digits", "vision", id=id), detail=WorkloadDetail(warning="do not tell"))
 
 
 def ids(store):

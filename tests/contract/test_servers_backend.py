@@ -15,6 +15,7 @@ from tornado.web import Application, RequestHandler
 from jupyter_gq.backends.protocol import Launch, Outcome, Phase
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.domain.errors import BackendError, Conflict
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.kubernetes.waiting import eventually
 
 from .worlds import runs
@@ -28,7 +29,7 @@ def started(pid):
 
 async def test_a_server_that_the_hub_still_starts_is_starting(servers):
     workload = servers.workload()
-    await servers.backend.launch(Launch(workload=workload, detail={}))
+    await servers.backend.launch(Launch(workload=workload))
     assert (await servers.observed(workload)).phase is Phase.STARTING
     servers.clock.ahead += 179
     assert (await servers.observed(workload)).phase is Phase.STARTING
@@ -57,7 +58,7 @@ async def test_a_process_of_another_user_is_refused(servers):
 
 async def test_a_process_that_started_at_another_time_is_refused(servers):
     workload = servers.workload()
-    await servers.backend.launch(Launch(workload=workload, detail={}))
+    await servers.backend.launch(Launch(workload=workload))
     process = await servers.start(workload)
     with pytest.raises(Conflict, match="no process"):
         servers.backend.attach(workload.id, 1, process.pid, started(process.pid) - 60)
@@ -78,7 +79,7 @@ async def test_a_recorded_process_is_not_believed_when_it_is_not_the_owners(serv
     """A pid in a record may come from a request that could not be checked when it was made."""
     workload = servers.workload()
     process = await servers.start(servers.workload(), user="bob")
-    detail = {"pid": process.pid, "pid_started": started(process.pid)}
+    detail = WorkloadDetail(pid=process.pid, pid_started=started(process.pid))
     await servers.backend.launch(Launch(workload=workload, detail=detail))
     servers.hub.pids.clear()
     await servers.backend.stop(workload.id, 1, 0)
@@ -89,7 +90,7 @@ async def test_a_recorded_process_is_not_believed_when_it_is_not_the_owners(serv
 
 async def test_stopping_what_the_hub_has_not_started_yet_frees_the_share_once_the_hub_has_heard(servers):
     workload = servers.workload(name="gpu")
-    await servers.backend.launch(Launch(workload=workload, detail={}))
+    await servers.backend.launch(Launch(workload=workload))
     await servers.backend.stop(workload.id, 1, 60)
     assert (await servers.end(workload)).outcome is Outcome.SUCCEEDED
     assert servers.hub.asked == [("ann", "gpu")]

@@ -14,6 +14,7 @@ from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
+from jupyter_gq.domain.workload_detail import CodeError, WorkloadDetail
 from jupyter_gq.store.engine import WRITES, open_engine
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
 from jupyter_gq.store.rows import row_of
@@ -46,7 +47,7 @@ def reopened(store, url):
 
 def a_record(id="digits", **fields):
     workload = a_job("digits", "vision", id=id, **fields)
-    return Record(workload=workload, detail={"cwd": "/home/ann", "lost": 1})
+    return Record(workload=workload, detail=WorkloadDetail(cwd="/home/ann", consecutive_losses=1))
 
 
 def an_event(kind="job", owner="ann", **payload):
@@ -102,7 +103,10 @@ def test_a_record_comes_back_as_it_was(store, reopened):
             stop=Stop(reason=EvictReason.IDLE, sentence="Idle.", by="bob", at=Instant(3.0), requeue=False),
             activity=Activity(busy=None, last_active=Instant(2.0), sampled_at=Instant(2.5), expire_at=Instant(9.0)),
         ),
-        detail={"nested": [{"text": "ä\ud800\0"}], "none": None},
+        detail=WorkloadDetail(
+            error=CodeError(ename="Error", evalue="ä\ud800\0"),
+            unknown={"nested": [{"text": "ä\ud800\0"}], "none": None},
+        ),
         idempotency_key="k1",
         token_hash="ab",
     )
@@ -113,7 +117,7 @@ def test_a_record_comes_back_as_it_was(store, reopened):
 def test_saving_again_replaces(store):
     record = a_record()
     store.save([record])
-    changed = replace(record, workload=replace(record.workload, state=State.ADMITTED), detail={})
+    changed = replace(record, workload=replace(record.workload, state=State.ADMITTED), detail=WorkloadDetail())
     store.save([changed])
     assert store.get("digits") == changed
     assert store.live() == (changed,)

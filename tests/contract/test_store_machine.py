@@ -15,6 +15,7 @@ from jupyter_gq.client.outputs import fold
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.states import FINAL, State
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
@@ -51,7 +52,7 @@ class StoreMachine(RuleBasedStateMachine):
     def save(self, id, state, at, key, count):
         record = Record(
             workload=replace(a_job("n", "q", id=id), state=state, submitted_at=Instant(float(at))),
-            detail={"count": count},
+            detail=WorkloadDetail(consecutive_losses=count),
             idempotency_key=key,
         )
         new = [NewEvent(at=Instant(1.0), owner=None, kind="job", object=id, payload={"n": n}) for n in range(count)]

@@ -120,7 +120,7 @@ class LocalWorld(World):
     async def request(self, workload, environment=None, token="secret"):
         """Launch it, and wait for nothing."""
         environment = {"GQ_TEST": str(self.folder), **(environment or {})}
-        await self.backend.launch(Launch(workload=workload, detail={}, environment=environment, token=token))
+        await self.backend.launch(Launch(workload=workload, environment=environment, token=token))
 
     def leader(self, workload, task=0):
         return int((self.task(workload, task) / "ready").read_text())
@@ -147,7 +147,7 @@ class ServersWorld(World):
         return a_notebook("ann", id=id or f"nb-{secrets.token_hex(4)}", run=run, **fields)
 
     async def launch(self, workload, plan=None, user="ann", **fields):
-        await self.backend.launch(Launch(workload=workload, detail={}, **fields))
+        await self.backend.launch(Launch(workload=workload, **fields))
         if (self.folder / workload.id).exists():
             return
         process = await self.start(workload, plan, user)

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Instant, MiB, Seconds
@@ -53,11 +54,7 @@ class FakeBackend:
     """Runs come up at the next look, save their state when told to stop, and else go on until the test ends them."""
 
     kinds = frozenset({Kind.TRAINING})
-    can_suspend = False
-    can_resize = False
-    forgetful = False
-    keeps_unknown = False
-    share_label: tuple[str, str] | None = None
+    capabilities = Capabilities()
 
     def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
         self._clock, self._nodes, self._fuse = clock, tuple(nodes), fuse or Fuse()
@@ -151,13 +148,13 @@ class FakeServers(FakeBackend):
     """
 
     kinds = frozenset({Kind.NOTEBOOK})
-    forgetful = True
 
     def __init__(
         self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
     ) -> None:
         super().__init__(clock, nodes, fuse)
         self.processes: set[int] = set() if processes is None else processes
+        self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
         if pid not in self.processes:
@@ -171,8 +168,8 @@ class FakeServers(FakeBackend):
 
     def _started(self, launch: Launch) -> FakeRun:
         run = super()._started(launch)
-        if launch.detail.get("pid") is not None:
-            run.pids = (launch.detail["pid"], launch.detail["pid"] + 1)
+        if launch.detail.pid is not None:
+            run.pids = (launch.detail.pid, launch.detail.pid + 1)
         return run
 
     def _go_on(self, run: FakeRun) -> None:
@@ -191,15 +188,21 @@ class FakeServers(FakeBackend):
 class ServersArePods(FakeServers):
     """What a server's pod must carry is known at once, and names a device."""
 
-    def pod(self, workload: str, run: int) -> PodAdditions | None:
-        named = self.named(workload, run)
+    def __init__(
+        self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None, processes: set[int] | None = None
+    ) -> None:
+        super().__init__(clock, nodes, fuse, processes)
+        self.capabilities = replace(self.capabilities, pod_preparation=self)
+
+    def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
+        named = self.named_devices(workload, run)
         return PodAdditions(annotations={"devices": ",".join(named.values())}) if named else None
 
-    def named(self, workload: str, run: int) -> Mapping[str, str]:
+    def named_devices(self, workload: str, run: int) -> Mapping[str, str]:
         known = [each.workload for each in self.launches if (each.workload.id, each.workload.run) == (workload, run)]
         return {slot: f"UUID of {slot}" for task in known[-1].placement for slot in task.devices} if known else {}
 
-    def preparing(self, workload: str, run: int) -> str:
+    def describe_preparation(self, workload: str, run: int) -> str:
         return ""
 
     async def release(self, workload: str, run: int) -> None:

@@ -13,6 +13,10 @@ from jupyter_gq.domain.errors import StorageFull
 class FakeBundles:
     """Files of jobs, in memory."""
 
+    @property
+    def pod_files(self) -> "SharedBundles | None":
+        return None
+
     def __init__(self, *, full: bool = False) -> None:
         self.kept: dict[str, dict[str, Any]] = {}
         self.executed: dict[str, dict[str, Any]] = {}
@@ -37,6 +41,10 @@ class FakeBundles:
 
 class SharedBundles(FakeBundles):
     """Runners fetch and send files by way of the service."""
+
+    @property
+    def pod_files(self) -> "SharedBundles":
+        return self
 
     def bundle(self, job: str) -> dict[str, Any] | None:
         return self.kept.get(job)

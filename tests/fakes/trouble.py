@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult, Capabilities
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.domain.cluster import SHARE_LABEL, Node
 from jupyter_gq.domain.errors import BackendError
@@ -62,8 +63,7 @@ class PlaceIsTaken(FakeBackend):
 class ForgetsEverything(FakeBackend):
     """Keeps nothing of its own, as one whose runs are objects of a cluster; what nobody knows it keeps."""
 
-    forgetful = True
-    keeps_unknown = True
+    capabilities = Capabilities(forgetful=True, keeps_unknown=True)
 
 
 class PodsAreLeftBehind(ForgetsEverything):
@@ -71,14 +71,15 @@ class PodsAreLeftBehind(ForgetsEverything):
 
     left = ()
 
-    def strays(self):
-        return self.left
+    def __init__(self, clock: FixedClock, nodes: Sequence[Node], fuse: Fuse | None = None) -> None:
+        super().__init__(clock, nodes, fuse)
+        self.capabilities = replace(self.capabilities, strays=lambda: self.left)
 
 
 class SharesOnSomeNodes(FakeBackend):
     """Only nodes with a label can share their devices."""
 
-    share_label = SHARE_LABEL
+    capabilities = Capabilities(share_label=SHARE_LABEL)
 
 
 class RunsPods(FakeBackend):
@@ -92,26 +93,27 @@ class RunsPods(FakeBackend):
         self.pods: dict[tuple[str, int, str], int] = {}
         self.images: dict[str, str] = {}
         #: What is known of the devices of tasks, by workload, run and task.
-        self.seen: dict[tuple[str, int, int], DevicesSeen] = {}
+        self.seen: dict[tuple[str, int, int], Attestation] = {}
         self.heard: list[tuple[str, AgentReport]] = []
         self.told: dict[str, AgentOrders] = {}
         #: How strongly shares of each pool are enforced.
         self.levels: dict[str, str] = {}
+        self.capabilities = Capabilities(pod_lookup=self, agent_reports=self, enforcement=self.enforcement)
 
-    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         return self.pods.get((workload, run, identity.uid))
 
     def image_of(self, ticket: str) -> str:
         return self.images.get(ticket, "")
 
-    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
-        right = DevicesSeen(sight=Sight.RIGHT, required=True, sentence="It sees its own devices.")
+    def attestation(self, workload: str, run: int, task: int) -> Attestation:
+        right = Attestation(result=AttestationResult.RIGHT, required=True, sentence="It sees its own devices.")
         return self.seen.get((workload, run, task), right)
 
     def enforcement(self, pool: str) -> str:
         return self.levels.get(pool, "")
 
-    def hear(self, node: str, report: AgentReport) -> AgentOrders:
+    def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         self.heard.append((node, report))
         return self.orders(node)
 

@@ -12,6 +12,7 @@ from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 from tests.kubernetes.chart import grant_rights
 from tests.kubernetes.raw import Raw
@@ -62,7 +63,7 @@ class PlayedAgents:
     def report(self, node, **fields):
         """Tell the backend what is true on that node now."""
         backend = self.world.backend
-        return backend.hear(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
+        return backend.accept_report(node, AgentReport(probe="OK", **{**self._content(node), **fields}))
 
     def _content(self, node):
         pods = [pod for pod in self.world.pods() if pod.spec.node_name == node and pod.status.phase == "Running"]
@@ -163,7 +164,9 @@ class World:
         return replace(notebook, placement=placement, state=state)
 
     async def launch(self, workload, **detail):
-        await self.backend.launch(Launch(workload=workload, detail=detail, environment={"GQ_STOP_GRACE": "30"}))
+        await self.backend.launch(
+            Launch(workload=workload, detail=WorkloadDetail(**detail), environment={"GQ_STOP_GRACE": "30"})
+        )
 
     async def observed(self, workload):
         """The backend's only observation of it; None when it knows none."""

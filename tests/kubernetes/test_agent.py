@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.domain.cluster import SHARE_LABEL
 from tests.kubernetes.agent_world import NODE, TRAINS, HearsWhatTheTestWants, Service, a_pod, an_agent, run
 from tests.kubernetes.backend_world import World, give_rights, make_runtime_class
 from tests.kubernetes.job_world import ANN, CONFIG, Installed
@@ -128,9 +129,9 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
 
     async def additions():
         await backend.observe()
-        return backend.pod(share.id, share.run)
+        return backend.pod_additions(share.id, share.run)
 
-    added = await eventually(additions, lambda: backend.preparing(share.id, share.run))
+    added = await eventually(additions, lambda: backend.describe_preparation(share.id, share.run))
     (reservation,) = [pod.metadata.name for pod in world.pods() if pod.metadata.name.startswith("gq-res-")]
     given = node.container(nodes, reservation).devices["nvidia.com/gpu"]
     assert added.environment["NVIDIA_VISIBLE_DEVICES"] == given[0]
@@ -153,7 +154,7 @@ async def test_a_share_runs_on_the_device_that_the_agent_saw_and_what_it_uses_is
     # An agent that is silent makes it unknown, and no new share goes there; whoever runs, runs on.
     def takes_shares():
         labels = {each.name: each.labels for each in backend.nodes()}[NODE]
-        return labels.get(backend.share_label[0]) == backend.share_label[1]
+        return labels.get(SHARE_LABEL[0]) == SHARE_LABEL[1]
 
     assert takes_shares()
     node.container(nodes, "agent-3").signal(9)
@@ -178,8 +179,9 @@ async def test_a_job_on_a_share_begins_when_the_agent_has_looked_at_its_devices(
         await run(plane, world.namespaces.nodes, an_agent("agent-5", installed.url))
         await installed.phase(job, "done")
         assert installed.text(job).startswith(f"GPU-sim-{NODE}-")
-        told = "It begins without a look at its devices. The driver of this node does not tell the numbers"
-        assert told in installed.controller.log(ANN, job), "it was looked at; simulated devices are nowhere to be seen"
+        told = "The job starts although its devices were not checked. The driver of this node does not tell the numbers"
+        log = installed.controller.jobs.read_log(ANN, job)
+        assert told in log, "it was looked at; simulated devices are nowhere to be seen"
     finally:
         await installed.stop()
         installed.store.close()

@@ -7,8 +7,9 @@ import itertools
 import pytest
 from kubernetes.client import AdmissionregistrationV1Api, ApiException, BatchV1Api, CoreV1Api, RbacAuthorizationV1Api
 
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes import PodPool
-from jupyter_gq.backends.protocol import DevicesSeen, Outcome, Phase, Sight
+from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import Hold
@@ -395,8 +396,8 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     await world.running(job)
     uid = world.pod(job).metadata.uid
     world.agents.shares[uid] = {"visible": [f"GPU-{node}-0"]}
-    assert world.backend.devices_seen(job.id, 1, 0) == DevicesSeen(
-        sight=Sight.UNSEEN,
+    assert world.backend.attestation(job.id, 1, 0) == Attestation(
+        result=AttestationResult.UNSEEN,
         required=True,
         sentence=f"The agent of the node {node} has not looked at its container yet.",
     )
@@ -404,16 +405,16 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     for _ in range(3):
         world.agents.report(node)
     assert world.changes > changes, "who waits for that is told"
-    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.RIGHT
+    assert world.backend.attestation(job.id, 1, 0).result is AttestationResult.RIGHT
     assert (await world.observed(job)).phase is Phase.RUNNING
     world.agents.shares[uid] = {"visible": world.agents.devices(node)}
     for _ in range(3):
         world.agents.report(other)
-    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.RIGHT, "an agent speaks for its own node"
+    assert world.backend.attestation(job.id, 1, 0).result is AttestationResult.RIGHT, "an agent speaks for its own node"
     world.agents.report(node)
     assert (await world.observed(job)).phase is Phase.RUNNING, "once may be a container that is being set up"
     world.agents.report(node)
-    assert world.backend.devices_seen(job.id, 1, 0).sight is Sight.WRONG
+    assert world.backend.attestation(job.id, 1, 0).result is AttestationResult.WRONG
     end = await world.end(job)
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
 
@@ -423,16 +424,16 @@ async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_
     notebook = world.notebook("curious", node, 0)
     await world.launch(notebook)
     await world.held(f"{node}/0", node)
-    server = world.start_server(notebook, world.backend.pod(notebook.id, 1))
+    server = world.start_server(notebook, world.backend.pod_additions(notebook.id, 1))
     await world.running(notebook)
-    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.UNSEEN, "kernels wait"
+    assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.UNSEEN, "kernels wait"
     world.agents.shares[server.metadata.uid] = {"visible": [f"GPU-{node}-0"]}
     world.agents.report(node)
-    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.RIGHT
+    assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.RIGHT
     world.agents.shares[server.metadata.uid] = {"visible": world.agents.devices(node)}
     for _ in range(2):
         world.agents.report(node)
-    assert world.backend.devices_seen(notebook.id, 1, 0).sight is Sight.WRONG
+    assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.WRONG
     end = await world.end(notebook)
     assert (end.outcome, end.sentence.partition(":")[0]) == (Outcome.FAILED, "DEVICE_MISMATCH")
     assert world.hub.asked == [(notebook.owner, notebook.name)]
@@ -475,15 +476,15 @@ async def test_only_the_pod_of_a_task_is_that_task(world, kwok):
     identity = await review(token, "jupyter-gq")
     assert (identity.service_account, identity.pod, identity.node) == ("gq-runner", pod.metadata.name, node)
     assert identity.expires == pytest.approx(world.clock.now() + 3600, abs=120)
-    assert world.backend.task_of(job.id, 1, identity) == 0
-    assert world.backend.task_of(job.id, 2, identity) is None
-    assert world.backend.task_of("job-other", 1, identity) is None
+    assert world.backend.find_task(job.id, 1, identity) == 0
+    assert world.backend.find_task(job.id, 2, identity) is None
+    assert world.backend.find_task("job-other", 1, identity) is None
     stranger = PodIdentity(
         namespace=world.namespaces.train, service_account="default", pod=identity.pod, uid=identity.uid
     )
-    assert world.backend.task_of(job.id, 1, stranger) is None
+    assert world.backend.find_task(job.id, 1, stranger) is None
     with pytest.raises(BackendError, match="has not been seen yet"):  # a restarted service has to look first
-        world.new_backend().task_of(job.id, 1, identity)
+        world.new_backend().find_task(job.id, 1, identity)
     assert await review(token, "another-audience") is None
     assert await review("nonsense", "jupyter-gq") is None
     unbound = world.plane.token(world.namespaces.train, "gq-runner", audience="jupyter-gq")

@@ -63,7 +63,7 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(job=jobs)
     def cancel(self, job):
         try:
-            self.world.controller.cancel(ADMIN, job)
+            self.world.controller.jobs.cancel(ADMIN, job)
         except Conflict:
             assert self._record(job).workload.state in FINAL
 
@@ -71,7 +71,7 @@ class ControllerMachine(RuleBasedStateMachine):
     def ask(self, who, gpus):
         caller, _ = PEOPLE[who]
         try:
-            view, _ = self.world.controller.open_ticket(caller, TicketRequest(server="", gpus=gpus))
+            view, _ = self.world.controller.tickets.open(caller, TicketRequest(server="", gpus=gpus))
         except UserError:
             return multiple()
         self.asked.append(view.id)
@@ -87,18 +87,18 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(ticket=consumes(tickets))
     def give_back(self, ticket):
         """The spawner ends the process first, as it always does."""
-        pid = self._record(ticket).detail.get("pid")
+        pid = self._record(ticket).detail.pid
         if pid is not None:
             self.world.server_dies(pid)
-        self.world.controller.close_ticket(ADMIN, ticket)
+        self.world.controller.tickets.close(ADMIN, ticket)
 
     @rule(ticket=tickets)
     def give_back_while_it_lives(self, ticket):
-        self.world.controller.close_ticket(ADMIN, ticket)
+        self.world.controller.tickets.close(ADMIN, ticket)
 
     @rule(ticket=tickets)
     def the_server_dies(self, ticket):
-        pid = self._record(ticket).detail.get("pid")
+        pid = self._record(ticket).detail.pid
         if pid is not None:
             self.world.server_dies(pid)
 
@@ -174,10 +174,10 @@ class ControllerMachine(RuleBasedStateMachine):
         for ticket in self.asked:
             record = self._record(ticket)
             if record.workload.state not in FINAL:
-                pid = record.detail.get("pid")
+                pid = record.detail.pid
                 if pid is not None:
                     self.world.server_dies(pid)
-                self.world.controller.close_ticket(ADMIN, ticket)
+                self.world.controller.tickets.close(ADMIN, ticket)
         for _ in range(40 + 8 * len(self.sent)):
             self.runner.run(self.world.step(seconds=7))
             if not self.world.sql.live():

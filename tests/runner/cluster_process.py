@@ -16,10 +16,11 @@ from tornado.netutil import bind_sockets
 from traitlets.config import Config
 
 from jupyter_gq.api.access import ADMIN_SCOPE, Identity
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, Observation, Outcome, Phase, Sight
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
@@ -28,6 +29,7 @@ from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, a_node
+from tests.serving import application_of
 
 CONFIG = Config(
     TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}},
@@ -47,16 +49,18 @@ class PodsInAFolder(RunsPods):
         for place in (self._launched, self._ended):
             place.mkdir(exist_ok=True)
 
-    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         job, number, task = identity.uid.split(":")
         return int(task) if (job, number) == (workload, str(run)) else None
 
-    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+    def attestation(self, workload: str, run: int, task: int) -> Attestation:
         try:
             said = json.loads(self._sight.read_text())
         except FileNotFoundError:
-            return super().devices_seen(workload, run, task)
-        return DevicesSeen(sight=Sight(said["sight"]), required=said["required"], sentence=said["sentence"])
+            return super().attestation(workload, run, task)
+        return Attestation(
+            result=AttestationResult(said["sight"]), required=said["required"], sentence=said["sentence"]
+        )
 
     async def launch(self, launch: Launch) -> None:
         (self._launched / f"{launch.workload.id}.{launch.workload.run}").touch()
@@ -111,7 +115,7 @@ async def main(port: int, folder: Path) -> None:
         bundles=StoredBundles(store, store),
     )
     pods = PodAuthenticator(vouch, nodes_namespace="nodes", training_namespace="train")
-    server = make_server(make_application(controller, LetsEverybodyIn(), "/services/jupyter-gq/", pods=pods))
+    server = make_server(application_of(controller, LetsEverybodyIn(), "/services/jupyter-gq/", pods=pods))
     sockets = bind_sockets(port, "127.0.0.1")
     server.add_sockets(sockets)
     print(sockets[0].getsockname()[1], flush=True)

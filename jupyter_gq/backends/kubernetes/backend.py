@@ -13,7 +13,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.protocol import DevicesSeen, Launch, NodesAsked, Observation, Pace, Stray
+from jupyter_gq.backends.capabilities import Attestation, Capabilities, NodeRequest, Pace
+from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
@@ -43,7 +44,7 @@ from .runs.notebooks import NotebookRuns
 from .runs.run import shared_slots
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
-from .shares.attestation import MISMATCH, seen_by
+from .shares.attestation import MISMATCH, attest
 from .shares.places import Places
 from .shares.reservations import Reservations
 
@@ -60,11 +61,6 @@ class KubernetesRuns:
     """Runs notebooks and training as pods; see the module."""
 
     kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
-    can_suspend = False
-    can_resize = False
-    forgetful = True
-    keeps_unknown = True
-    share_label: tuple[str, str] | None = SHARE_LABEL
 
     def __init__(
         self,
@@ -120,6 +116,18 @@ class KubernetesRuns:
         self._new_nodes: tuple[NewNodes, ...] | None = None
         #: What is offered may have changed since it was reckoned, at `_offered_at`.
         self._stale, self._offered_at = True, 0.0
+        self.capabilities = Capabilities(
+            forgetful=True,
+            keeps_unknown=True,
+            share_label=SHARE_LABEL,
+            pod_preparation=self,
+            pod_lookup=self,
+            agent_reports=self,
+            node_supply=self,
+            pace=self.pace,
+            strays=self._strays.look,
+            enforcement=self.enforcement,
+        )
 
     def _changed(self) -> None:
         self._stale = True
@@ -185,31 +193,27 @@ class KubernetesRuns:
             self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
         return self._new_nodes
 
-    def want_nodes(self, wanted: Mapping[str, int]) -> None:
+    def request_nodes(self, wanted: Mapping[str, int]) -> None:
         """So many new nodes of each pool would serve somebody now: the next look sees to that."""
         self.placeholders.want(wanted)
 
-    def asked_for(self, pool: str) -> NodesAsked | None:
+    def node_request(self, pool: str) -> NodeRequest | None:
         """What became of that; None = nothing has been asked for yet."""
         return self.placeholders.asked_for(pool)
 
     # --- pods of notebooks, and who speaks
 
-    def pod(self, workload: str, run: int) -> PodAdditions | None:
+    def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
         """What a spawner merges into its pod; None while the devices are being prepared."""
         return self.notebooks.pod((workload, run))
 
-    def named(self, workload: str, run: int) -> dict[str, str]:
+    def named_devices(self, workload: str, run: int) -> dict[str, str]:
         """The devices that its pod was told to name, by slot."""
         return self.notebooks.named((workload, run))
 
-    def preparing(self, workload: str, run: int) -> str:
+    def describe_preparation(self, workload: str, run: int) -> str:
         """What is being waited for, in one sentence; "" when nothing is."""
         return self.notebooks.preparing((workload, run))
-
-    def strays(self) -> list[Stray]:
-        """Pods of notebooks that have stood for a while without a ticket."""
-        return self._strays.look()
 
     def enforcement(self, pool: str) -> str:
         """How strongly a share of a device of that pool is enforced; "" = not known."""
@@ -220,7 +224,7 @@ class KubernetesRuns:
         """Its spawner gave it back and ends the pod itself."""
         self.notebooks.release((workload, run))
 
-    def task_of(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
         """The number of the task that this pod is; None when it is none of that run.
 
         Raises `BackendError` when that cannot be known now: the cluster vouches for a pod that was not seen yet.
@@ -234,10 +238,10 @@ class KubernetesRuns:
         found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.uid == identity.uid]
         return found[0].task if ours and found else None
 
-    def devices_seen(self, workload: str, run: int, task: int) -> DevicesSeen:
+    def attestation(self, workload: str, run: int, task: int) -> Attestation:
         """Whether that task was seen to have just its own devices."""
         found = [pod for pod in self._pods_of((workload, run)) if pod.task == task and not pod.finished]
-        return seen_by(self.agents, found[0] if found else None)
+        return attest(self.agents, found[0] if found else None)
 
     def image_of(self, ticket: str) -> str:
         """The image of the notebook that holds this ticket."""
@@ -253,7 +257,7 @@ class KubernetesRuns:
 
     # --- agents
 
-    def hear(self, node: str, report: AgentReport) -> AgentOrders:
+    def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         """Take in what the agent of that node sees; answer which pods it shall look at."""
         if self._all_nodes.synced.is_set() and node not in self.cluster_nodes.names():
             # A last word of a node that is gone: nothing of it would ever be forgotten.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.processes import Lookout, ProcessTable, boot_id, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.devices.limits import share_environment
@@ -42,11 +43,7 @@ class LocalRuns:
     """Runs training workloads as processes of this machine; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.TRAINING})
-    can_suspend = False
-    can_resize = False
-    forgetful = False
-    keeps_unknown = False
-    share_label: tuple[str, str] | None = None
+    capabilities = Capabilities()
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
@@ -141,7 +138,7 @@ class LocalRuns:
 
     def _start_tasks(self, run: Run, launch: Launch, account: Account) -> None:
         manifest = manifest_of(self._root, run.job, account)
-        cwd = working_folder(launch.detail.get("cwd") or manifest.get("cwd"), account, job_folder(self._root, run.job))
+        cwd = working_folder(launch.detail.cwd or manifest.get("cwd"), account, job_folder(self._root, run.job))
         given = manifest.get("environment")
         base = base_environment(
             account, self._options.env_keep, given if isinstance(given, dict) else {}, launch.environment

@@ -14,6 +14,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, environment_of, read_process, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
@@ -61,11 +62,6 @@ class ServerRuns:
     """Watches notebook servers; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.NOTEBOOK})
-    can_suspend = False
-    can_resize = False
-    forgetful = True
-    keeps_unknown = False
-    share_label: tuple[str, str] | None = None
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
         """`now` tells the time in seconds since the epoch."""
@@ -74,6 +70,7 @@ class ServerRuns:
         self._attach_timeout = attach_timeout
         self._lookout = Lookout(now)
         self._servers: dict[tuple[str, int], _Server] = {}
+        self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
     def nodes(self) -> tuple[Node, ...]:
         """None of its own: servers run on the nodes of the other backends."""
@@ -86,9 +83,9 @@ class ServerRuns:
         if key in self._servers:
             return
         server = _Server(workload=workload, launched_at=self._now())
-        pid = launch.detail.get("pid")
+        pid = launch.detail.pid
         if pid is not None:
-            process = _verified(pid, float(launch.detail.get("pid_started", 0.0)))
+            process = _verified(pid, launch.detail.pid_started)
             # Believed as little as in `attach`: what is believed here may be killed later.
             ours = process is not None and _may_be_of(pid, workload.owner)
             self._know(server, process if process is not None and ours else _gone(pid))

@@ -12,17 +12,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import replace
-from typing import Any
 
-from jupyter_gq.backends.protocol import Launch, PreparesPods
+from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.controller.context import Context, token_hash
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import NEW_RUN, Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError, StoreUnavailable, Superseded
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload_detail import Eviction, Place
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Unwarn, Warn
 from jupyter_gq.scheduling.wording import for_whom
 from jupyter_gq.store.protocol import Record
@@ -70,11 +70,11 @@ class Actor:
             case Evict():
                 return self._eviction(record, instruction)
             case Reserve(placement=placement):
-                return [Change(workload=record.workload.id, fields={"reserved": placement})]
+                return [Change(workload=record.workload.id, fields=WorkloadChange(reserved=placement))]
             case Warn():
-                return _activity_change(record, instruction.expire_at, {"warning": instruction.sentence})
+                return _activity_change(record, instruction.expire_at, instruction.sentence)
             case Unwarn():
-                return _activity_change(record, None, {"warning": ""})
+                return _activity_change(record, None, "")
             case _:
                 # Never decided of work whose backend cannot do it (`invariants.check_possible`).
                 log.error("%s: no backend can carry out %s", instruction.workload, type(instruction).__name__)
@@ -83,17 +83,13 @@ class Actor:
     def _admission(self, record: Record, admit: Admit) -> Change:
         workload = record.workload
         run = workload.run + 1
-        fields = {
-            "placement": admit.placement,
-            "reserved": (),
-            "run": run,
-            "started_at": self._context.clock.now(),
-        }
+        fields = WorkloadChange(placement=admit.placement, reserved=(), run=run, started_at=self._context.clock.now())
+        place = DetailChange(place=Place.of(admit.placement), over_quota=admit.over_quota, sentence="")
         return Change(
             workload=workload.id,
             event=Event.ADMITTED,
             fields=fields,
-            detail=details.of_admission(admit.placement, admit.over_quota) | details.of_new_run(record),
+            detail={**place, **NEW_RUN},
             token_hash=self._new_token(workload, run),
         )
 
@@ -109,11 +105,11 @@ class Actor:
             requeue=workload.kind is Kind.TRAINING,
         )
         by = self._context.records.get(evict.by) if evict.by is not None else None
-        detail = details.of_eviction(evict.reason, evict.sentence, _for_whom(evict.reason, by), now)
+        eviction = Eviction(reason=evict.reason.value, sentence=evict.sentence, by=_for_whom(evict.reason, by), at=now)
         if workload.kind is Kind.NOTEBOOK:
-            self._context.store.put_setting(details.last_eviction_key(workload.owner), detail["eviction"])
+            remember_eviction(self._context.store, workload.owner, eviction)
         log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
-        return [stop_change(workload, stop, detail)]
+        return [stop_change(workload, stop, DetailChange(eviction=eviction, sentence=evict.sentence))]
 
     # --- the records, into deeds
 
@@ -193,8 +189,8 @@ class Actor:
 
     def _refused(self, workload: Workload, error: Exception) -> None:
         told = f"It could not be started: {error}"
-        fields = {"placement": (), "finished_at": self._context.clock.now()}
-        change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail={"sentence": told})
+        fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
+        change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
 
     async def _give_up(self, record: Record) -> None:
@@ -202,9 +198,9 @@ class Actor:
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
         now = self._context.clock.now()
-        fields: dict[str, Any] = {"placement": (), "finished_at": now}
+        fields = WorkloadChange(placement=(), finished_at=now)
         if requeue:
-            fields = {"placement": (), "stop": None, "requeued_at": now}
+            fields = WorkloadChange(placement=(), stop=None, requeued_at=now)
         event = Event.REQUEUED if requeue else Event.CANCELLED
         self._context.records.commit([Change(workload=workload.id, event=event, fields=fields)])
 
@@ -213,7 +209,7 @@ class Actor:
         stop = workload.stop
         if stop is None:
             return
-        if details.closed(record):
+        if record.detail.given_back:
             # Its spawner ends it. The Hub is not asked: it may be starting the same server anew just now.
             await self._release_unused(record)
             return
@@ -233,15 +229,15 @@ class Actor:
     async def _release_unused(self, record: Record) -> None:
         """A ticket that was given back before any process held its share: nothing has to end."""
         workload = record.workload
-        if details.pid(record) is not None:
+        if record.detail.pid is not None:
             return
         backend = self._context.backend_of(workload.kind)
-        if isinstance(backend, PreparesPods):
-            pods = backend
-            await self._attempt(workload, "released", lambda: pods.release(workload.id, workload.run))
+        preparation = backend.capabilities.pod_preparation
+        if preparation is not None:
+            await self._attempt(workload, "released", lambda: preparation.release(workload.id, workload.run))
             return
         if await self._attempt(workload, "released", lambda: backend.forget(workload.id, workload.run)):
-            fields = {"placement": (), "finished_at": self._context.clock.now()}
+            fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
@@ -258,7 +254,8 @@ class Actor:
         """A run that its backend does not know and should: that happens after a restart only."""
         if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
             return False
-        return self._context.backend_of(workload.kind).forgetful and seen.of(workload.id, workload.run) is None
+        forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
+        return forgetful and seen.of(workload.id, workload.run) is None
 
     async def _attempt(self, workload: Workload, what: str, deed: Callable[[], Awaitable[None]]) -> bool:
         """A deed that is tried again by the next step when it fails."""
@@ -296,15 +293,15 @@ def _for_whom(reason: EvictReason, by: Record | None) -> str | None:
     return by.workload.name if reason is EvictReason.PREEMPTED else for_whom(by.workload)
 
 
-def stop_change(workload: Workload, stop: Stop, detail: dict[str, Any]) -> Change:
+def stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
     """The intent to end a run. One that is only ADMITTED stays so until it is known whether it was launched."""
     event = None if workload.state is State.ADMITTED else Event.STOP_REQUESTED
-    return Change(workload=workload.id, event=event, fields={"stop": stop}, detail=detail)
+    return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail)
 
 
-def _activity_change(record: Record, expire_at: Instant | None, detail: dict[str, Any]) -> list[Change]:
+def _activity_change(record: Record, expire_at: Instant | None, warning: str) -> list[Change]:
     activity = record.workload.activity
     if activity is None:
         return []
-    fields = {"activity": replace(activity, expire_at=expire_at)}
-    return [Change(workload=record.workload.id, fields=fields, detail=detail)]
+    fields = WorkloadChange(activity=replace(activity, expire_at=expire_at))
+    return [Change(workload=record.workload.id, fields=fields, detail=DetailChange(warning=warning))]

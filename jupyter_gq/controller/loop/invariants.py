@@ -54,8 +54,8 @@ def check_possible(decision: Decision, backends: Mapping[str, Backend]) -> None:
         backend = backends.get(instruction.workload)
         possible = (
             backend is None
-            or (isinstance(instruction, Grow | Shrink) and backend.can_resize)
-            or (isinstance(instruction, Suspend | Resume) and backend.can_suspend)
+            or (isinstance(instruction, Grow | Shrink) and backend.capabilities.can_resize)
+            or (isinstance(instruction, Suspend | Resume) and backend.capabilities.can_suspend)
             or not isinstance(instruction, Grow | Shrink | Suspend | Resume)
         )
         if not possible:

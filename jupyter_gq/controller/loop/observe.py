@@ -4,10 +4,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.backends.protocol import Backend, Observation, Phase, SeesStrays, Stray
+from jupyter_gq.backends.capabilities import Stray
+from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change
+from jupyter_gq.controller.records.last_evictions import remember_eviction
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
@@ -84,8 +85,8 @@ class Observer:
         strays = [
             stray
             for backend in self._context.backends
-            if isinstance(backend, SeesStrays) and not backend.kinds & seen.unseen
-            for stray in backend.strays()
+            if not backend.kinds & seen.unseen
+            for stray in backend.capabilities.strays()
         ]
         self._report_strays(strays)
         if not seen.unseen:
@@ -93,16 +94,16 @@ class Observer:
 
     def _judged(self, record: Record, seen: Seen, now: Instant) -> list[Change]:
         workload = record.workload
-        forgetful = self._context.backend_of(workload.kind).forgetful
+        forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return judge(record, seen.of(workload.id, workload.run), now, forgetful=forgetful)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
         """Whose notebook ended without his doing reads why when he chooses the next one."""
         for change in changes:
-            record = self._context.records.get(change.workload) if "eviction" in change.detail else None
-            if record is not None and record.workload.kind is Kind.NOTEBOOK:
-                key = details.last_eviction_key(record.workload.owner)
-                self._context.store.put_setting(key, change.detail["eviction"])
+            eviction = change.eviction
+            record = self._context.records.get(change.workload) if eviction is not None else None
+            if eviction is not None and record is not None and record.workload.kind is Kind.NOTEBOOK:
+                remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, seen: Seen) -> None:
         self._context.pids = {
@@ -133,7 +134,7 @@ class Observer:
 
     async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
         """An ended run whose end is written down is forgotten; a run that should not be alive is ended."""
-        if backend.keeps_unknown and self._context.records.get(workload) is None:
+        if backend.capabilities.keeps_unknown and self._context.records.get(workload) is None:
             self._report_unknown(workload)
             return
         try:

@@ -6,7 +6,7 @@ and withdrawn, a step stays short, and who is told that he starts does so within
 
 from collections.abc import Sequence
 
-from jupyter_gq.backends.protocol import Pace, PacesLaunches
+from jupyter_gq.backends.capabilities import Pace
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.reasons import Explanation, PendingReason
 from jupyter_gq.domain.states import State
@@ -50,8 +50,7 @@ class Pacing:
         return tuple(each for each in now if self._waits(each))
 
     def _pace(self) -> Pace | None:
-        backend = self._context.backend_of(Kind.TRAINING)
-        return backend.pace() if isinstance(backend, PacesLaunches) else None
+        return self._context.backend_of(Kind.TRAINING).capabilities.pace()
 
     def _waits(self, admit: Admit) -> bool:
         """It is a job that waits, as it did when that was decided."""

@@ -11,25 +11,24 @@ Rules
    process is gone, so it has stopped.
 5. No view of a backend is no news: nothing is concluded from a backend that could not be observed, nor from one that
    forgets (it is told again, see `act`).
-6. What was refused its place goes back in line with its seniority, and is held back for a while: each time in a row
-   for twice as long. So it does not win every cycle, and hammers nobody.
+6. A workload whose place was refused goes back to its queue with its seniority and backs off: each time in a row for
+   twice as long. So it does not win every cycle, and its backend is not asked all the time.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jupyter_gq.backends.protocol import Observation, Outcome, Phase
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Kind
+from jupyter_gq.domain.workload import Backoff, Kind
+from jupyter_gq.domain.workload_detail import ENDED, Eviction
 from jupyter_gq.store.protocol import Record
 
 #: How often a job may vanish before it fails.
 MOST_LOST = 3
 FURTHER_AFTER = Seconds(600)
-#: Seconds for which a workload is held back after its place was refused: at first, and at most.
+#: Seconds for which a workload backs off after its place was refused: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
 VANISHED = "It vanished without a word"
 
@@ -46,7 +45,7 @@ class Ending:
 def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: bool) -> list[Change]:
     """The changes of one record.
 
-    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.protocol.Backend`.
+    `seen`: its present run, None when the backend does not know it. `forgetful`: see `backends.capabilities`.
     """
     workload = record.workload
     changes: list[Change] = []
@@ -68,7 +67,7 @@ def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: 
         ending = Ending(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
         return [*changes, _ended(record, state, ending)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
-        detail = details.of_acceptance() if details.refusal(record) else {}
+        detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
         changes.append(Change(workload=workload.id, event=Event.STARTED, detail=detail))
     return changes
 
@@ -77,7 +76,7 @@ def _ended(record: Record, state: State, ending: Ending) -> Change:
     if state is State.STOPPING:
         return _stopped(record, ending)
     if ending.outcome is Outcome.REFUSED:
-        return _held_back(record, ending)
+        return _back_off(record, ending)
     if ending.outcome is Outcome.SUCCEEDED:
         return _final(record, Event.SUCCEEDED, ending, "")
     if ending.outcome is Outcome.FAILED:
@@ -99,7 +98,7 @@ def _stopped(record: Record, ending: Ending) -> Change:
         return _final(record, Event.FAILED, ending, ending.sentence)
     if requeue:
         event = Event.LOST if ending.outcome is Outcome.LOST else Event.REQUEUED
-        return _back_in_line(record, event, ending.at, {})
+        return _back_in_line(record, event, ending.at, DetailChange())
     # What the owner is told was written down with the intent.
     return _told(_final(record, Event.CANCELLED, ending, None), record, ending)
 
@@ -109,7 +108,8 @@ def _told(change: Change, record: Record, ending: Ending) -> Change:
     failed = ending.outcome is Outcome.FAILED and ending.sentence
     if record.workload.kind is Kind.TRAINING or not failed:
         return change
-    return replace(change, detail=details.of_failure(ending.sentence, ending.at))
+    failure = Eviction(reason=ENDED, sentence=ending.sentence, by=None, at=ending.at)
+    return replace(change, detail=DetailChange(eviction=failure, sentence=ending.sentence))
 
 
 def _interrupted(record: Record, ending: Ending) -> Change:
@@ -118,13 +118,13 @@ def _interrupted(record: Record, ending: Ending) -> Change:
     if ending.outcome is Outcome.PAUSED:
         reason = ending.sentence.rstrip(".") or "Interrupted from outside"
         told = f"{reason}. Continues by itself."
-        return _back_in_line(record, Event.LOST, ending.at, {"sentence": told})
-    times = 1 if _came_further(record, ending.at) else details.lost(record) + 1
+        return _back_in_line(record, Event.LOST, ending.at, DetailChange(sentence=told))
+    times = 1 if _came_further(record, ending.at) else record.detail.consecutive_losses + 1
     if times > MOST_LOST:
         told = f"{reason}, for the {times}th time in a row; it is not started again."
         return _final(record, Event.FAILED, ending, told)
-    again = {"lost": times, "sentence": f"{reason}. Starts again by itself ({times} of {MOST_LOST})."}
-    return _back_in_line(record, Event.LOST, ending.at, again)
+    told = f"{reason}. Starts again by itself ({times} of {MOST_LOST})."
+    return _back_in_line(record, Event.LOST, ending.at, DetailChange(consecutive_losses=times, sentence=told))
 
 
 def _came_further(record: Record, at: Instant) -> bool:
@@ -133,20 +133,20 @@ def _came_further(record: Record, at: Instant) -> bool:
     return saved is not None and started is not None and saved > started and at - started >= FURTHER_AFTER
 
 
-def _held_back(record: Record, ending: Ending) -> Change:
-    """Its place was not to be had."""
-    known = details.refusal(record)
-    times = known["times"] + 1 if known is not None else 1
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1))
-    refusal = details.Refusal(times=times, until=ending.at + pause, pause=pause, sentence=ending.sentence)
-    return _back_in_line(record, Event.LOST, ending.at, details.of_refusal(refusal))
+def _back_off(record: Record, ending: Ending) -> Change:
+    """Return a workload whose place was refused to its queue, with a pause that doubles with each refusal in a row."""
+    before = record.detail.backoff
+    times = 1 if before is None else before.times + 1
+    pause = Seconds(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1)))
+    backoff = Backoff(times=times, until=Instant(ending.at + pause), pause=pause, sentence=ending.sentence)
+    return _back_in_line(record, Event.LOST, ending.at, DetailChange(backoff=backoff, sentence=""))
 
 
-def _back_in_line(record: Record, event: Event, at: Instant, detail: dict[str, Any]) -> Change:
+def _back_in_line(record: Record, event: Event, at: Instant, detail: DetailChange) -> Change:
     return Change(
         workload=record.workload.id,
         event=event,
-        fields={"placement": (), "stop": None, "activity": None, "requeued_at": at},
+        fields=WorkloadChange(placement=(), stop=None, activity=None, requeued_at=at),
         detail=detail,
     )
 
@@ -155,6 +155,6 @@ def _final(record: Record, event: Event, ending: Ending, sentence: str | None) -
     return Change(
         workload=record.workload.id,
         event=event,
-        fields={"placement": (), "finished_at": ending.at},
-        detail={} if sentence is None else {"sentence": sentence},
+        fields=WorkloadChange(placement=(), finished_at=ending.at),
+        detail=DetailChange() if sentence is None else DetailChange(sentence=sentence),
     )

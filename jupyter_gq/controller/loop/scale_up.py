@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jupyter_gq.backends.protocol import AddsNodes, NodesAsked
+from jupyter_gq.backends.capabilities import NodeRequest
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
@@ -28,24 +28,22 @@ class Growth:
         return self._told(snapshot, decision, ask=False)
 
     def _told(self, snapshot: Snapshot, decision: Decision, *, ask: bool) -> Decision:
-        backends = [backend for backend in self._context.backends if isinstance(backend, AddsNodes)]
-        if not backends:
-            return decision
+        supplies = [backend.capabilities.node_supply for backend in self._context.backends]
         wanted = wanted_nodes(snapshot, decision)
         sentences: dict[str, str] = {}
-        for backend in backends:
-            pools = [new.pool for new in backend.new_nodes()]
+        for supply in supplies:
+            pools = [new.pool for new in supply.new_nodes()]
             if ask:
-                backend.want_nodes({pool: count for pool, count in wanted.count.items() if pool in pools})
+                supply.request_nodes({pool: count for pool, count in wanted.count.items() if pool in pools})
             for pool in pools:
-                sentences[pool] = sentence(pool, backend.asked_for(pool), self._context.clock.now())
+                sentences[pool] = sentence(pool, supply.node_request(pool), self._context.clock.now())
         if not wanted.served:
             return decision
         pending = [_with(entry, sentences.get(wanted.served.get(entry.workload, ""), "")) for entry in decision.pending]
         return replace(decision, pending=tuple(pending))
 
 
-def sentence(pool: str, asked: NodesAsked | None, now: Instant) -> str:
+def sentence(pool: str, asked: NodeRequest | None, now: Instant) -> str:
     """What became of asking for a new node of that pool, for those who wait for it."""
     if asked is None:
         return f"A new node of {pool} is asked for next."

@@ -2,7 +2,7 @@
 
 Rules
 -----
-1. `commit` is the only way to change a record, and `_after` the only place that assigns a state.
+1. `commit` is the only way to change a record, and `apply_change` the only place that assigns a state.
 2. The store comes first: when it refuses, memory is as it was, and the error goes to whoever asked.
 3. A change of state is logged here, once, with its fields; names of variables, bundles and tokens never are.
 4. One process writes; so memory and store agree at every moment. Only a store that did not answer may have kept what
@@ -11,17 +11,16 @@ Rules
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.controller.clock import Clock
-from jupyter_gq.domain import states
 from jupyter_gq.domain.errors import NotFound, StoreUnavailable
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL, Event
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.store.protocol import Json, NewEvent, Record, Store, StoredEvent
+from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
-from . import details
+from .changes import Change, apply_change
 from .live import Live
 
 log = logging.getLogger(__name__)
@@ -31,21 +30,6 @@ EVENTS_KEPT = 10_000
 _PRUNE_EVERY = 1_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """What becomes of one record."""
-
-    workload: str
-    #: Moves its state by the table; None = the state stays.
-    event: Event | None = None
-    #: New values of fields of the workload (never of its state).
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    #: New values in its detail.
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    #: Replaces the hash of the job's token; None = it stays.
-    token_hash: str | None = None
-
-
 class Records:
     """The records, through which every change goes."""
 
@@ -53,7 +37,7 @@ class Records:
         self,
         store: Store,
         clock: Clock,
-        describe: Callable[[Record], Json],
+        describe: Callable[[Record], JsonObject],
         publish: Callable[[StoredEvent], None],
     ) -> None:
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
@@ -76,10 +60,6 @@ class Records:
         """Of those the ones that do not wait any more."""
         return tuple(self._live.begun.values())
 
-    def refused(self) -> tuple[Record, ...]:
-        """Of those the ones that wait since their place was refused."""
-        return tuple(self._live.refused.values())
-
     def alive(self, workload: str) -> Record | None:
         """One record that is not final."""
         return self._live.all.get(workload)
@@ -101,7 +81,7 @@ class Records:
             before = changed.get(change.workload) or self._live.all.get(change.workload)
             if before is None:
                 raise NotFound(f"There is no live workload {change.workload}.")
-            after = _after(before, change)
+            after = apply_change(before, change)
             changed[change.workload] = after
             if change.event is not None:
                 moves.append((before, after, change.event))
@@ -116,7 +96,7 @@ class Records:
             raise ValueError("a change of state is always saved")
         before = self._live.all.get(change.workload)
         if before is not None:
-            self._live.put(_after(before, change))
+            self._live.put(apply_change(before, change))
 
     def settle(self) -> bool:
         """Read everything that is alive anew, if it is not known whether the last change was kept."""
@@ -167,18 +147,6 @@ class Records:
 def event_kind(record: Record) -> Literal["job", "notebook"]:
     """Under which name listeners hear of it."""
     return "notebook" if record.workload.kind is Kind.NOTEBOOK else "job"
-
-
-def _after(record: Record, change: Change) -> Record:
-    """The record after the change. Raises `IllegalTransition` when the table has no such arrow."""
-    workload = record.workload
-    state = workload.state if change.event is None else states.apply(workload.id, workload.state, change.event)
-    return replace(
-        record,
-        workload=replace(workload, state=state, **change.fields),
-        detail=details.merged(record.detail, change.detail),
-        token_hash=record.token_hash if change.token_hash is None else change.token_hash,
-    )
 
 
 def _log_move(before: Record, after: Record, event: Event) -> None:

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from jupyter_gq.client.models import ActivityReport, KernelActivity
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.views import duration, keep_seconds
 from jupyter_gq.devices.meter import Share
 from jupyter_gq.domain.amount import Instant, Seconds
@@ -95,7 +94,8 @@ class ActivityLog:
             kept_until=Instant(self._context.clock.now() + step),
             kept_total=activity.kept_total + step,
         )
-        self._context.records.commit([Change(workload=workload.id, fields={"activity": kept}, detail={"warning": ""})])
+        fields, detail = WorkloadChange(activity=kept), DetailChange(warning="")
+        self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail)])
 
     def _with_share(self, workload: Workload, busy: bool | None) -> bool | None:
         """What the kernels say, doubted when the share cannot be sampled."""
@@ -105,7 +105,7 @@ class ActivityLog:
         return None if use is None or use.utilisation is None else False
 
     def _share(self, record: Record) -> Share:
-        server = details.pid(record)
+        server = record.detail.pid
         return Share(
             devices=tuple(device for task in record.workload.placement for device in task.devices),
             # The server process itself never uses the share; what it does for an open browser tab is no activity.
@@ -119,7 +119,7 @@ class ActivityLog:
 
     def _put(self, workload: Workload, before: Activity | None, after: Activity) -> None:
         """Save what others look at; keep mere samples in memory."""
-        change = Change(workload=workload.id, fields={"activity": after})
+        change = Change(workload=workload.id, fields=WorkloadChange(activity=after))
         if before is None or (before.busy, before.kept_total) != (after.busy, after.kept_total):
             self._context.records.commit([change])
         else:

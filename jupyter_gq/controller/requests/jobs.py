@@ -4,18 +4,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from pydantic import ValidationError
 
 from jupyter_gq.client.models import (
     Bundle,
+    CellRef,
     Heartbeat,
     JobError,
     JobList,
     JobRequest,
     JobSubmission,
     JobView,
+    Manifest,
     OutputPage,
     Preview,
 )
@@ -23,8 +24,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import stop_change
 from jupyter_gq.controller.loop.decide import Deciding
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.views import said_cpus, said_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
@@ -37,11 +37,13 @@ from jupyter_gq.domain.errors import (
     StoreUnavailable,
     UnknownQueue,
 )
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
+from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
-from jupyter_gq.store.protocol import Json, OutputEvent, Record
+from jupyter_gq.store.protocol import OutputEvent, Record
 
 from .job_resources import whose, with_the_rest
 from .pods import JobPods
@@ -72,7 +74,7 @@ class Jobs:
         workload = replace(workload, name=_name(submission))
         record = Record(
             workload=workload,
-            detail=details.of_manifest(submission.bundle.manifest) | self._image(caller, submission),
+            detail=_detail(submission.bundle.manifest, self._image(caller, submission)),
             idempotency_key=key or None,
         )
         self._keep(record, submission.bundle)
@@ -104,11 +106,11 @@ class Jobs:
             self._context.wake()
         return self._presenter.job(self._own(caller, job))
 
-    def view(self, caller: Caller, job: str) -> JobView:
+    def show(self, caller: Caller, job: str) -> JobView:
         """One job."""
         return self._presenter.job(self._own(caller, job))
 
-    def page(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+    def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
         """Newest first. `owner`: only for admins; "*" = everybody."""
         whose = caller.user
         if owner is not None and caller.admin:
@@ -120,7 +122,7 @@ class Jobs:
         following = shown[-1].workload.id if len(found) > limit and shown else None
         return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
 
-    def outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
+    def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """The next pieces of its output after the piece `after`."""
         record = self._own(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
@@ -131,7 +133,7 @@ class Jobs:
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
 
-    def executed_notebook(self, caller: Caller, job: str) -> Json:
+    def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """The notebook with its outputs so far. `NotFound` before there is one."""
         record = self._own(caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
@@ -139,14 +141,14 @@ class Jobs:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
 
-    def log(self, caller: Caller, job: str) -> str:
+    def read_log(self, caller: Caller, job: str) -> str:
         """The end of the log of its newest run; "" before there is one."""
         record = self._own(caller, job)
         return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
 
     # --- the job's own runner
 
-    def append_outputs(self, job: str, events: Sequence[Json]) -> int:
+    def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
         """Store new pieces; return up to which piece all is stored. Pieces after a gap are not taken."""
         pieces = [OutputEvent(seq=seq, payload=dict(event)) for event in events if (seq := _seq(event)) is not None]
         before = self._context.last_seq(job)
@@ -160,7 +162,7 @@ class Jobs:
                 self._context.wake()
         return last
 
-    def heartbeat(self, job: str, beat: Heartbeat) -> None:
+    def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
         """The runner is alive; it may say how far it is, and when its state was saved."""
         record = self._context.records.alive(job)
         if record is None or beat.run != record.workload.run:
@@ -168,12 +170,12 @@ class Jobs:
         if beat.saved_at is not None:
             saved = Instant(min(beat.saved_at, self._context.clock.now()))
             if record.workload.checkpointed_at != saved:
-                self._context.records.note(Change(workload=job, fields={"checkpointed_at": saved}))
+                self._context.records.note(Change(workload=job, fields=WorkloadChange(checkpointed_at=saved)))
         if beat.progress is None:
             return
-        progress = beat.progress.model_dump()
-        if record.detail.get("progress") != progress:
-            self._context.records.note(Change(workload=job, detail={"progress": progress}))
+        progress = Progress(fraction=beat.progress.fraction, text=beat.progress.text)
+        if record.detail.progress != progress:
+            self._context.records.note(Change(workload=job, detail=DetailChange(progress=progress)))
             self._presenter.mention(job)
 
     # --- inside
@@ -184,8 +186,8 @@ class Jobs:
             raise NotFound(f"There is no job {job!r}.")
         return record
 
-    def _image(self, caller: Caller, submission: JobSubmission) -> Json:
-        """That of the server that it was sent from, which has what its code needs; nothing when nobody knows it."""
+    def _image(self, caller: Caller, submission: JobSubmission) -> str:
+        """Return the image of the server that the job is sent from, which has what its code needs; "" if unknown."""
         server = submission.bundle.manifest.server
         found = [
             record.workload
@@ -193,8 +195,7 @@ class Jobs:
             if record.workload.holds and (record.workload.owner, record.workload.name) == (caller.user, server)
         ]
         newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
-        image = "" if newest is None else self._pods.image_of(newest.id)
-        return {"image": image} if image else {}
+        return "" if newest is None else self._pods.image_of(newest.id)
 
     def _checked(self, caller: Caller, request: JobRequest, name: str) -> Workload:
         """The workload of a request that could run some day; raise otherwise."""
@@ -243,10 +244,10 @@ class Jobs:
     def _end_of(self, workload: Workload, caller: Caller) -> Change:
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
-        told = f"Cancelled by {by}." if by else "Cancelled."
+        detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
         if not workload.holds:
-            fields = {"finished_at": now}
-            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail={"sentence": told})
+            fields = WorkloadChange(finished_at=now)
+            return Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=detail)
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="Cancelling: it has a few seconds to save its state.",
@@ -256,27 +257,44 @@ class Jobs:
         )
         if workload.stop is not None:
             # It is being paused: from now on it is being ended.
-            return Change(workload=workload.id, fields={"stop": stop}, detail={"sentence": told})
-        return stop_change(workload, stop, {"sentence": told})
+            return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
+        return stop_change(workload, stop, detail)
 
-    def _note_error(self, record: Record, pieces: Sequence[Json]) -> None:
+    def _note_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         for piece in pieces:
             output = piece.get("output")
             if piece.get("op") == "append" and isinstance(output, dict) and output.get("output_type") == "error":
                 error = _job_error(output)
                 if error is not None and self._context.records.alive(record.workload.id):
-                    self._context.records.note(Change(workload=record.workload.id, detail={"error": error}))
+                    self._context.records.note(Change(workload=record.workload.id, detail=DetailChange(error=error)))
 
 
-def _job_error(output: dict[str, Any]) -> Json | None:
+def _detail(manifest: Manifest, image: str) -> WorkloadDetail:
+    """Return what the record of a new job keeps of its manifest."""
+    return WorkloadDetail(
+        server=manifest.server,
+        notebook_path=manifest.notebook_path,
+        cwd=manifest.cwd,
+        mode=manifest.mode,
+        targets=_cells(manifest.targets),
+        prefix=_cells(manifest.prefix),
+        image=image,
+    )
+
+
+def _cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
+    return tuple(SourceCell(cell_id=c.cell_id, source_hash=c.source_hash, seconds=c.seconds) for c in cells)
+
+
+def _job_error(output: JsonObject) -> CodeError | None:
     try:
         error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", ""))[:_ERROR_TEXT])
     except ValidationError:
         return None
-    return error.model_dump()
+    return CodeError(ename=error.ename, evalue=error.evalue)
 
 
-def _seq(event: Json) -> int | None:
+def _seq(event: JsonObject) -> int | None:
     seq = event.get("seq")
     return seq if isinstance(seq, int) and not isinstance(seq, bool) and seq > 0 else None
 

@@ -9,9 +9,7 @@ Rules
 """
 
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
-from jupyter_gq.backends.protocol import PreparesPods
 from jupyter_gq.client.models import (
     ActivityReport,
     NotebookList,
@@ -24,8 +22,8 @@ from jupyter_gq.client.models import (
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.act import stop_change
-from jupyter_gq.controller.records import details
-from jupyter_gq.controller.records.records import Change
+from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
+from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.domain.amount import Instant, Seconds, parse_request
 from jupyter_gq.domain.errors import Conflict, NotFound
@@ -33,31 +31,23 @@ from jupyter_gq.domain.queue import build_queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Request, Stop, Workload
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
 from .activity import ActivityLog
-from .device_checks import Looks
+from .device_checks import DeviceChecks
 
 #: A ticket without a process lapses when nobody has asked after it for so long.
 UNFOLLOWED = Seconds(60)
 _ENDED = "This ticket has ended; ask for a new one."
 
 
-@runtime_checkable
-class HoldsProcesses(Protocol):
-    """A backend whose runs are processes that somebody else starts."""
-
-    def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """From now on this process holds the share. Raises `Conflict` when it is not there or not the owner's."""
-        ...
-
-
 class Tickets:
     """The requests about notebooks. One that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, looks: Looks) -> None:
-        self._context, self._presenter, self._activity, self._looks = context, presenter, activity, looks
+    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, checks: DeviceChecks) -> None:
+        self._context, self._presenter, self._activity, self._checks = context, presenter, activity, checks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
         """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
@@ -65,7 +55,7 @@ class Tickets:
         context.meet(caller)
         wanted = context.request(Kind.NOTEBOOK, parse_request(request.gpus))
         present = self._present(caller.user, request.server)
-        if present is not None and present.workload.request == wanted and details.pid(present) is None:
+        if present is not None and present.workload.request == wanted and present.detail.pid is None:
             return self._followed(present), False
         record = self._new(caller, request.server, wanted)
         self._check(caller, record.workload, present)
@@ -73,11 +63,11 @@ class Tickets:
             context.records.commit(self._given_back(present, "Replaced by a new request."))
         context.records.add(record)
         if wanted.devices:
-            context.store.put_setting(details.last_eviction_key(caller.user), {})
+            forget_eviction(context.store, caller.user)
         context.wake()
         return self._followed(record), True
 
-    def view(self, caller: Caller, ticket: str) -> TicketView:
+    def show(self, caller: Caller, ticket: str) -> TicketView:
         """The ticket as it is now; asking keeps it from lapsing."""
         return self._followed(self._own(caller, ticket))
 
@@ -97,32 +87,32 @@ class Tickets:
         expected = workload.state in {State.STARTING, State.RUNNING}
         if not expected and workload.request.devices:
             raise Conflict("This ticket still waits for its share; start the server when it is admitted.")
-        backend = self._context.backend_of(Kind.NOTEBOOK)
+        attachment = self._context.backend_of(Kind.NOTEBOOK).capabilities.process_attachment
         known = (workload.id, workload.run) in self._context.known_runs
-        if expected and known and isinstance(backend, HoldsProcesses):
-            backend.attach(workload.id, workload.run, report.pid, report.started)
-        elif details.pid(record) not in {None, report.pid}:
+        if expected and known and attachment is not None:
+            attachment.attach(workload.id, workload.run, report.pid, report.started)
+        elif record.detail.pid not in {None, report.pid}:
             raise Conflict(
                 f"Another process was reported for {workload.id} before; it is not known yet whether it lives."
             )
         # A server without GPU may be faster than the loop, and so may a spawner after a restart of the service: the
         # backend then hears of the process with the launch, and looks at it as closely.
-        detail = {"pid": report.pid, "pid_started": report.started}
+        detail = DetailChange(pid=report.pid, pid_started=report.started)
         self._context.records.commit([Change(workload=workload.id, detail=detail)])
         self._context.wake()
 
-    async def devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
+    async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
         """What is known of the devices of its server; waits until that is settled, at most `wait` seconds."""
-        return await self._looks.at(lambda: self._holding(caller, ticket).workload, 0, wait)
+        return await self._checks.wait(lambda: self._holding(caller, ticket).workload, 0, wait)
 
-    def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
+    def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
         return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
 
-    def report_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
+    def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """What the server's kernels do."""
         self._activity.report(self._of_server(caller, server), report)
 
@@ -152,12 +142,12 @@ class Tickets:
         workload = record.workload
         self._context.followed[workload.id] = self._context.clock.now()
         view = self._presenter.ticket(record)
-        backend = self._context.backend_of(Kind.NOTEBOOK)
-        if view.pod is not None and isinstance(backend, PreparesPods):
-            named = dict(backend.named(workload.id, workload.run))
-            if named != details.named(record):
+        preparation = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_preparation
+        if view.pod is not None and preparation is not None:
+            named = dict(preparation.named_devices(workload.id, workload.run))
+            if named != record.detail.named_devices:
                 # Written down before the spawner is answered: whoever serves next must know what its pod will name.
-                self._context.records.commit([Change(workload=workload.id, detail={"named": named})])
+                self._context.records.commit([Change(workload=workload.id, detail=DetailChange(named_devices=named))])
         return view
 
     def _new(self, caller: Caller, server: str, request: Request) -> Record:
@@ -171,7 +161,7 @@ class Tickets:
             preemptible=False,
             submitted_at=self._context.clock.now(),
         )
-        return Record(workload=workload, detail={"groups": sorted(caller.groups)})
+        return Record(workload=workload, detail=WorkloadDetail(owner_groups=frozenset(caller.groups)))
 
     def _check(self, caller: Caller, workload: Workload, replaced: Record | None) -> None:
         """Within the fixed quota, and possible at all. What the new ticket replaces is not counted."""
@@ -185,12 +175,13 @@ class Tickets:
     def _given_back(self, record: Record, told: str) -> list[Change]:
         """The changes that end a ticket. Its process, if it has one, is ended by whoever started it."""
         workload, now = record.workload, self._context.clock.now()
-        sentence = {"sentence": told} if told else {}
+        sentence = DetailChange(sentence=told) if told else DetailChange()
         if not workload.holds:
-            return [Change(workload=workload.id, event=Event.CANCELLED, fields={"finished_at": now}, detail=sentence)]
-        closed = {"closed": True, **sentence}
+            fields = WorkloadChange(finished_at=now)
+            return [Change(workload=workload.id, event=Event.CANCELLED, fields=fields, detail=sentence)]
+        given_back = DetailChange(given_back=True)
         if workload.stop is not None:
-            return [Change(workload=workload.id, detail={"closed": True})]
+            return [Change(workload=workload.id, detail=given_back)]
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
             sentence="The server is being stopped.",
@@ -198,7 +189,7 @@ class Tickets:
             at=now,
             requeue=False,
         )
-        return [stop_change(workload, stop, closed)]
+        return [stop_change(workload, stop, {**given_back, **sentence})]
 
     def _present(self, user: str, server: str) -> Record | None:
         """The newest ticket of that server that nobody has ended."""
@@ -238,4 +229,4 @@ def _age(record: Record) -> tuple[Instant, str]:
 
 def _waits(record: Record) -> bool:
     unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
-    return unlaunched and details.pid(record) is None and record.workload.request.devices > 0
+    return unlaunched and record.detail.pid is None and record.workload.request.devices > 0

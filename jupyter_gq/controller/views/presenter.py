@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from jupyter_gq.backends.protocol import KnowsEnforcement, PreparesPods
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.records import details
 from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Pending
-from jupyter_gq.store.protocol import Json, Record
+from jupyter_gq.store.protocol import Record
 
 from . import views
 from .changes import News
@@ -48,14 +47,14 @@ class Presenter:
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
         view = views.ticket_view(record, self.surroundings(record), environment)
-        backend = self._context.backend_of(workload.kind)
-        if workload.state is State.STARTING and isinstance(backend, PreparesPods):
-            told = backend.preparing(workload.id, workload.run)
-            pod = backend.pod(workload.id, workload.run)
+        preparation = self._context.backend_of(workload.kind).capabilities.pod_preparation
+        if workload.state is State.STARTING and preparation is not None:
+            told = preparation.describe_preparation(workload.id, workload.run)
+            pod = preparation.pod_additions(workload.id, workload.run)
             view = view.model_copy(update={"pod": pod, "sentence": told or view.sentence})
         return view
 
-    def describe(self, record: Record) -> Json:
+    def describe(self, record: Record) -> JsonObject:
         """The payload of an event about it."""
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
@@ -104,7 +103,7 @@ class Presenter:
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
             devices=self._devices,
             idle=context.settings.policy.idle,
-            over_quota=self._over_quota.get(workload.id, details.over_quota(record)),
+            over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
             trouble=context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
@@ -114,10 +113,9 @@ class Presenter:
         workload, context = record.workload, self._context
         if not workload.request.devices:
             return "none"
-        backend = context.backend_of(workload.kind)
         # Whole devices are given by the device plugin, whoever shares the others.
-        if not isinstance(backend, KnowsEnforcement) or workload.request.milli_per_device >= ONE_GPU:
+        if workload.request.milli_per_device >= ONE_GPU:
             return limits.LEVEL
         held = (devices.get(device) for task in workload.placement for device in task.devices)
         pool = next((device.pool for device in held if device is not None), context.settings.build_pool)
-        return backend.enforcement(pool) or limits.LEVEL
+        return context.backend_of(workload.kind).capabilities.enforcement(pool) or limits.LEVEL

@@ -1,26 +1,29 @@
 """Jobs, notebooks and tickets as their owners see them. Nothing here decides: it words what is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jupyter_gq.client.models import (
+    CellRef,
     Eviction,
     ExpectedStart,
     IdleWarning,
+    JobError,
     JobPhase,
     JobView,
     NotebookPhase,
     NotebookView,
+    Progress,
     TicketView,
 )
-from jupyter_gq.controller.records import details
 from jupyter_gq.devices import limits
 from jupyter_gq.devices.meter import ShareUse
+from jupyter_gq.domain import workload_detail
 from jupyter_gq.domain.amount import Instant, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Activity, Workload
+from jupyter_gq.domain.workload_detail import Place
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
@@ -82,7 +85,6 @@ def job_view(record: Record, around: Surroundings) -> JobView:
     """A job."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
-    where = details.where(record)
     return JobView(
         id=workload.id,
         name=workload.name,
@@ -104,16 +106,16 @@ def job_view(record: Record, around: Surroundings) -> JobView:
         started_at=workload.started_at,
         finished_at=workload.finished_at,
         run=workload.run,
-        devices=_device_names(where),
-        node=where["node"] if where else None,
-        server=str(detail.get("server", "")),
-        notebook_path=str(detail.get("notebook_path", "")),
-        targets=detail.get("targets", []),
-        prefix=detail.get("prefix", []),
-        progress=detail.get("progress"),
+        devices=_device_names(detail.place),
+        node=detail.place.node if detail.place else None,
+        server=detail.server,
+        notebook_path=detail.notebook_path,
+        targets=_cell_refs(detail.targets),
+        prefix=_cell_refs(detail.prefix),
+        progress=_progress_view(detail.progress),
         last_seq=around.last_seq,
-        eviction=detail.get("eviction"),
-        error=detail.get("error") if phase == "failed" else None,
+        eviction=eviction_view(detail.eviction),
+        error=_error_view(detail.error) if phase == "failed" else None,
     )
 
 
@@ -129,7 +131,7 @@ def job_phase(workload: Workload) -> JobPhase:
 def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
     """Why it waits or ended, or what it does."""
     workload = record.workload
-    told = details.sentence(record)
+    told = record.detail.sentence
     if phase == "paused":
         why = around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
         return " ".join(filter(None, [told or why, _line(around)]))
@@ -139,15 +141,15 @@ def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
         return told or _ended(workload)
     if workload.stop is not None:
         return _with(workload.stop.sentence, around.trouble)
-    place = _place(workload, details.where(record), around)
+    place = _place(workload, record.detail.place, around)
     return f"Starting on {place}." if phase == "starting" else _with(f"Running on {place}.", around.trouble)
 
 
 def notebook_view(record: Record, around: Surroundings) -> NotebookView:
     """A notebook server and its share."""
     workload = record.workload
-    where = details.where(record)
-    device = _first_device(where, around) if workload.holds else None
+    place = record.detail.place
+    device = _first_device(place, around) if workload.holds else None
     warning = idle_warning(record, around.idle)
     return NotebookView(
         id=workload.id,
@@ -160,7 +162,7 @@ def notebook_view(record: Record, around: Surroundings) -> NotebookView:
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
         finished_at=workload.finished_at,
-        devices=_device_names(where),
+        devices=_device_names(place),
         model=device.model if device else None,
         memory_quota_mib=_memory_quota(workload, device),
         memory_used_mib=around.usage.memory if around.usage else None,
@@ -169,7 +171,7 @@ def notebook_view(record: Record, around: Surroundings) -> NotebookView:
         idle_since=_idle_since(workload),
         warning=warning,
         trouble=around.trouble,
-        eviction=record.detail.get("eviction"),
+        eviction=eviction_view(record.detail.eviction),
     )
 
 
@@ -189,14 +191,14 @@ def notebook_sentence(record: Record, around: Surroundings) -> str:
         case "waiting":
             return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
         case "starting":
-            return f"The server starts with {_place(workload, details.where(record), around)}."
+            return f"The server starts with {_place(workload, record.detail.place, around)}."
         case "running":
-            return _with(f"The server has {_place(workload, details.where(record), around)}.", around.trouble)
+            return _with(f"The server has {_place(workload, record.detail.place, around)}.", around.trouble)
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
             return _with(told, around.trouble)
         case _:
-            return details.sentence(record) or "The server has stopped."
+            return record.detail.sentence or "The server has stopped."
 
 
 def _with(told: str, trouble: str) -> str:
@@ -226,7 +228,7 @@ def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
         return None
     return IdleWarning(
         expire_at=activity.expire_at,
-        sentence=str(record.detail.get("warning", "")),
+        sentence=record.detail.warning,
         keep_seconds=keep_seconds(activity, rule),
     )
 
@@ -236,9 +238,23 @@ def keep_seconds(activity: Activity, rule: IdleRule) -> float:
     return max(0.0, min(rule.keep_step, rule.keep_total - activity.kept_total))
 
 
-def eviction_view(document: Mapping[str, Any] | None) -> Eviction | None:
-    """A remembered eviction; an empty document is none."""
-    return Eviction.model_validate(document) if document else None
+def eviction_view(eviction: workload_detail.Eviction | None) -> Eviction | None:
+    """Return an eviction as clients see it; None if there is none."""
+    if eviction is None:
+        return None
+    return Eviction(reason=eviction.reason, sentence=eviction.sentence, by=eviction.by, at=eviction.at)
+
+
+def _progress_view(progress: workload_detail.Progress | None) -> Progress | None:
+    return None if progress is None else Progress(fraction=progress.fraction, text=progress.text)
+
+
+def _error_view(error: workload_detail.CodeError | None) -> JobError | None:
+    return None if error is None else JobError(ename=error.ename, evalue=error.evalue)
+
+
+def _cell_refs(cells: Sequence[workload_detail.SourceCell]) -> list[CellRef]:
+    return [CellRef(cell_id=c.cell_id, source_hash=c.source_hash, seconds=c.seconds) for c in cells]
 
 
 def said_cpus(milli: int | None) -> str | None:
@@ -289,22 +305,21 @@ def _after(workload: Workload) -> str:
     return f" after {duration(Instant(workload.finished_at - workload.started_at))}"
 
 
-def _place(workload: Workload, where: details.Where | None, around: Surroundings) -> str:
+def _place(workload: Workload, place: Place | None, around: Surroundings) -> str:
     """Such as "0.5 GPU of A100-40GB"."""
     if not workload.request.devices:
         return "no GPU"
-    device = _first_device(where, around)
+    device = _first_device(place, around)
     amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
     return f"{amount} of {device.model}" if device else amount
 
 
-def _first_device(where: details.Where | None, around: Surroundings) -> Device | None:
-    names = where["devices"] if where else []
-    return around.devices.get(names[0]) if names else None
+def _first_device(place: Place | None, around: Surroundings) -> Device | None:
+    return around.devices.get(place.devices[0]) if place and place.devices else None
 
 
-def _device_names(where: details.Where | None) -> list[str]:
-    return list(where["devices"]) if where else []
+def _device_names(place: Place | None) -> list[str]:
+    return list(place.devices) if place else []
 
 
 def _idle_since(workload: Workload) -> float | None:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from jupyter_gq.backends.capabilities import AttestationResult
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
-from jupyter_gq.backends.protocol import Sight
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse
 from tests.fakes import FixedClock
@@ -87,24 +87,24 @@ def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
     def tell(*visible, uid="u", **fields):
         share = AgentShare(pod_uid=uid, visible=list(visible) if visible != (None,) else None)
         hear(agents, shares=[share], **fields)
-        return agents.sight("n", uid)
+        return agents.attestation("n", uid)
 
-    assert agents.sight("n", "u") is Sight.UNWATCHED
+    assert agents.attestation("n", "u") is AttestationResult.UNWATCHED
     hear(agents)
-    assert agents.sight("n", "u") is Sight.UNSEEN
-    assert tell("GPU-1") is Sight.RIGHT
-    assert tell("GPU-1", "GPU-2") is Sight.UNSEEN, "it may still be set up"
-    assert tell("GPU-1", "GPU-2") is Sight.WRONG
-    assert tell("GPU-1") is Sight.RIGHT
-    assert tell(None) is Sight.UNSEEN, "its processes may only have begun"
+    assert agents.attestation("n", "u") is AttestationResult.UNSEEN
+    assert tell("GPU-1") is AttestationResult.RIGHT
+    assert tell("GPU-1", "GPU-2") is AttestationResult.UNSEEN, "it may still be set up"
+    assert tell("GPU-1", "GPU-2") is AttestationResult.WRONG
+    assert tell("GPU-1") is AttestationResult.RIGHT
+    assert tell(None) is AttestationResult.UNSEEN, "its processes may only have begun"
     clock.forward(5)
-    assert agents.sight("n", "u") is Sight.UNCLEAR
+    assert agents.attestation("n", "u") is AttestationResult.UNCLEAR
     assert "cannot tell" in agents.blindness("n", "u")
-    assert tell(None, missing={"visible": "The driver does not say."}) is Sight.UNCLEAR
+    assert tell(None, missing={"visible": "The driver does not say."}) is AttestationResult.UNCLEAR
     assert agents.blindness("n", "u") == "The driver does not say."
-    assert tell("GPU-1", uid="unknown") is Sight.UNSEEN, "whose devices are not known"
+    assert tell("GPU-1", uid="unknown") is AttestationResult.UNSEEN, "whose devices are not known"
     clock.forward(61)
-    assert agents.sight("n", "u") is Sight.UNWATCHED
+    assert agents.attestation("n", "u") is AttestationResult.UNWATCHED
 
 
 def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
@@ -112,7 +112,7 @@ def test_of_a_slice_of_a_gpu_it_cannot_be_told_and_nobody_is_stopped(agents):
     report = AgentReport(probe="OK", shares=[AgentShare(pod_uid="u", visible=["GPU-1"])])
     for _ in range(3):
         assert agents.hear("n", report, lambda uid: frozenset({"MIG-7"})) == frozenset()
-    assert agents.sight("n", "u") is Sight.UNCLEAR, "and nobody waits for it"
+    assert agents.attestation("n", "u") is AttestationResult.UNCLEAR, "and nobody waits for it"
     assert agents.blindness("n", "u").startswith("It was given MIG-7, a slice of a GPU")
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.backends.protocol import Observation, Phase
 from jupyter_gq.controller.loop.invariants import InvariantBroken, check_books, check_limits, check_possible, check_runs
 from jupyter_gq.domain.amount import Instant
@@ -71,7 +72,7 @@ def test_nothing_is_decided_that_a_backend_cannot_do(instruction):
     decision, backend = Decision(instructions=(instruction,), pending=()), FakeBackend(FixedClock(), ())
     with pytest.raises(InvariantBroken, match="a gets a"):
         check_possible(decision, {"a": backend})
-    backend.can_resize = backend.can_suspend = True
+    backend.capabilities = Capabilities(can_suspend=True, can_resize=True)
     check_possible(decision, {"a": backend})
 
 

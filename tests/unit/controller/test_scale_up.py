@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.protocol import NodesAsked
+from jupyter_gq.backends.capabilities import Capabilities, NodeRequest
 from jupyter_gq.client.models import JobRequest
 from jupyter_gq.client.state import read_state
 from jupyter_gq.controller.loop.scale_up import sentence
@@ -28,16 +28,17 @@ class AddsNodesWhenAsked(FakeBackend):
     def __init__(self, *args):
         super().__init__(*args)
         self._nodes, self.count, self.asked, self.wanted = (), 2, None, []
+        self.capabilities = Capabilities(node_supply=self)
 
     def new_nodes(self):
         devices = tuple(Device(id=f"new/{i}", index=i, model="A100", memory=MiB(40_000), pool="gpu") for i in range(4))
         like = Node(name="new", devices=devices, cpu_milli=32_000, memory=MiB(2**18))
         return (NewNodes(pool="gpu", like=like, count=self.count),)
 
-    def want_nodes(self, wanted):
+    def request_nodes(self, wanted):
         self.wanted.append(dict(wanted))
 
-    def asked_for(self, pool):
+    def node_request(self, pool):
         return self.asked
 
 
@@ -58,7 +59,7 @@ async def test_what_would_serve_somebody_is_asked_for_with_each_decision(growing
     await growing.step()
     assert growing.backend.wanted[-1] == {"gpu": 1}
     assert growing.job(job).sentence.endswith("A new node of gpu is asked for next.")
-    growing.controller.cancel(ANN, job)
+    growing.controller.jobs.cancel(ANN, job)
     await growing.step()
     assert growing.backend.wanted[-1] == {}
 
@@ -66,7 +67,7 @@ async def test_what_would_serve_somebody_is_asked_for_with_each_decision(growing
 @pytest.mark.asyncio
 async def test_who_borrows_reads_nothing_of_new_nodes(growing):
     entitled, borrows = growing.send(ANN, "vision", 4), growing.send(BOB, "nlp", 4)
-    growing.backend.asked = NodesAsked(since=growing.clock.now())
+    growing.backend.asked = NodeRequest(since=growing.clock.now())
     await growing.step()
     assert "was asked for a moment ago" in growing.job(entitled).sentence
     assert "new node" not in growing.job(borrows).sentence
@@ -77,22 +78,22 @@ async def test_what_no_node_could_serve_is_refused_while_none_may_come(growing):
     growing.backend.count = 0
     with pytest.raises(NeverFits):
         growing.send(ANN, "vision", 4)
-    assert growing.controller.me(ANN).largest_request == "0"
+    assert growing.controller.overview.describe_user(ANN).largest_request == "0"
 
 
 @pytest.mark.asyncio
 async def test_who_asks_before_hears_that_a_node_would_be_asked_for(growing):
     await growing.step()
-    seen = growing.controller.preview(ANN, JobRequest(queue="vision", gpus=4))
+    seen = growing.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus=4))
     assert not seen.starts_now
     assert seen.sentence.endswith("The cluster is asked for a new node of gpu.")
-    assert "new node" not in growing.controller.preview(BOB, JobRequest(queue="nlp", gpus=4)).sentence
+    assert "new node" not in growing.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus=4)).sentence
 
 
 @pytest.mark.asyncio
 async def test_the_dialogs_know_what_a_new_node_has(growing):
     await growing.step()
-    me = growing.controller.me(ANN)
+    me = growing.controller.overview.describe_user(ANN)
     assert me.largest_request == "4"
     (pool,) = me.pools
     assert (pool.devices, pool.total, pool.largest_cpus, pool.largest_memory) == (0, "0", "32", "256 GiB")
@@ -104,9 +105,9 @@ async def test_the_dialogs_know_what_a_new_node_has(growing):
 @pytest.mark.asyncio
 async def test_a_notebook_waits_for_the_first_node(growing):
     ticket = growing.ask(ANN, "0.25")
-    growing.backend.asked = NodesAsked(since=Instant(growing.clock.now() - 130))
+    growing.backend.asked = NodeRequest(since=Instant(growing.clock.now() - 130))
     await growing.step()
-    view = growing.controller.ticket(ANN, ticket.id)
+    view = growing.controller.tickets.show(ANN, ticket.id)
     assert view.phase == "waiting"
     assert view.sentence.endswith("A new node of gpu was asked for 2 min ago.")
 
@@ -116,7 +117,7 @@ async def test_the_state_says_it_too_and_can_be_read_again(growing):
     growing.send(ANN, "vision", 4)
     await growing.step()
     wanted = len(growing.backend.wanted)
-    document = growing.controller.state()
+    document = growing.controller.overview.read_state()
     assert document["decision"]["pending"][0]["why"]["sentence"].endswith("is asked for next.")
     read = read_state(json.dumps(document))
     assert read.state.snapshot.new_nodes == growing.backend.new_nodes()
@@ -130,12 +131,12 @@ NOW = Instant(10_000.0)
     ("asked", "told"),
     [
         (None, "A new node of p is asked for next."),
-        (NodesAsked(since=Instant(NOW + 5)), "A new node of p was asked for a moment ago."),
-        (NodesAsked(since=Instant(NOW - 125), sentence="0/3 nodes"), "A new node of p was asked for 2 min ago."),
-        (NodesAsked(since=NOW, arriving="n1"), "A new node of p, n1, has come and is being made ready."),
-        (NodesAsked(sentence="No such class."), "A new node of p cannot be asked for: No such class."),
+        (NodeRequest(since=Instant(NOW + 5)), "A new node of p was asked for a moment ago."),
+        (NodeRequest(since=Instant(NOW - 125), sentence="0/3 nodes"), "A new node of p was asked for 2 min ago."),
+        (NodeRequest(since=NOW, arriving="n1"), "A new node of p, n1, has come and is being made ready."),
+        (NodeRequest(sentence="No such class."), "A new node of p cannot be asked for: No such class."),
         (
-            NodesAsked(since=Instant(NOW - 7300), sentence="0/3 nodes are available."),
+            NodeRequest(since=Instant(NOW - 7300), sentence="0/3 nodes are available."),
             "A new node of p was asked for 2 h ago and has not come: the cluster's autoscaler may be at its maximum, "
             "or there is no such machine to be had. The cluster says: 0/3 nodes are available.",
         ),

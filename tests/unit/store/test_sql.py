@@ -8,6 +8,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from jupyter_gq.domain.errors import AdminError, StorageFull
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
 from jupyter_gq.store.schema import MIGRATIONS, NEWEST
 from jupyter_gq.store.sql import SqlStore
@@ -17,7 +18,7 @@ from tests.contract.small_disk import fill
 
 
 def job(id):
-    return Record(workload=a_job("digits", "vision", id=id), detail={"text": "y" * 2000})
+    return Record(workload=a_job("digits", "vision", id=id), detail=WorkloadDetail(sentence="y" * 2000))
 
 
 def save_many(store):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from jupyter_gq.backends.protocol import Sight
+from jupyter_gq.backends.capabilities import AttestationResult
 from jupyter_gq.client.agents import AgentAllocation, AgentReport, AgentShare
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB
@@ -80,18 +80,18 @@ class Agents:
             self._uses[share.pod_uid] = (node, _use(share))
         return frozenset(uid for uid, look in heard.looks.items() if look.right is False and look.times >= _SETTLED)
 
-    def sight(self, node: str, uid: str) -> Sight:
+    def attestation(self, node: str, uid: str) -> AttestationResult:
         """Whether that pod was seen to have just its own devices."""
         if not self.speaks(node):
-            return Sight.UNWATCHED
+            return AttestationResult.UNWATCHED
         heard = self._heard[node]
         look = heard.looks.get(uid)
         if look is not None and look.right is not None:
             if look.right:
-                return Sight.RIGHT
-            return Sight.WRONG if look.times >= _SETTLED else Sight.UNSEEN
+                return AttestationResult.RIGHT
+            return AttestationResult.WRONG if look.times >= _SETTLED else AttestationResult.UNSEEN
         blind = look is not None and (bool(look.why) or self._now() - look.since >= _BLIND_AFTER)
-        return Sight.UNCLEAR if blind or _VISIBLE in heard.report.missing else Sight.UNSEEN
+        return AttestationResult.UNCLEAR if blind or _VISIBLE in heard.report.missing else AttestationResult.UNSEEN
 
     def blindness(self, node: str, uid: str) -> str:
         """Why it cannot be told there which devices that pod sees."""

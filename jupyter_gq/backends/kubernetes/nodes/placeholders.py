@@ -19,7 +19,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jupyter_gq.backends.kubernetes.api.resources import PODS, Json
+from jupyter_gq.backends.capabilities import NodeRequest
+from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
 from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
@@ -27,8 +28,8 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
-from jupyter_gq.backends.protocol import NodesAsked
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.pod_pool import PodPool
 
 from .agents import Agents
@@ -97,7 +98,7 @@ class Placeholders:
                 pool.pause = _FIRST_PAUSE
             pool.wanted = count
 
-    def asked_for(self, pool: str) -> NodesAsked | None:
+    def asked_for(self, pool: str) -> NodeRequest | None:
         """What became of asking; None = it is asked next."""
         asking = self._pools.get(pool)
         if asking is None:
@@ -107,9 +108,9 @@ class Placeholders:
         arriving = min((pod.node for pod in standing if pod.node), default="")
         if waiting:
             oldest = min(waiting, key=lambda pod: (pod.created, pod.name))
-            return NodesAsked(since=_instant(oldest.created), sentence=oldest.unschedulable, arriving=arriving)
+            return NodeRequest(since=_instant(oldest.created), sentence=oldest.unschedulable, arriving=arriving)
         if arriving or asking.refusal:
-            return NodesAsked(sentence=asking.refusal, arriving=arriving)
+            return NodeRequest(sentence=asking.refusal, arriving=arriving)
         return None
 
     def arriving(self) -> frozenset[str]:
@@ -239,7 +240,7 @@ class Placeholders:
         self._going.add(pod.uid)
         self._deeds.delete(thing_of(pod))
 
-    def _made(self, pod: Json) -> None:
+    def _made(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
         log.info("a new node is asked for: pool=%s pod=%s", meta["annotations"][names.GROWS], meta["name"])
         self._take(pod_view(pod))

@@ -18,7 +18,7 @@ from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.shares.places import Place, Places
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.client.devices import CHOSEN, GIVEN, NAMED
+from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 
@@ -65,7 +65,7 @@ class NotebookRuns:
         self._read_pods(run)
         self._places.claim(workload, run.named_devices())
         # The pod may be on its way with these devices, whoever told its spawner.
-        self._places.tell(workload, launch.detail.get("named") or {})
+        self._places.tell(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod."""
@@ -264,4 +264,4 @@ def _describe_choice(added: PodAdditions) -> dict[str, str]:
     """Return what the server has to know before it starts a kernel: who chose its devices."""
     if names.SLOTS not in added.annotations:
         return {}
-    return {GIVEN: NAMED if names.DEVICES in added.annotations else CHOSEN}
+    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in added.annotations else CHOSEN}

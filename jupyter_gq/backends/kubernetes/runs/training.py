@@ -11,7 +11,7 @@ Rules
 import logging
 from collections.abc import Callable, Sequence
 
-from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Json, Resource
+from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, thing_of
 from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
@@ -26,6 +26,7 @@ from jupyter_gq.backends.kubernetes.shares.places import Places
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Workload
 
 from .judging import ClusterFacts, RunFacts, find_silent_job, judge
@@ -251,7 +252,7 @@ class TrainingRuns:
         workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
         assert run.launch is not None
-        image = str(run.launch.detail.get("image") or self._options.runner_image)
+        image = run.launch.detail.image or self._options.runner_image
         if not image:
             self._give_up(run, Outcome.FAILED, "No image is known for it: set c.KubernetesBackend.runner_image.")
             return ""
@@ -282,7 +283,7 @@ class TrainingRuns:
         workload = launch.workload
         name = names.training_name(workload.id, workload.run, task)
 
-        def pod() -> Json:
+        def pod() -> JsonObject:
             passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
             return training_pod(workload, task, added, passed, image, self._options)
 
@@ -385,5 +386,5 @@ class TrainingRuns:
         return Thing(resource=resource, namespace=self._options.training_namespace, name=name)
 
 
-def _ignore(made: Json) -> None:
+def _ignore(made: JsonObject) -> None:
     """Do nothing: the watch shows the object soon."""

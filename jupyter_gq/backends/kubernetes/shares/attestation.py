@@ -8,34 +8,34 @@ Rules
 3. What was looked at and cannot be told is no reason to wait: the node cannot tell it later either.
 """
 
+from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
-from jupyter_gq.backends.protocol import DevicesSeen, Sight
 
 MISMATCH = (
     "DEVICE_MISMATCH: it did not see just the devices that it was given, so it was stopped. Tell your administrator."
 )
 
 
-def seen_by(agents: Agents, pod: PodView | None) -> DevicesSeen:
-    """What the agent of its node tells of this pod; None: it was not seen in the cluster yet."""
+def attest(agents: Agents, pod: PodView | None) -> Attestation:
+    """Return what the agent of its node found of the pod's devices; None: the cluster has not shown the pod yet."""
     if pod is None:
-        return DevicesSeen(sight=Sight.UNSEEN, required=True, sentence="Its pod has not been seen yet.")
-    sight = agents.sight(pod.node, pod.uid)
-    if not pod.slots and sight is not Sight.WRONG:
-        return DevicesSeen(sight=Sight.RIGHT, required=False, sentence="It was given no device.")
-    return DevicesSeen(sight=sight, required=bool(pod.devices), sentence=_sentence(agents, pod, sight))
+        return Attestation(result=AttestationResult.UNSEEN, required=True, sentence="Its pod has not been seen yet.")
+    result = agents.attestation(pod.node, pod.uid)
+    if not pod.slots and result is not AttestationResult.WRONG:
+        return Attestation(result=AttestationResult.RIGHT, required=False, sentence="It was given no device.")
+    return Attestation(result=result, required=bool(pod.devices), sentence=_sentence(agents, pod, result))
 
 
-def _sentence(agents: Agents, pod: PodView, sight: Sight) -> str:
+def _sentence(agents: Agents, pod: PodView, result: AttestationResult) -> str:
     node = pod.node
-    match sight:
-        case Sight.RIGHT:
+    match result:
+        case AttestationResult.RIGHT:
             return "Its container sees its own devices and no others."
-        case Sight.WRONG:
+        case AttestationResult.WRONG:
             return MISMATCH
-        case Sight.UNCLEAR:
+        case AttestationResult.UNCLEAR:
             return agents.blindness(node, pod.uid)
-        case Sight.UNSEEN:
+        case AttestationResult.UNSEEN:
             return f"The agent of the node {node} has not looked at its container yet."
     return agents.unfit(node) or f"The agent of the node {node} does not report."

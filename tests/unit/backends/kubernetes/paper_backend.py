@@ -10,6 +10,7 @@ from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 
 from .paper import OPTIONS, Clock
@@ -150,7 +151,7 @@ class PaperBackend:
         made = build(*arguments, id=f"{kind}-{name}", run=1)
         place = (TaskPlacement(node=slot.partition("/")[0], devices=() if gpus == "0" else (slot,)),)
         workload = replace(made, placement=place, state=state)
-        await self.runs.launch(Launch(workload=workload, detail={"image": "i", **detail}))
+        await self.runs.launch(Launch(workload=workload, detail=WorkloadDetail(image="i", **detail)))
         return workload
 
     def report(self, node="n1", given=(), shares=None):
@@ -163,7 +164,9 @@ class PaperBackend:
         ]
         devices = [AgentDevice(uuid=f"GPU-{i}", index=i, model="A100", memory_mib=40_000) for i in range(2)]
         told = [AgentShare(pod_uid=uid, **what) for uid, what in (shares or {}).items()]
-        return self.runs.hear(node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told))
+        return self.runs.accept_report(
+            node, AgentReport(probe="OK", devices=devices, allocations=allocations, shares=told)
+        )
 
     async def observed(self, workload):
         """What is observed of that job or notebook; None when nothing is."""

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.backends.protocol import Phase, Sight
+from jupyter_gq.backends.capabilities import AttestationResult
+from jupyter_gq.backends.protocol import Phase
 from jupyter_gq.devices.meter import ShareUse
 
 from .paper_backend import PaperBackend
@@ -54,15 +55,15 @@ async def test_a_pod_without_a_gpu_is_looked_at_too_and_waits_for_nobody(paper, 
     for visible in (None, []):
         for _ in range(3):
             paper.report("n1", shares={uid: {"visible": visible}})
-        seen = paper.runs.devices_seen(workload.id, 1, 0)
-        assert (seen.sight, seen.required) == (Sight.RIGHT, False)
+        seen = paper.runs.attestation(workload.id, 1, 0)
+        assert (seen.result, seen.required) == (AttestationResult.RIGHT, False)
     assert paper.runs.usage(workload.id) is None, "it has nothing that could be used"
     assert (await paper.observed(workload.id)).phase is Phase.RUNNING
     paper.report("n1", shares={uid: {"visible": ["GPU-0"]}})
-    assert paper.runs.devices_seen(workload.id, 1, 0).settled, "it goes on meanwhile"
+    assert paper.runs.attestation(workload.id, 1, 0).is_settled, "it goes on meanwhile"
     paper.report("n1", shares={uid: {"visible": ["GPU-0"]}})
-    seen = paper.runs.devices_seen(workload.id, 1, 0)
-    assert (seen.sight, seen.sentence[:16]) == (Sight.WRONG, "DEVICE_MISMATCH:")
+    seen = paper.runs.attestation(workload.id, 1, 0)
+    assert (seen.result, seen.sentence[:16]) == (AttestationResult.WRONG, "DEVICE_MISMATCH:")
     for _ in range(9):
         await paper.observed(workload.id)
         await asyncio.sleep(0)

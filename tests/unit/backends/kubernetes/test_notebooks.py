@@ -9,7 +9,7 @@ from jupyter_gq.backends.kubernetes.api.views import Ended
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.client.devices import GIVEN
+from jupyter_gq.client.devices import DEVICES_GIVEN_VARIABLE
 from jupyter_gq.domain.states import State
 
 from .paper_backend import PaperBackend
@@ -108,7 +108,7 @@ async def test_a_server_is_told_how_its_devices_were_given(paper, gpus, given):
         paper.reservation("n1/0")
         paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(notebook.id)
-    assert paper.runs.pod(notebook.id, 1).environment.get(GIVEN) == given
+    assert paper.runs.pod_additions(notebook.id, 1).environment.get(DEVICES_GIVEN_VARIABLE) == given
 
 
 async def _awaited(paper, gpus="1"):
@@ -129,7 +129,7 @@ async def test_a_pod_that_the_cluster_does_not_place_is_refused_after_a_while_an
     seen = await paper.observed(name)
     assert (seen.phase, seen.outcome) == (Phase.ENDED, Outcome.REFUSED)
     assert seen.sentence == f"The cluster did not place its pod on n1 in 20 s: {FULL}"
-    assert paper.runs.pod(name, 1) is None, "its spawner asks for another place"
+    assert paper.runs.pod_additions(name, 1) is None, "its spawner asks for another place"
     await paper.runs.forget(name, 1)
     await paper.runs.observe()
     assert healthy(paper) == [False, False]
@@ -144,7 +144,7 @@ async def test_a_share_whose_server_is_never_started_is_free_again(paper):
     paper.reservation("n1/0")
     paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     seen = await paper.observed(name)
-    assert (seen.phase, paper.runs.pod(name, 1) is None) == (Phase.STARTING, False)
+    assert (seen.phase, paper.runs.pod_additions(name, 1) is None) == (Phase.STARTING, False)
     paper.clock.at += 179
     assert (await paper.observed(name)).phase is Phase.STARTING
     paper.clock.at += 1
@@ -182,19 +182,19 @@ async def test_a_server_that_fails_says_why(paper, phase):
 async def test_the_device_that_a_pod_was_told_to_name_is_its_own_also_after_a_restart(paper):
     """The pod may be on its way; meanwhile its reservation is deleted, and that of another slot is given its device."""
     hers = await paper.launch("nb", "ann", "n1/0")
-    assert paper.runs.named(hers.id, 1) == {}
+    assert paper.runs.named_devices(hers.id, 1) == {}
     paper.reservation("n1/0")
     paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(hers.id)
-    assert paper.runs.pod(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
-    named = paper.runs.named(hers.id, 1)
+    assert paper.runs.pod_additions(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
+    named = paper.runs.named_devices(hers.id, 1)
 
     later = PaperBackend()
-    await later.launch("nb", "ann", "n1/0", named=named)
+    await later.launch("nb", "ann", "n1/0", named_devices=named)
     his = await later.launch("nb", "ben", "n1/1")
     later.reservation("n1/1")
     later.report(given=[("nodes", reservation_name("n1/1"), "GPU-0")])
     await later.observed(his.id)
-    assert later.runs.pod(his.id, 1) is None
-    assert later.runs.pod(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
+    assert later.runs.pod_additions(his.id, 1) is None
+    assert later.runs.pod_additions(hers.id, 1).annotations[names.DEVICES] == "GPU-0"
     await later.close()

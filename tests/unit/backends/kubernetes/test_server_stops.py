@@ -49,7 +49,7 @@ def stops(hub, clock):
 
 
 def a_run(**fields):
-    launch = Launch(workload=a_notebook("ann", id="nb-1"), detail={})
+    launch = Launch(workload=a_notebook("ann", id="nb-1"))
     return Run(id="nb-1", number=1, launched_at=0.0, known_at=0.0, launch=launch, **fields)
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 from jupyter_gq.backends.kubernetes.runs.strays import Strays
-from jupyter_gq.backends.protocol import Stray
 
 POD = PodView(
     namespace="hub",

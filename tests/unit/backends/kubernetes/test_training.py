@@ -11,6 +11,7 @@ from jupyter_gq.backends.kubernetes.objects.names import gang_name
 from jupyter_gq.backends.protocol import Launch, Phase
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job
 
 from .paper_backend import PaperBackend
@@ -41,7 +42,7 @@ async def test_a_gang_that_is_stopped_while_its_service_is_being_made_ends_when_
 
     paper.cluster.create = slowly
     await paper.runs.observe()
-    await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))
+    await paper.runs.launch(Launch(workload=a_gang(), detail=WorkloadDetail(image="i")))
     for _ in range(9):
         await asyncio.sleep(0)
     await paper.runs.stop("job-gang", 1, 1)
@@ -72,7 +73,7 @@ async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
     paper = PaperBackend(starts_ahead=3)
     await paper.runs.observe()
     assert paper.runs.pace().left == 3
-    await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))
+    await paper.runs.launch(Launch(workload=a_gang(), detail=WorkloadDetail(image="i")))
     await paper.launch("job", "found", "n1/0", state=State.RUNNING)
     assert paper.runs.pace().left == 1, "what runs already is only looked for"
     for _ in range(9):
@@ -83,7 +84,8 @@ async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():
 
 
 async def test_what_ends_before_its_pods_were_made_leaves_room_at_once(paper):
-    await paper.runs.launch(Launch(workload=a_gang(), detail={"image": "i"}))  # nothing is made before the first look
+    # Nothing is made before the first look.
+    await paper.runs.launch(Launch(workload=a_gang(), detail=WorkloadDetail(image="i")))
     left = paper.runs.pace().left
     await paper.runs.stop("job-gang", 1, 1)
     assert paper.runs.pace().left == left + 2

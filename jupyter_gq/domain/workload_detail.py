@@ -1,0 +1,135 @@
+"""The part of a workload's record that the scheduling core does not need: what its owner is told, and where it runs.
+
+Each field has a default that means "nothing yet". `store.codec` writes and reads these records; no other module knows
+the names under which they are stored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from .amount import NO_GPU, Instant, MilliGpu
+from .workload import Backoff, TaskPlacement
+
+#: Reason of an `Eviction` that nobody ordered: the notebook's server failed.
+ENDED: Final = "ENDED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Eviction:
+    """The last time that a run was taken back."""
+
+    #: Value of an `EvictReason`, or `ENDED`.
+    reason: str
+    #: Explanation for the owner.
+    sentence: str
+    #: Name of the queue, job or user that got the devices; None if there is none.
+    by: str | None
+    at: Instant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Node and devices of a run, for people to read."""
+
+    node: str
+    #: Ids of the devices of all tasks; empty for CPU only.
+    devices: tuple[str, ...]
+
+    @classmethod
+    def of(cls, placement: tuple[TaskPlacement, ...]) -> "Place":
+        """Return the node of the first task, and the devices of all tasks in order."""
+        devices = tuple(device for task in placement for device in task.devices)
+        return cls(node=placement[0].node if placement else "", devices=devices)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceCell:
+    """A notebook cell that a job runs."""
+
+    cell_id: str
+    #: SHA-256 of the source, hexadecimal.
+    source_hash: str
+    #: Duration of its last run in the notebook; None = unknown.
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a job says that it is."""
+
+    #: From 0 to 1; None = unknown.
+    fraction: float | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeError:
+    """The exception that ended the code of a job."""
+
+    ename: str
+    evalue: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadDetail:
+    """What the service remembers of one workload beside the `Workload` itself."""
+
+    #: Why the workload ended or was interrupted, for its owner; "" = nothing to say.
+    sentence: str = ""
+    #: The last eviction; None = never evicted.
+    eviction: Eviction | None = None
+    #: GPUs above the quota of the queue at the last admission.
+    over_quota: MilliGpu = NO_GPU
+    #: Node and devices of the present or last run; None before the first admission.
+    place: Place | None = None
+    #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
+    backoff: Backoff | None = None
+
+    # Jobs: from the manifest.
+
+    #: Name of the notebook server that the job was sent from.
+    server: str = ""
+    #: Path of the notebook, relative to the root folder of that server.
+    notebook_path: str = ""
+    #: Absolute working folder of the kernel.
+    cwd: str = ""
+    #: `Manifest.mode`: "replay" or "notebook".
+    mode: str = ""
+    #: Cells whose output goes back to the notebook.
+    targets: tuple[SourceCell, ...] = ()
+    #: Cells that run before the targets.
+    prefix: tuple[SourceCell, ...] = ()
+    #: Image of the server that the job was sent from, where servers are pods; "" = unknown.
+    image: str = ""
+
+    # Jobs: from their runs.
+
+    #: What the present run says of its progress; None = nothing.
+    progress: Progress | None = None
+    #: The last exception that the job showed; None = none.
+    error: CodeError | None = None
+    #: SHA-256 of the tokens of the present run's tasks except the first, by the number of the task.
+    task_tokens: Mapping[int, str] = field(default_factory=dict)
+    #: Tasks of the present run that have fetched their bundle; their pods get no other token.
+    tasks_with_bundle: tuple[int, ...] = ()
+    #: Number of runs that vanished in a row, none of which made progress.
+    consecutive_losses: int = 0
+
+    # Notebooks.
+
+    #: Hub groups of the owner at the request: they decide the quota after a restart of the service.
+    owner_groups: frozenset[str] = frozenset()
+    #: Process of the server, once its spawner has reported it; None before, and where servers are pods.
+    pid: int | None = None
+    #: Start of that process in seconds since the epoch, as the operating system tells it.
+    pid_started: float = 0.0
+    #: True = the spawner gave the ticket back and ends the server itself.
+    given_back: bool = False
+    #: Devices that the pod of the present run was told to name, by slot.
+    named_devices: Mapping[str, str] = field(default_factory=dict)
+    #: Text of the idle warning while there is one.
+    warning: str = ""
+
+    #: Stored keys that this release does not know, kept for the release that wrote them. Values are JSON.
+    unknown: Mapping[str, object] = field(default_factory=dict)
