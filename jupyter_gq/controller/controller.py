@@ -49,6 +49,7 @@ from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Su
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from jupyter_gq.store.protocol import Json, Store
 
 from .caller import Caller
@@ -57,15 +58,15 @@ from .context import Context
 from .events import Broker, Subscription
 from .loop.act import Actor
 from .loop.decide import Deciding
+from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_books, check_limits, check_possible, check_runs
 from .loop.leadership import Duty
 from .loop.observe import Observer, Seen
-from .loop.pacing import Pacing
 from .loop.past_usage import PastUse
 from .loop.retention import Retention
+from .loop.scale_up import request_nodes
 from .loop.store_outage import Absence
-from .loop.unobserved import BLIND, only_seen
 from .records.records import Records
 from .requests.activity import ActivityLog
 from .requests.device_checks import Looks
@@ -134,7 +135,7 @@ class Controller:
     _context: Context = field(init=False)
     _duty: Duty = field(init=False)
     _deciding: Deciding = field(init=False)
-    _pacing: Pacing = field(init=False)
+    _deferred: DeferredLaunches = field(init=False)
     _presenter: Presenter = field(init=False)
     _jobs: Jobs = field(init=False)
     _pods: JobPods = field(init=False)
@@ -166,7 +167,7 @@ class Controller:
         )
         self._duty = Duty(self._context, self.leads, self.absence)
         self._deciding = Deciding(self._context)
-        self._pacing = Pacing(self._context)
+        self._deferred = DeferredLaunches(self._context)
         self._presenter = Presenter(self._context)
         self._context.records = Records(self.store, self.clock, self._presenter.describe, broker.publish)
         self._activity = ActivityLog(self._context, self._presenter.mention)
@@ -212,7 +213,7 @@ class Controller:
         """Observe, write down, decide, write down, act."""
         # Cleared first: what happens from here on makes another step.
         self._awake.clear()
-        self._pacing.forget()
+        self._deferred.replace(())
         await self._duty.begin()
         self._presenter.forget_devices()
         revision = self._context.records.revision
@@ -221,8 +222,9 @@ class Controller:
         self._tickets.expire()
         self._activity.sample()
         self._past_use.look()
-        decision = only_seen(self._deciding.decide(), self._context.records, seen.unseen)
-        decision = self._pacing.paced(decision)
+        decision = self._deciding.decide()
+        self._deferred.replace(decision.deferred)
+        request_nodes(self._context, decision.wanted_nodes)
         self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
@@ -237,7 +239,7 @@ class Controller:
 
     async def go_on(self) -> None:
         """Start more of what the last step decided, as there is room for it, as `run` does between steps."""
-        portion = self._pacing.portion()
+        portion = self._deferred.take_portion()
         if not portion:
             return
         self._duty.check()
@@ -444,7 +446,7 @@ class Controller:
             version=own_version(),
             devices=self._overview.devices_sentence(),
             policy=error or "ok",
-            runs=BLIND if context.unseen else "ok",
+            runs=UNOBSERVED if context.unseen else "ok",
         )
 
     def unready(self) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes import (
     CannotBeObserved,
     DiesDuringStart,
@@ -118,7 +118,7 @@ def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
         assert (world.job(job).phase, world.job(job).sentence) == ("waiting", UNSEEN)
         assert not world.backend.launches
         health = world.controller.health()
-        assert (health.status, health.runs) == ("degraded", BLIND)
+        assert (health.status, health.runs) == ("degraded", UNOBSERVED)
         assert world.controller.unready() == "", "it answers, and knows what it knew"
         world.backend.blind = False
         await world.step(2)

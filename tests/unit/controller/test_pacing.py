@@ -3,13 +3,14 @@
 import pytest
 
 from jupyter_gq.backends.capabilities import Capabilities, Pace
-from jupyter_gq.controller.loop.pacing import SOON
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 
 from .world import ANN, BOB, CAROL, World, story_settings
 
 pytestmark = pytest.mark.asyncio
+
+SOON = "What it needs is free: it starts as soon as those before it have been begun."
 
 
 class BeginsAFewAtATime(FakeBackend):
@@ -50,7 +51,7 @@ async def test_no_more_start_than_can_be_begun_and_the_others_follow_in_their_or
     await world.step()
     assert phases(world, jobs) == ["starting", "starting", "waiting", "waiting"]
     assert [world.job(job).position for job in jobs[2:]] == [1, 2]
-    assert world.job(jobs[2]).sentence == SOON.sentence
+    assert world.job(jobs[2]).sentence == SOON
     world.backend.left = 0
     await world.step()
     assert phases(world, jobs)[2:] == ["waiting", "waiting"]
@@ -64,8 +65,8 @@ async def test_who_waits_for_devices_stands_behind_them_and_reads_his_own_reason
     jobs = [world.send(ANN, "vision") for _ in range(8)]
     await world.step()
     assert [world.job(job).position for job in jobs[2:]] == [1, 2, 3, 4, 5, 6]
-    assert world.job(jobs[6]).sentence == SOON.sentence
-    assert world.job(jobs[7]).sentence != SOON.sentence
+    assert world.job(jobs[6]).sentence == SOON
+    assert world.job(jobs[7]).sentence != SOON
 
 
 async def test_each_task_of_a_gang_counts(world):
