@@ -1,8 +1,12 @@
 """More could start than a backend can begin soon: the rest stays in its queues, in order, and reads why."""
 
+import json
+
 import pytest
 
+from jupyter_gq.app import main
 from jupyter_gq.backends.capabilities import Capabilities, Pace
+from jupyter_gq.client.models import JobRequest
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 
@@ -182,6 +186,24 @@ async def test_a_service_that_does_not_lead_any_more_does_not_go_on(world):
     with pytest.raises(NotLeading):
         await world.controller.go_on()
     assert phases(world, jobs[2:]) == ["waiting"]
+
+
+async def test_the_live_state_holds_the_capacity_and_replays_to_the_same_decision(world, tmp_path, capsys):
+    for _ in range(4):
+        world.send(ANN, "vision")
+    document = world.controller.state()
+    assert document["snapshot"]["launch_capacity"] == {"TRAINING": 2}
+    assert [entry["why"]["reason"] for entry in document["decision"]["pending"]] == ["STARTS_SOON"] * 2
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(document))
+    assert main(["replay", str(file)]) == 0, capsys.readouterr().out
+
+
+async def test_who_asks_before_hears_that_others_are_begun_first(world):
+    world.backend.left = 0
+    world.send(ANN, "vision")
+    seen = world.controller.preview(ANN, JobRequest(queue="vision", gpus=1))
+    assert (seen.starts_now, seen.position, seen.sentence) == (False, 2, SOON)
 
 
 async def test_one_that_cannot_be_launched_does_not_keep_the_others(world):
