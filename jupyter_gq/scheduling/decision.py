@@ -14,7 +14,7 @@ class Admit:
 
     workload: str
     placement: tuple[TaskPlacement, ...]
-    #: Replica of it that is above the queue's quota, and so can be reclaimed.
+    #: Part of it that is above the queue's quota, and so can be reclaimed.
     over_quota: MilliGpu = NO_GPU
 
 

@@ -33,7 +33,7 @@ class Outlook:
     sentence: str
     #: Place in its queue, from 1; None when it starts now.
     position: int | None = None
-    #: Replica that could be reclaimed, if it started now.
+    #: Part that could be reclaimed, if it started now.
     over_quota: MilliGpu = NO_GPU
     #: Where it would go; empty when it waits.
     placement: tuple[TaskPlacement, ...] = ()
