@@ -13,7 +13,7 @@ How much a kind of request could use of a node, if it alone came:
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ Integers = NDArray[np.int64]
 #: Whole numbers kept as floats: sums and products of them are exact below 2**53, in any order.
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Array = TypeVar("Array", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_])
 
 #: What is not counted, here.
 _UNCOUNTED = 1 << 40
@@ -204,6 +205,6 @@ class States:
             )
 
 
-def doubled(array: NDArray[Any]) -> NDArray[Any]:
+def doubled(array: Array) -> Array:
     """The same with as many rows of zeros after it."""
     return np.concatenate([array, np.zeros_like(array)])
