@@ -185,7 +185,7 @@ class _Assembly:
     # --- domains
 
     def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
-        """Yield the domains where the branch may go, best first: preferred level, then wider ones, to the required one."""
+        """Yield the domains where the branch may go: of the preferred level first, then of wider ones."""
         constraint = branch.constraint
         if constraint is None:
             yield within

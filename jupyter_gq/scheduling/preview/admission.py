@@ -134,7 +134,10 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
 
 
 def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
-    """Return True if the workload certainly fits; a bound that needs no ledger, which takes long for a large cluster."""
+    """Return True if the workload certainly fits; a bound that needs no ledger.
+
+    Making a ledger of a large cluster takes long.
+    """
     request = workload.request
     if workload.groups or workload.topology or request.device_memory is not None or request.node_labels:
         return False
@@ -168,7 +171,7 @@ def queued(workload: Workload) -> Workload:
 
 
 def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
-    """What became of `workload` in this decision on the snapshot and it."""
+    """Return what became of a workload in this decision on the snapshot that holds it."""
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             return Outlook(
@@ -215,7 +218,7 @@ def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) ->
 
 
 def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
-    """What of it is above its queue's quota: GPUs, and CPU cores and memory where the queue says something of them."""
+    """Return the part above the queue's quota in words: GPUs, and CPU and memory if the queue has a quota of them."""
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
     held = [gang.held_rest(other) for other in snapshot.workloads if other.queue == workload.queue]
