@@ -137,7 +137,7 @@ def example_state():
     cluster = Cluster().queue("vision", quota=4).queue("nlp", quota=4)
     for number in (1, 2, 3):
         cluster.node(f"gpu-node-{number}", devices=4)
-    for number in range(12):
+    for number in range(14):
         job = a_job(f"j-{4700 + number}", "vision" if number % 2 else "nlp", submitted=number)
         cluster.add(running(job, f"gpu-node-{number // 4 + 1}-{number % 4}") if number < 9 else job)
     snapshot, policy = cluster.snapshot(), Policy()
