@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .facade import Facade
 
@@ -33,7 +34,7 @@ class Call:
     #: The variable parts of the path, by name.
     path: Mapping[str, str]
     #: The declared query parameters that were given, and the defaults of the others.
-    query: Mapping[str, Any]
+    query: JsonMapping
     #: The declared request headers that were given, by their name in lower case.
     headers: Mapping[str, str]
     #: An instance of the route's request model, or text; None when it has none.
@@ -68,7 +69,7 @@ class Reply:
     """What to answer."""
 
     #: A model or a JSON document; None = no body.
-    body: BaseModel | Mapping[str, Any] | None = None
+    body: BaseModel | JsonMapping | None = None
     #: 204 is chosen by itself where there is no body at all.
     status: int = 200
     #: Sent instead of `body`, as `media`.

@@ -1,12 +1,13 @@
 """What the api needs of the controller; `controller.controller.Controller` is it."""
 
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.client import models
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonObject
 
 
 class Subscription(Protocol):
@@ -40,7 +41,7 @@ class Facade(Protocol):
     def devices(self, caller: Caller) -> models.DeviceList:
         """All devices; holders for admins."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """The scheduler's whole input, and what it decides: `client.state`."""
 
     def submit(self, caller: Caller, submission: models.JobSubmission, key: str | None) -> tuple[models.JobView, bool]:
@@ -61,7 +62,7 @@ class Facade(Protocol):
     def outputs(self, caller: Caller, job_id: str, after: int) -> models.OutputPage:
         """Pieces of output."""
 
-    def executed_notebook(self, caller: Caller, job_id: str) -> dict[str, Any]:
+    def executed_notebook(self, caller: Caller, job_id: str) -> JsonObject:
         """The executed notebook so far."""
 
     def log(self, caller: Caller, job_id: str) -> str:
@@ -97,7 +98,7 @@ class Facade(Protocol):
     def exchange_token(self, job_id: str, pod: PodIdentity) -> models.JobToken:
         """The token with which a pod of that job's present run goes on."""
 
-    def bundle(self, job_id: str, task: int) -> dict[str, Any]:
+    def bundle(self, job_id: str, task: int) -> JsonObject:
         """What a pod needs to run the job."""
 
     async def devices_seen(self, job_id: str, task: int, wait: float) -> models.TaskDevices:
@@ -109,7 +110,7 @@ class Facade(Protocol):
     async def report_node(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
         """Take in what an agent sees; answer its orders, at once or when they change in so many seconds."""
 
-    def append_outputs(self, job_id: str, events: list[dict[str, Any]]) -> int:
+    def append_outputs(self, job_id: str, events: list[JsonObject]) -> int:
         """Store pieces; the highest stored number."""
 
     def heartbeat(self, job_id: str, beat: models.Heartbeat) -> None:

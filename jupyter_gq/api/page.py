@@ -20,6 +20,7 @@ from tornado.web import HTTPError, RequestHandler
 
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import errors
 from .access import Access
@@ -50,7 +51,7 @@ class Overview(BaseModel):
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     """The page at the prefix itself, its data, and the end of the login. The Hub's environment tells the rest."""
     hub_auth = HubOAuth(cache_max_age=_REMEMBERED)
-    given: dict[str, Any] = {"wiring": wiring, "hub_auth": hub_auth}
+    given: JsonObject = {"wiring": wiring, "hub_auth": hub_auth}
     return [
         URLSpec(f"{prefix}?", Page, given),
         URLSpec(f"{prefix}overview", PageData, given),

@@ -1,71 +1,72 @@
-"""Whether work may begin in a container whose devices somebody has to look at first. Pure, standard library only.
+"""The decision whether work may start in a container whose devices must be checked first. Pure, standard library only.
 
-Asked by the runner before a job and by the Jupyter server before its first kernel.
+The runner asks before a job, and the Jupyter server asks before its first kernel.
 
 Rules
 -----
-1. Devices of others: nothing is run.
-2. Where nobody can tell, or where nobody looks and nobody has to, it begins.
-3. Where somebody has to look and does not, nothing is run.
+- Foreign devices: if the container sees devices of others, nothing is run.
+- Unknowable devices: if nobody can tell, or if no check is required and no agent makes one, the work starts.
+- Missing check: if a check is required and none is made in time, nothing is run.
 """
 
 from dataclasses import dataclass
 from enum import Enum, auto
 
-#: Seconds that the service may take for one answer.
-ANSWER = 10.0
-#: Variable of a notebook's pod that has GPUs: how its devices were given.
-GIVEN = "JUPYTER_GQ_DEVICES_GIVEN"
-#: Its values: we named them, so only a look tells whether the container has no others; or the device plugin chose them.
+#: Timeout of one answer of the service, in seconds.
+ANSWER_TIMEOUT = 10.0
+#: Environment variable of a notebook's pod that has GPUs: how the pod was given its devices.
+DEVICES_GIVEN_VARIABLE = "JUPYTER_GQ_DEVICES_GIVEN"
+#: Values of that variable. NAMED: our backend named the devices, so only a check shows that the container has no
+#: others. CHOSEN: the device plugin of the cluster chose them.
 NAMED, CHOSEN = "named", "chosen"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """What the service knows of the devices of one container; see `models.TaskDevices`."""
+class DeviceCheck:
+    """The result of the device visibility check of one container; see `models.TaskDevices`."""
 
     #: RIGHT, WRONG, UNCLEAR, UNSEEN or UNWATCHED.
     sight: str
-    #: Nothing may begin before it was looked at.
+    #: Whether nothing may start before the devices were checked.
     required: bool
-    #: For a person.
+    #: Explanation for a person.
     sentence: str
 
 
-class Ruling(Enum):
-    """What follows from it."""
+class StartDecision(Enum):
+    """What to do after a device check."""
 
-    BEGIN = auto()
-    #: Nobody looked, and nobody had to or could: that is to be said.
-    BEGIN_UNSEEN = auto()
+    START = auto()
+    #: Start, and log that the devices were not checked: no check was required or possible.
+    START_UNCHECKED = auto()
     WAIT = auto()
-    #: Nobody looked in time, and somebody had to.
+    #: Run nothing: a check was required and was not made in time.
     GIVE_UP = auto()
-    #: It sees devices of others.
+    #: Run nothing: the container sees devices of others.
     REFUSE = auto()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
-    """How long a look is waited for, in seconds from the beginning."""
+class CheckTimeouts:
+    """How long to wait for a device check, in seconds from the start of the container."""
 
-    #: Where it is not required.
+    #: Timeout if no check is required.
     wait: float
-    #: Where it is.
+    #: Timeout if a check is required.
     longest: float
 
-    def left(self, waited: float, *, required: bool) -> float:
-        """Seconds that remain, at least 0."""
+    def seconds_left(self, waited: float, *, required: bool) -> float:
+        """Return how many seconds remain after `waited` seconds, at least 0."""
         return max(0.0, (self.longest if required else self.wait) - waited)
 
-    def rule(self, look: Look, waited: float) -> Ruling:
-        """What to do after so many seconds."""
-        if look.sight == "RIGHT":
-            return Ruling.BEGIN
-        if look.sight == "WRONG":
-            return Ruling.REFUSE
-        if look.sight == "UNCLEAR" or (look.sight == "UNWATCHED" and not look.required):
-            return Ruling.BEGIN_UNSEEN
-        if self.left(waited, required=look.required) > 0:
-            return Ruling.WAIT
-        return Ruling.GIVE_UP if look.required else Ruling.BEGIN_UNSEEN
+    def decide(self, check: DeviceCheck, waited: float) -> StartDecision:
+        """Return what to do with the result `check` after `waited` seconds."""
+        if check.sight == "RIGHT":
+            return StartDecision.START
+        if check.sight == "WRONG":
+            return StartDecision.REFUSE
+        if check.sight == "UNCLEAR" or (check.sight == "UNWATCHED" and not check.required):
+            return StartDecision.START_UNCHECKED
+        if self.seconds_left(waited, required=check.required) > 0:
+            return StartDecision.WAIT
+        return StartDecision.GIVE_UP if check.required else StartDecision.START_UNCHECKED

@@ -124,7 +124,7 @@ class Context:
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """The core's input of this moment."""
-        workloads = self._core_view.of(record.workload for record in self.records.live())
+        workloads = self._core_view.of(self.records.live())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         return Snapshot(

@@ -47,9 +47,10 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.decision import Admit, Decision
-from jupyter_gq.store.protocol import Json, Store
+from jupyter_gq.store.protocol import Store
 
 from .caller import Caller
 from .clock import Clock
@@ -341,7 +342,7 @@ class Controller:
         """Numbered pieces of output after `after`."""
         return self._jobs.outputs(caller, job_id, after)
 
-    def executed_notebook(self, caller: Caller, job_id: str) -> Json:
+    def executed_notebook(self, caller: Caller, job_id: str) -> JsonObject:
         """The notebook with its outputs so far."""
         return self._jobs.executed_notebook(caller, job_id)
 
@@ -357,7 +358,7 @@ class Controller:
         """A pod of the job's present run gets the token of its task."""
         return self._pods.exchange_token(job_id, pod)
 
-    def bundle(self, job_id: str, task: int) -> Json:
+    def bundle(self, job_id: str, task: int) -> JsonObject:
         """What a pod needs to run the job."""
         return self._pods.bundle(job_id, task)
 
@@ -373,7 +374,7 @@ class Controller:
         """What the agent of a node sees, and its orders."""
         return await self._agents.report(node, pod, report, wait)
 
-    def append_outputs(self, job_id: str, events: list[Json]) -> int:
+    def append_outputs(self, job_id: str, events: list[JsonObject]) -> int:
         """Store pieces of output; return up to which piece all is stored."""
         return self._jobs.append_outputs(job_id, events)
 
@@ -451,7 +452,7 @@ class Controller:
         """Why requests should go to another service, or come later; "" = this one can answer them."""
         return self._duty.unready
 
-    def state(self) -> Json:
+    def state(self) -> JsonObject:
         """The input of a cycle now, and what it decides: see `client.state`."""
         context = self._context
         state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal, cast
 
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.store.protocol import Json, Store, StoredEvent
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.store.protocol import Store, StoredEvent
 
 from .caller import Caller
 
@@ -85,7 +86,7 @@ class Broker:
         for listener in tuple(self._listeners):
             listener.offer(stored.owner, stored.object, event)
 
-    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: Json) -> None:
+    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: JsonObject) -> None:
         """Pass on news that need not be remembered."""
         event = ServiceEvent(kind=kind, data=data)
         for listener in tuple(self._listeners):

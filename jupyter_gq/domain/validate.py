@@ -164,6 +164,9 @@ def _of_work(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator
     who = _who(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
+    if workload.backoff is not None:
+        amounts = {"backoff.pause": workload.backoff.pause, "backoff.times": workload.backoff.times}
+        yield from _negative(who, amounts)
     yield from _of_request(who, workload.request)
     yield from _of_constraint(who, workload.topology, topologies)
     yield from _of_groups(who, workload.groups, topologies)

@@ -15,7 +15,7 @@ from logging import Logger
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from jupyter_gq.client.devices import ANSWER, NAMED, Look, Patience, Ruling
+from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheck, StartDecision
 from jupyter_gq.client.problems import ServiceError
 
 from .surroundings import Surroundings
@@ -42,7 +42,7 @@ class Gate:
     def __init__(self) -> None:
         self._open = False
 
-    async def passed(self, here: Surroundings, patience: Patience, log: Logger) -> None:
+    async def passed(self, here: Surroundings, patience: CheckTimeouts, log: Logger) -> None:
         """Return when a kernel may begin; raise `KernelHeldBack` when none may."""
         if self._open or not (here.on_hub and here.ticket and here.devices):
             return
@@ -56,44 +56,44 @@ class Gate:
         self._open = True
 
 
-async def _await_look(service: ServiceClient, here: Surroundings, patience: Patience, log: Logger) -> None:
+async def _await_look(service: ServiceClient, here: Surroundings, patience: CheckTimeouts, log: Logger) -> None:
     loop = asyncio.get_running_loop()
     began, told = loop.time(), ""
     required = here.devices == NAMED
     while True:
         asked = loop.time()
-        look = await _ask(service, here, min(patience.left(asked - began, required=required), ANSWER))
-        if look is None:
+        check = await _ask(service, here, min(patience.seconds_left(asked - began, required=required), ANSWER_TIMEOUT))
+        if check is None:
             log.info("the GPU scheduler does not know this server's ticket, and so not which GPUs it can open")
             return
-        required = look.required
-        match patience.rule(look, loop.time() - began):
-            case Ruling.BEGIN:
+        required = check.required
+        match patience.decide(check, loop.time() - began):
+            case StartDecision.START:
                 return
-            case Ruling.BEGIN_UNSEEN:
-                log.warning("kernels begin without a look at this server's GPUs: %s", look.sentence)
+            case StartDecision.START_UNCHECKED:
+                log.warning("kernels begin without a look at this server's GPUs: %s", check.sentence)
                 return
-            case Ruling.REFUSE:
-                raise KernelHeldBack(look.sentence)
-            case Ruling.GIVE_UP:
+            case StartDecision.REFUSE:
+                raise KernelHeldBack(check.sentence)
+            case StartDecision.GIVE_UP:
                 raise KernelHeldBack(
-                    "The GPUs of this server must be looked at before a kernel begins, and in "
-                    f"{patience.longest:.0f} s nobody did: {look.sentence} Start the kernel again in a moment; if that "
-                    "does not help, tell your administrator."
+                    "The GPUs of this server must be checked before a kernel starts, and nobody checked them within "
+                    f"{patience.longest:.0f} s: {check.sentence} Start the kernel again in a moment; if that does not "
+                    "help, tell your administrator."
                 )
-        if look.sentence != told:
-            log.info("a kernel waits until this server's GPUs were looked at: %s", look.sentence)
-            told = look.sentence
+        if check.sentence != told:
+            log.info("a kernel waits until this server's GPUs were looked at: %s", check.sentence)
+            told = check.sentence
         # An answer that came at once is asked for again a little later.
         await asyncio.sleep(max(0.0, asked + PAUSE - loop.time()))
 
 
-async def _ask(service: ServiceClient, here: Surroundings, wait: float) -> Look | None:
+async def _ask(service: ServiceClient, here: Surroundings, wait: float) -> DeviceCheck | None:
     """What the service knows within `wait` seconds; None when it knows nothing of this server."""
     try:
         seen = await service.server_devices(here.ticket, wait)
     except ServiceError as error:
         if error.status == 404:
             return None
-        return Look(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
-    return Look(sight=seen.sight, required=seen.required, sentence=seen.sentence)
+        return DeviceCheck(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
+    return DeviceCheck(sight=seen.sight, required=seen.required, sentence=seen.sentence)

@@ -18,6 +18,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError, authenticated
 
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.json_types import JsonObject
 
 from .answers import ResultPath, ServerStatus
 from .refusal import RefusedRequest
@@ -254,7 +255,7 @@ class KernelHistoryHandler(GQHandler):
         """For a page that was loaded after the kernel started. `seconds` is null while a cell runs."""
         await self.answer(lambda desk: self._history(kernel))
 
-    async def _history(self, kernel: str) -> list[dict[str, Any]]:
+    async def _history(self, kernel: str) -> list[JsonObject]:
         watch = self.extension.watch
         cells = None if watch is None else watch.history(kernel)
         if cells is None:

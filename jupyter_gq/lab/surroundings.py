@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jupyter_gq.client.devices import GIVEN
+from jupyter_gq.client.devices import DEVICES_GIVEN_VARIABLE
 
 NOT_ON_A_HUB = (
     "This JupyterLab was not started by a JupyterHub with jupyter-gq, so there is no GPU scheduler to send cells "
@@ -43,5 +43,5 @@ def read_surroundings(environ: Mapping[str, str]) -> Surroundings:
         user=environ.get("JUPYTERHUB_USER") or None,
         server=environ.get("JUPYTER_GQ_SERVER", environ.get("JUPYTERHUB_SERVER_NAME", "")),
         ticket=environ.get("JUPYTER_GQ_TICKET", ""),
-        devices=environ.get(GIVEN, ""),
+        devices=environ.get(DEVICES_GIVEN_VARIABLE, ""),
     )

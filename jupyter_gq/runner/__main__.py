@@ -1,7 +1,7 @@
-"""`python -m jupyter_gq.runner JOB_DIR --run N --task I`: run the cells of a job; with `--pod`: as a pod's process 1.
+"""`python -m jupyter_gq.runner JOB_DIR --run N --task I`: run the cells of a job; with `--pod`: as process 1 of a pod.
 
-A cell's owner waits for this start: the kernel is launched with the standard library alone, and what is slow to
-import is imported while it boots.
+The owner of the cell waits for this start. Therefore the kernel is launched with the standard library alone, and
+modules that are slow to import are imported while the kernel boots.
 """
 
 import os
@@ -9,8 +9,8 @@ import sys
 
 
 def main() -> int:
-    """Run the job; 0 when its cells ran or it was paused, 1 when it failed."""
-    _forget_working_folder()
+    """Run the job; return 0 if its cells ran or it was paused, 1 if it failed."""
+    _remove_working_folder_from_path()
     if "--pod" in sys.argv[1:]:
         from .pod.main import run_pod
 
@@ -29,8 +29,8 @@ def main() -> int:
     return boot(given.job_dir.resolve(), given.run, given.task, fleeting=given.fleeting)
 
 
-def _forget_working_folder() -> None:
-    """Import nothing from the user's folder, in which a `random.py` of his may lie; his kernel still does."""
+def _remove_working_folder_from_path() -> None:
+    """Import nothing from the user's folder, which may hold a `random.py`; the user's kernel still imports from it."""
     if sys.path and not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]
 

@@ -1,4 +1,4 @@
-"""The first milliseconds of a run: read the bundle, start the kernel, then import what runs cells."""
+"""The first milliseconds of a run: read the bundle, start the kernel, then import the code that runs cells."""
 
 import os
 import sys
@@ -10,35 +10,35 @@ from .clock import now
 from .files.bundle import read_bundle
 from .files.folder import RunFolder
 from .files.job import Job
-from .pod.processes import hide
-from .problems import RunError, disk_sentence
-from .result import broken
+from .pod.processes import protect_memory
+from .problems import RunError, describe_disk_error
+from .result import describe_failure
 from .stopping import StopRequest
 
 
 def boot(job_dir: Path, run: int, task: int, *, fleeting: bool = False) -> int:
     """Run one task of one run of the job in this folder; return the exit status of the process.
 
-    `fleeting`: the folder goes with this process (see `job.Job`).
+    `fleeting`: the folder does not outlive this process (see `job.Job`).
     """
     folder = RunFolder(job=job_dir, run=run, task=task)
     stop = StopRequest(folder.stop)
     stop.install()
     try:
         if fleeting:
-            hide()  # in a pod the user's code runs as the same user
+            protect_memory()  # in a pod the user's code runs as the same user
         folder.prepare()
-        return _run(folder, stop, fleeting)
+        return _start_run(folder, stop, fleeting)
     except RunError as error:
-        return _fail(folder, str(error))
+        return _write_failure(folder, str(error))
     except OSError as error:
-        return _fail(folder, disk_sentence(error))
-    except Exception as error:  # noqa: BLE001 - the last guard: whatever happens, the owner gets a sentence
+        return _write_failure(folder, describe_disk_error(error))
+    except Exception as error:  # noqa: BLE001 - the last guard: the owner gets a sentence after any error
         traceback.print_exc()
-        return _fail(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
+        return _write_failure(folder, f"The runner itself failed ({type(error).__name__}: {error}); the log has more.")
 
 
-def _run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
+def _start_run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
     job_id = os.environ.get("GQ_JOB_ID") or folder.job.name
     job = Job(
         id=job_id,
@@ -51,21 +51,21 @@ def _run(folder: RunFolder, stop: StopRequest, fleeting: bool) -> int:
         kernel_env={
             "GQ_JOB_ID": job_id,
             "GQ_RUN_DIR": str(folder.path),
-            "GQ_CHECKPOINT_DIR": os.path.realpath(folder.checkpoint),  # in a pod it is a volume, and a link here
+            "GQ_CHECKPOINT_DIR": os.path.realpath(folder.checkpoint),  # in a pod the folder is a link to a volume
         },
     )
     kernel = start_kernel(job.bundle, folder.path, job.kernel_env)
     try:
         # jsonschema takes rfc3987_syntax as optional; importing it costs more than the whole start of a kernel.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-        from .run import run_job  # here, because it is slow to import and the kernel boots meanwhile
+        from .run import run_job  # imported here: the import is slow, and the kernel boots meanwhile
 
         return run_job(job, kernel)
     finally:
         kernel.discard()
 
 
-def _fail(folder: RunFolder, sentence: str) -> int:
+def _write_failure(folder: RunFolder, sentence: str) -> int:
     print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - standard error is the run's log
-    folder.write_result(broken(sentence).result(now()))
+    folder.write_result(describe_failure(sentence).to_document(now()))
     return 1

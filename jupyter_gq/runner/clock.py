@@ -4,10 +4,10 @@ import time
 
 
 def now() -> float:
-    """Seconds since the epoch, UTC."""
+    """Return the time in seconds since the epoch, UTC."""
     return time.time_ns() / 1e9
 
 
-def steady() -> float:
-    """Seconds that go on steadily, from some point."""
+def monotonic() -> float:
+    """Return seconds since an arbitrary point; changes of the system clock do not affect them."""
     return time.monotonic_ns() / 1e9

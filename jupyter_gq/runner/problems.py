@@ -1,4 +1,4 @@
-"""Why a run can fail before or beside the user's code. The text of each is the sentence that the owner reads."""
+"""Errors of a run that are not errors of the user's code. The text of each is the sentence that the owner reads."""
 
 import errno
 
@@ -6,19 +6,19 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class RunError(Exception):
-    """The run cannot go on; the message is one sentence for its owner."""
+    """An error that ends the run; the message is one sentence for the owner of the job."""
 
 
 class BundleError(RunError):
-    """The bundle cannot be run as it is."""
+    """A bundle that cannot be run as it is."""
 
 
 class KernelError(RunError):
-    """The kernel did not start, or ended while it was needed."""
+    """A kernel that did not start, or ended while it was needed."""
 
 
-def disk_sentence(error: OSError) -> str:
-    """What to tell when the job's own files cannot be written."""
+def describe_disk_error(error: OSError) -> str:
+    """Return the sentence that tells the owner why the job's own files cannot be written."""
     if error.errno in _DISK_FULL:
         return (
             "The disk of the job's folder is full, so its output could not be kept. "

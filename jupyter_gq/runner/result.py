@@ -1,58 +1,59 @@
-"""How a run ended, in the words that its owner reads. Pure."""
+"""The result of a run, with the sentence that its owner reads. Pure."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.domain.json_types import JsonObject
 
 _LONGEST_VALUE = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """The end of a run."""
+class RunResult:
+    """The result of a run."""
 
-    #: PAUSED: it was told to stop, and stopped at a good place.
+    #: PAUSED: the run was told to stop and can be continued.
     outcome: Literal["SUCCEEDED", "FAILED", "PAUSED"]
-    #: For FAILED: one sentence.
+    #: Explanation of a FAILED run, one sentence.
     sentence: str = ""
-    #: For an exception of the user's code: its class and its text.
+    #: Class and text of the exception that the user's code raised.
     ename: str | None = None
     evalue: str | None = None
 
-    def result(self, at: float) -> dict[str, Any]:
-        """The content of result.json; `at` in seconds since the epoch."""
+    def to_document(self, at: float) -> JsonObject:
+        """Return the content of `result.json`; `at` is the time of the end in seconds since the epoch."""
         return {**asdict(self), "finished_at": at}
 
 
-SUCCEEDED = Verdict(outcome="SUCCEEDED")
-PAUSED = Verdict(outcome="PAUSED")
+SUCCEEDED = RunResult(outcome="SUCCEEDED")
+PAUSED = RunResult(outcome="PAUSED")
 
 
-def broken(sentence: str) -> Verdict:
-    """Something else than the user's code failed."""
-    return Verdict(outcome="FAILED", sentence=sentence)
+def describe_failure(sentence: str) -> RunResult:
+    """Return the result of a run that failed outside the user's code."""
+    return RunResult(outcome="FAILED", sentence=sentence)
 
 
-def raised(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str) -> Verdict:
-    """The user's code raised in this cell."""
+def describe_exception(cells: tuple[CellToRun, ...], cell: CellToRun, ename: str, evalue: str) -> RunResult:
+    """Return the result of a run in which `cell` raised an exception of the class `ename` with the text `evalue`."""
     if ename == "StdinNotImplementedError":
         what = "asked for input, but nobody can answer a training job: put the value into the code instead"
     else:
         short = evalue if len(evalue) <= _LONGEST_VALUE else evalue[:_LONGEST_VALUE] + "..."
         what = f"raised {ename}: {short}" if short else f"raised {ename}"
-    sentence = f"{_cell(cells, cell)} {what}{'' if what.endswith(('.', '!', '?')) else '.'}"
-    return Verdict(outcome="FAILED", sentence=sentence, ename=ename, evalue=evalue)
+    sentence = f"{_name_cell(cells, cell)} {what}{'' if what.endswith(('.', '!', '?')) else '.'}"
+    return RunResult(outcome="FAILED", sentence=sentence, ename=ename, evalue=evalue)
 
 
-def kernel_ended(cells: tuple[CellToRun, ...], cell: CellToRun, how: str) -> Verdict:
-    """The kernel ended while this cell ran."""
-    name = _cell(cells, cell)
-    return broken(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
+def describe_kernel_exit(cells: tuple[CellToRun, ...], cell: CellToRun, how: str) -> RunResult:
+    """Return the result of a run whose kernel ended while `cell` ran; `how` completes "The kernel ..."."""
+    name = _name_cell(cells, cell)
+    return describe_failure(f"The kernel {how}; it was running {name[0].lower()}{name[1:]}.")
 
 
-def _cell(cells: tuple[CellToRun, ...], cell: CellToRun) -> str:
-    """The cell as its owner knows it."""
+def _name_cell(cells: tuple[CellToRun, ...], cell: CellToRun) -> str:
+    """Return the name of a cell in a sentence, such as "Cell 2 of 3 (`x = 1`)"."""
     same = [other for other in cells if other.role == cell.role]
     place = f"{same.index(cell) + 1} of {len(same)}"
     if cell.role == "prefix":

@@ -1,4 +1,4 @@
-"""Being told to end: SIGTERM becomes the file `stop`, which `jupyter_gq.should_stop` sees in the kernel."""
+"""The request to stop a run: SIGTERM becomes the file `stop`, which `jupyter_gq.should_stop` sees in the kernel."""
 
 import json
 import os
@@ -9,43 +9,43 @@ from types import FrameType
 
 from .clock import now
 
-#: Seconds until whoever sent SIGTERM kills, unless the environment says otherwise.
+#: Seconds between SIGTERM and the kill that follows, unless the environment says otherwise.
 DEFAULT_GRACE = 30.0
 GRACE_VARIABLE = "GQ_STOP_GRACE"
 
 
 class StopRequest:
-    """Whether this run was told to end, and by when."""
+    """The request to stop this run, with its deadline."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._listener: Callable[[], None] | None = None
-        #: Seconds since the epoch; None while nobody asked.
+        #: In seconds since the epoch; None while no stop was requested.
         self.deadline: float | None = None
 
     @property
-    def asked(self) -> bool:
-        """The run was told to end."""
+    def is_requested(self) -> bool:
+        """Whether the run was told to stop."""
         return self.deadline is not None
 
     def install(self) -> None:
-        """From now on SIGTERM is a request, not the end."""
+        """Install the handler of SIGTERM: from now on the signal is a request, not the end of the process."""
         signal.signal(signal.SIGTERM, self._on_signal)
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once the run is told to end; at once if it already was."""
+    def set_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` once the run is told to stop; call it now if the run already was."""
         self._listener = listener
-        if self.asked:
+        if self.is_requested:
             listener()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+        if self.is_requested:
             return
-        self.deadline = now() + _grace()
+        self.deadline = now() + _read_grace_seconds()
         try:
             self._file.write_text(json.dumps({"deadline": self.deadline}), encoding="ascii")
         except OSError:
-            # A full disk: an empty file still tells the kernel. Raising here would hit whatever code runs now.
+            # The disk may be full. An empty file still tells the kernel; an error raised here would hit any code.
             self._touch()
         if self._listener is not None:
             self._listener()
@@ -57,7 +57,7 @@ class StopRequest:
             os.write(2, f"The request to stop could not be passed on: {error}\n".encode())
 
 
-def _grace() -> float:
+def _read_grace_seconds() -> float:
     try:
         return max(1.0, float(os.environ.get(GRACE_VARIABLE, DEFAULT_GRACE)))
     except ValueError:

@@ -36,7 +36,7 @@ from .idle.reclaim_idle import take_idle
 from .order.pending_queue import Line
 from .order.queue_order import Turn
 from .policy import Policy
-from .state.cluster_index import Facts
+from .state.cluster_index import ClusterIndex
 from .state.cycle_state import Books
 from .state.instructions import decided
 from .workloads import gang
@@ -45,7 +45,7 @@ from .workloads.seniority import seniority
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
     """Decide. Raises `InvalidSnapshot` when the queues are not a tree."""
-    return decide(Books(Facts(snapshot, policy), now))
+    return decide(Books(ClusterIndex(snapshot, policy), now))
 
 
 def decide(books: Books, *, explained: bool = True) -> Decision:
@@ -100,7 +100,7 @@ def grow(books: Books) -> None:
 
 def admit_without_devices(books: Books) -> None:
     """Work that needs no device waits for nobody."""
-    found = [members for line in books.facts.lines.values() for members in line.classes.values()]
+    found = [members for line in books.index.pending.lines.values() for members in line.classes.values()]
     without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
     for workload in sorted(without, key=seniority):
         try_admit(books, workload)

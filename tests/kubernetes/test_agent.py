@@ -179,7 +179,7 @@ async def test_a_job_on_a_share_begins_when_the_agent_has_looked_at_its_devices(
         await run(plane, world.namespaces.nodes, an_agent("agent-5", installed.url))
         await installed.phase(job, "done")
         assert installed.text(job).startswith(f"GPU-sim-{NODE}-")
-        told = "It begins without a look at its devices. The driver of this node does not tell the numbers"
+        told = "The job starts although its devices were not checked. The driver of this node does not tell the numbers"
         assert told in installed.controller.log(ANN, job), "it was looked at; simulated devices are nowhere to be seen"
     finally:
         await installed.stop()

@@ -27,7 +27,7 @@ async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
     assert notebook["cells"][0]["outputs"][1]["data"]["text/plain"] == "42"
     log = installed.controller.log(ANN, job)
     assert "SUCCEEDED" in log
-    assert f"without a look at its devices. The agent of the node {NODE} has not reported yet." in log
+    assert f"although its devices were not checked. The agent of the node {NODE} has not reported yet." in log
     await eventually(lambda: not installed.world.pods(), "its pod is gone")
 
 

@@ -1,4 +1,7 @@
-"""The properties that hold always, as functions that raise when one does not."""
+"""The properties that hold always, as functions that raise when one does not.
+
+They judge by the arithmetic of `tests.property.arithmetic`, never by functions of the core that is judged.
+"""
 
 from dataclasses import replace
 from itertools import combinations
@@ -7,18 +10,20 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Request, Workload
-from jupyter_gq.scheduling.admit.start import try_promise
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota.accounts import Account, charge, entitled, obstacle
-from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim
-from jupyter_gq.scheduling.quota.reclaim_rights import may_take
-from jupyter_gq.scheduling.state.cluster_index import Facts
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.disruption import disruption
-from jupyter_gq.scheduling.workloads.replicas import is_short
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import Books as CoreBooks
 from tests.builders import NOW
+from tests.property.arithmetic import (
+    Books,
+    Tally,
+    fits_soon,
+    held,
+    is_short,
+    loses_least_first,
+    of_tasks,
+)
 
 
 def devices_hold_at_most_one_gpu(snapshot: Snapshot) -> None:
@@ -95,43 +100,30 @@ def no_gang_is_stale_for_too_long(snapshot: Snapshot, policy: Policy) -> None:
 
 def growth_takes_nothing_above_its_fair_share(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """For a task more than it needs, elastic work takes from others only within the fair share of its queues."""
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(snapshot, policy)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         taker = by_id.get(getattr(instruction, "by", None) or "")
         if taker is None or not taker.holds or is_short(taker):
             continue
-        for account in books.account(taker).chain:
-            assert account.lasting <= max(account.fair_share, account.queue.quota), account.queue.name
+        for tally in books.path(taker.queue):
+            assert tally.lasting[0] <= max(tally.fair_share, tally.queue.quota), tally.queue.name
 
 
 def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
-    for account in Books(Facts(snapshot, policy), NOW).accounts:
-        limit = account.queue.limit
-        assert limit is None or account.used <= limit, f"{account.queue.name} is above its limit"
-        assert account.fixed_used <= account.queue.quota, f"{account.queue.name}: not preemptible above its quota"
-        for most, used in zip(account.rest_limit, account.rest_used, strict=True):
-            assert most is None or used <= most, f"{account.queue.name} is above its limit of processors or memory"
+    for tally in Books(snapshot, policy).tallies.values():
+        for limit, used in zip(tally.limits, tally.used, strict=True):
+            assert limit is None or used <= limit, f"{tally.queue.name} is above a limit"
+        assert tally.fixed_used <= tally.queue.quota, f"{tally.queue.name}: not preemptible above its quota"
 
 
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
-    books = Books(Facts(snapshot, policy), NOW)
-    assert {a.queue.name: (a.used, *a.rest_used) for a in books.accounts} == _allocated(snapshot, books)
-
-
-def _allocated(snapshot: Snapshot, books: Books) -> dict[str, tuple[int, ...]]:
-    """GPUs, processors and memory by queue; the last two only where they are counted."""
-    found = {queue.name: (0, 0, 0) for queue in snapshot.queues}
-    parents = {queue.name: queue.parent for queue in snapshot.queues}
-    for workload in snapshot.workloads:
-        name: str | None = workload.queue if workload.holds else None
-        tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
-        while name is not None:
-            for request in (workload.request_of(task.group) for task in tasks):
-                rest = (request.cpu_milli, request.memory) if books.accounts.counts_rest else (0, 0)
-                found[name] = tuple(map(sum, zip(found[name], (request.milli, *rest), strict=True)))
-            name = parents[name]
-    return found
+    """The core's accounts are what its queues hold, and its fair shares are those of the specification."""
+    books = Books(snapshot, policy)
+    for account in CoreBooks(ClusterIndex(snapshot, policy), NOW).accounts:
+        tally = books.tallies[account.queue.name]
+        assert (account.used, *account.rest_used) == tally.used, account.queue.name
+        assert account.fair_share == tally.fair_share, account.queue.name
 
 
 def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
@@ -139,13 +131,12 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
     What the same decision admits counts: it may be what brings its queue above its quota.
     """
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(snapshot, policy)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
             started = by_id[instruction.workload]
-            milli = sum(started.request_of(task.group).milli for task in instruction.placement)
-            charge(books.account(started), milli, fixed=False)
+            books.charge(started, of_tasks(started, instruction.placement))
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict | Shrink):
             continue
@@ -154,46 +145,27 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
         assert victim.preemptible or (instruction.reason is EvictReason.STALE_GANG and instruction.by is None)
         starts = "Paused: " if isinstance(instruction, Evict) else ("Runs on with ", "One of its ")
         assert instruction.sentence.startswith(starts)
-        milli = gang.held(victim)
+        gives = held(victim)
         if isinstance(instruction, Shrink):
-            milli = sum(victim.request_of(task.group).milli for task in instruction.placement)
+            gives = of_tasks(victim, instruction.placement)
             assert victim.elastic
-        account = books.account(victim)
+        leaf = books.tallies[victim.queue]
         if instruction.reason is EvictReason.RECLAIMED:
             taker = by_id[instruction.by or ""]
             assert taker.queue != victim.queue
-            above = account.lasting > account.queue.quota or _is_above_other_quotas(account)
+            above = leaf.lasting[0] > leaf.queue.quota or books.uses_more_host_than_guaranteed(victim.queue)
             assert above, f"{victim.id} was taken from a queue within its quota"
-            assert isinstance(instruction, Shrink) or _has_run_long_enough(books, victim, taker)
+            assert isinstance(instruction, Shrink) or books.has_run_long_enough(victim, taker)
         elif instruction.reason is EvictReason.PREEMPTED:
             taker = by_id[instruction.by or ""]
             assert taker.queue == victim.queue
             assert taker.priority > victim.priority
-            assert isinstance(instruction, Shrink) or _has_run_long_enough(books, victim, taker)
+            assert isinstance(instruction, Shrink) or books.has_run_long_enough(victim, taker)
         elif instruction.reason is EvictReason.CONSOLIDATED:
             assert victim.kind is Kind.TRAINING
             assert policy.consolidate
             continue
-        charge(account, -milli, fixed=False, now=False)
-
-
-def _is_above_other_quotas(account: Account) -> bool:
-    """A queue on its path uses more processors or memory than it is guaranteed."""
-    return any(
-        quota is not None and lasting > quota
-        for each in account.chain
-        for quota, lasting in zip(each.rest_quota, each.rest_lasting, strict=True)
-    )
-
-
-def _has_run_long_enough(books: Books, victim: Workload, taker: Workload) -> bool:
-    rule = books.policy.min_runtime
-    path = [account.queue for account in books.account(victim).chain]
-    if victim.queue == taker.queue:
-        least = before_preemption(path, rule)
-    else:
-        least = before_reclaim([account.queue for account in books.account(taker).chain], path, rule)
-    return victim.started_at is None or books.now - victim.started_at >= least
+        books.charge(victim, gives, sign=-1, now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
@@ -244,13 +216,11 @@ def everyone_who_waits_is_explained_once(snapshot: Snapshot, decision: Decision)
 
 def nobody_entitled_waits(snapshot: Snapshot, policy: Policy) -> None:
     """In a settled cluster: no single task within its quota waits while a device could be had by the rules."""
-    books = Books(Facts(snapshot, policy), NOW)
-    for workload in list(books.waiting.values()):
-        account = books.account(workload)
-        milli = gang.smallest(workload)
-        if workload.request.devices != 1 or workload.min_members != 1 or not entitled(account, milli):
+    books = Books(snapshot, policy)
+    for workload in (each for each in snapshot.workloads if each.state is State.PENDING):
+        if workload.request.devices != 1 or workload.min_members != 1 or not books.is_entitled(workload):
             continue
-        if obstacle(account, milli, fixed=not workload.preemptible, now=True):
+        if books.is_forbidden(workload):
             continue
         if any(
             w.reserved and w.queue == workload.queue and w.priority >= workload.priority for w in snapshot.workloads
@@ -269,9 +239,9 @@ def _could_be_had(books: Books, snapshot: Snapshot, workload: Workload, device: 
     holders = [
         w
         for w in snapshot.workloads
-        if w.id in there and w.preemptible and w.queue != workload.queue and _has_run_long_enough(books, w, workload)
+        if w.id in there and w.preemptible and w.queue != workload.queue and books.has_run_long_enough(w, workload)
     ]
-    holders.sort(key=disruption)
+    holders.sort(key=loses_least_first)
     for count in range(1, len(holders) + 1):
         for chosen in combinations(holders, count):
             if sum(there[w.id] for w in chosen) >= needed and _may_take_all(books, workload, chosen):
@@ -284,58 +254,57 @@ def _held_on(workload: Workload, device: str) -> int:
 
 
 def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]) -> bool:
-    taker, milli = books.account(workload), gang.smallest(workload)
     taken = []
     for victim in chosen:
-        if not may_take(taker, books.account(victim), milli, gives=gang.held(victim)):
+        if not books.may_reclaim(workload, victim):
             break
-        charge(books.account(victim), -gang.held(victim), fixed=False, now=False)
+        books.charge(victim, held(victim), sign=-1, now=False)
         taken.append(victim)
     for victim in taken:
-        charge(books.account(victim), gang.held(victim), fixed=False, now=False)
+        books.charge(victim, held(victim), now=False)
     return len(taken) == len(chosen)
 
 
 def does_not_fit_beside(snapshot: Snapshot, policy: Policy, waiting: str, victim: str) -> None:
     """`waiting` finds no place if `victim`, which is stopping, went on running."""
     workloads = tuple(replace(w, state=State.RUNNING, stop=None) if w.id == victim else w for w in snapshot.workloads)
-    books = Books(Facts(replace(snapshot, workloads=workloads), policy), NOW)
-    assert not try_promise(books, books.waiting[waiting]), f"{victim} went for nothing"
+    stays = replace(snapshot, workloads=workloads)
+    (wanting,) = (workload for workload in workloads if workload.id == waiting)
+    assert not fits_soon(stays, Books(stays, policy), wanting), f"{victim} went for nothing"
 
 
 def entitled_work_goes_last(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
-    """Who goes for a lowered limit while his queue is within its quota: then nobody else there is above his."""
-    books = Books(Facts(snapshot, policy), NOW)
+    """If a workload goes for a lowered limit while its queue is within its quota, no queue there is above its own."""
+    books = Books(snapshot, policy)
     by_id = {workload.id: workload for workload in snapshot.workloads}
     told = {i.workload for i in decision.instructions if isinstance(i, Evict)}
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict) or instruction.reason is not EvictReason.QUOTA_LOWERED:
             continue
         victim = by_id[instruction.workload]
-        if books.account(victim).lasting > books.account(victim).deserved:
+        path = books.path(victim.queue)
+        if path[0].lasting[0] > path[0].deserved:
             continue
-        broken = [a for a in books.account(victim).chain if a.queue.limit is not None and a.lasting > a.queue.limit]
+        broken = next(t for t in path if t.queue.limit is not None and t.lasting[0] > t.queue.limit)
         for other in snapshot.workloads:
             inside = other.holds and other.preemptible and not other.elastic and other.id not in told
-            inside = inside and other.state is not State.STOPPING and broken[0] in books.account(other).chain
+            inside = inside and other.state is not State.STOPPING and broken in books.path(other.queue)
             if inside:
-                chain = books.account(other).chain
-                path = chain[: chain.index(broken[0]) + 1]
-                left = [each.lasting - _told_below(books, each, told) for each in path]
-                assert any(have <= each.deserved for have, each in zip(left, path, strict=True)), victim.id
+                above = books.path(other.queue)
+                upward = above[: above.index(broken) + 1]
+                left = [each.lasting[0] - _told_below(books, each, told) for each in upward]
+                assert any(have <= each.deserved for have, each in zip(left, upward, strict=True)), victim.id
 
 
-def _told_below(books: Books, account: Account, told: set[str]) -> int:
-    gone = [books.workloads[name] for name in told]
-    return sum(gang.held(workload) for workload in gone if account in books.account(workload).chain)
+def _told_below(books: Books, tally: Tally, told: set[str]) -> int:
+    gone = [workload for workload in books.snapshot.workloads if workload.id in told]
+    return sum(held(workload)[0] for workload in gone if tally in books.path(workload.queue))
 
 
 def only_what_cannot_go_is_above_a_limit(snapshot: Snapshot, policy: Policy) -> None:
-    books = Books(Facts(snapshot, policy), NOW)
+    books = Books(snapshot, policy)
     for workload in snapshot.workloads:
         if workload.holds and workload.preemptible:
-            for account in books.account(workload).chain:
-                limit = account.queue.limit
-                assert limit is None or not gang.held(workload) or account.lasting <= limit, account.queue.name
-                rest = zip(account.rest_limit, account.rest_lasting, gang.held_rest(workload), strict=True)
-                assert all(not has or most is None or lasting <= most for most, lasting, has in rest)
+            for tally in books.path(workload.queue):
+                for limit, lasting, has in zip(tally.limits, tally.lasting, held(workload), strict=True):
+                    assert not has or limit is None or lasting <= limit, tally.queue.name

@@ -14,7 +14,7 @@ HASTY = """
 import sys
 from pathlib import Path
 from jupyter_gq.runner import boot, run
-run.DELIVER_FLEETING = float(sys.argv[2])
+run.FLEETING_DELIVERY_TIMEOUT = float(sys.argv[2])
 sys.exit(boot.boot(Path(sys.argv[1]), 1, 0, fleeting=True))
 """
 
@@ -77,7 +77,7 @@ def test_output_that_is_lost_with_its_folder_is_not_passed_over(
         job.stop()
     result = job.finish(seconds=90)
     assert result["outcome"] == outcome
-    assert ("what they showed last is lost" in result["sentence"]) == (not stopped)
+    assert ("their last outputs are lost" in result["sentence"]) == (not stopped)
 
 
 def test_runner_killed_with_output_that_the_service_lacks(job: Job, service: Service) -> None:

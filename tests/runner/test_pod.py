@@ -6,7 +6,7 @@ import socket
 import psutil
 import pytest
 
-from jupyter_gq.runner.pod.termination_message import LONGEST, message_of
+from jupyter_gq.runner.pod.termination_message import LONGEST, encode_message
 from tests.cells import TRAINS
 
 from .conftest import eventually
@@ -182,7 +182,7 @@ def test_a_service_that_is_away_at_the_end_hears_everything(cluster):
     eventually(lambda: "begun" in cluster.text(job))
     cluster.kill()
     go.touch()
-    eventually(lambda: "Output is kept here" in pod.log() and "ended" in pod.log())
+    eventually(lambda: "outputs are kept here" in pod.log() and "ended" in pod.log())
     assert pod.process.poll() is None
     cluster.start()
     assert pod.finish()["outcome"] == "SUCCEEDED"
@@ -248,7 +248,7 @@ def test_a_service_that_hears_and_never_answers_does_not_use_up_the_grace(cluste
     cluster.start()
 
 
-def test_told_to_end_before_it_began_it_ends_at_once(cluster):
+def test_a_pod_stopped_before_its_job_starts_ends_at_once(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     cluster.kill()
     pod = cluster.pod(job).start()
@@ -277,7 +277,7 @@ def test_code_that_does_not_stop_is_killed_in_time_for_its_checkpoint(cluster):
     later.kill()
 
 
-def test_nobody_is_left_and_the_dead_are_buried(cluster):
+def test_no_process_is_left_and_ended_ones_are_reaped(cluster):
     job = cluster.send(("target", "target", LEAVES_PROCESSES))
     pod = cluster.pod(job)
     assert pod.run()["outcome"] == "SUCCEEDED", pod.log()
@@ -291,7 +291,7 @@ def test_a_runner_that_dies_is_lost_with_a_sentence(cluster):
     job = cluster.send(("target", "target", source))
     pod = cluster.pod(job).start()
     assert pod.process.wait(60) == 1
-    assert pod.message().startswith("The runner vanished without a word (signal 9, most often")
+    assert pod.message().startswith("The runner ended without a result (signal 9, most often")
 
 
 @pytest.mark.parametrize(("token", "told"), [("nonsense", "does not vouch"), ("pod:other:1:0", "is no task of run 1")])
@@ -319,7 +319,7 @@ def test_what_is_too_large_for_the_pod_is_refused_with_numbers(cluster):
     job = cluster.send(("target", "target", f"x = '{'y' * 2**20}'"))
     result = cluster.pod(job, GQ_BUNDLE_LIMIT=str(2**19)).run()
     assert result["outcome"] == "FAILED"
-    assert "is 1.0 MiB, and the pod takes 0.5 MiB" in result["sentence"]
+    assert "have 1.0 MiB together, and a pod takes at most 0.5 MiB" in result["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -349,15 +349,15 @@ def test_a_pod_that_was_made_without_its_variables_says_which(cluster):
 
 def test_a_long_sentence_is_cut_and_the_form_stays():
     for character in ("x", "ä", "\U0001f600", '"'):
-        message = message_of({"outcome": "FAILED", "sentence": character * 10_000})
+        message = encode_message({"outcome": "FAILED", "sentence": character * 10_000})
         assert len(message) <= LONGEST
         told = json.loads(message)
         assert (told["outcome"], told["sentence"][:2], told["sentence"][-1]) == ("FAILED", character * 2, "…")
-    assert message_of({"outcome": "LOST", "sentence": "gone"}) == b"gone"
-    assert json.loads(message_of({"outcome": "PAUSED", "sentence": ""})) == {"outcome": "PAUSED", "sentence": ""}
+    assert encode_message({"outcome": "LOST", "sentence": "gone"}) == b"gone"
+    assert json.loads(encode_message({"outcome": "PAUSED", "sentence": ""})) == {"outcome": "PAUSED", "sentence": ""}
 
 
-# --- before anything runs, somebody looks at the devices
+# --- the devices are checked before anything runs
 
 
 @pytest.fixture
@@ -366,19 +366,19 @@ def look(cluster):
     (cluster.folder / "sight").unlink()
 
 
-def test_nothing_runs_before_its_devices_were_seen_to_be_right(cluster, look):
+def test_nothing_runs_before_the_device_check_succeeds(cluster, look):
     look("UNSEEN", "Nobody has looked at it.", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1").start()
-    eventually(lambda: "Waiting until its devices were looked at. Nobody has looked at it." in pod.log())
+    eventually(lambda: "Waiting for the check of this job's devices. Nobody has looked at it." in pod.log())
     assert cluster.text(job) == ""
     look("RIGHT")
     assert pod.finish()["outcome"] == "SUCCEEDED"
     assert cluster.text(job) == "x\n"
-    assert "without a look" not in pod.log()
+    assert "were not checked" not in pod.log()
 
 
-def test_nothing_runs_on_devices_of_others(cluster, look):
+def test_nothing_runs_if_the_container_sees_foreign_devices(cluster, look):
     look("WRONG", "DEVICE_MISMATCH: it sees others.")
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job).run() == {"outcome": "FAILED", "sentence": "DEVICE_MISMATCH: it sees others."}
@@ -386,35 +386,38 @@ def test_nothing_runs_on_devices_of_others(cluster, look):
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_where_nobody_can_tell_it_runs_and_the_log_says_so(cluster, look, required):
+def test_a_job_whose_devices_cannot_be_checked_runs_and_the_log_says_so(cluster, look, required):
     look("UNCLEAR", "The driver does not tell.", required=required)
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job).run()["outcome"] == "SUCCEEDED"
-    assert "It begins without a look at its devices. The driver does not tell." in cluster.log(job)
+    assert "The job starts although its devices were not checked. The driver does not tell." in cluster.log(job)
 
 
 @pytest.mark.parametrize("sight", ["UNSEEN", "UNWATCHED"])
-def test_where_nobody_has_to_look_it_runs_after_a_while(cluster, look, sight):
+def test_a_job_without_a_required_check_runs_after_the_timeout(cluster, look, sight):
     look(sight, "The agent is silent.")
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job, GQ_DEVICES_WAIT="1").run()["outcome"] == "SUCCEEDED"
-    assert "It begins without a look at its devices. The agent is silent." in cluster.log(job)
+    assert "The job starts although its devices were not checked. The agent is silent." in cluster.log(job)
 
 
-def test_where_somebody_has_to_look_and_does_not_nothing_runs_and_it_goes_back_to_its_queue(cluster, look):
+def test_a_required_check_that_is_not_made_loses_the_run_and_not_the_job(cluster, look):
     look("UNWATCHED", "The agent is silent.", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1", GQ_DEVICES_LONGEST="1").start()
     assert pod.process.wait(60) == 1
-    told = "Its devices must be looked at before it begins, and in 1 s nobody did: The agent is silent."
-    assert pod.message() == told, "a sentence is no verdict on the job"
+    told = (
+        "The devices of this job must be checked before it starts, and nobody checked them within 1 s: "
+        "The agent is silent."
+    )
+    assert pod.message() == told, "a bare sentence is no result of the job"
     assert cluster.text(job) == ""
 
 
-def test_who_is_told_to_end_while_it_waits_has_not_begun(cluster, look):
+def test_a_pod_stopped_during_the_device_check_has_not_started_its_job(cluster, look):
     look("UNSEEN", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job).start()
-    eventually(lambda: "Waiting until its devices" in pod.log())
+    eventually(lambda: "Waiting for the check" in pod.log())
     pod.stop()
-    assert pod.finish() == {"outcome": "PAUSED", "sentence": "It was told to end before it had begun."}
+    assert pod.finish() == {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}

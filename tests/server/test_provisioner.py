@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
-from jupyter_gq.client.devices import CHOSEN, GIVEN, NAMED, Patience
+from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
 from jupyter_gq.client.kernel import STARTUP_FILE
 from jupyter_gq.lab import devices
 from jupyter_gq.lab.devices import Gate
@@ -45,7 +45,7 @@ async def test_a_kernel_runs_behind_the_start_up_file_of_its_share(default_provi
 
 
 #: Seconds: less than at work.
-SOON = Patience(wait=0.4, longest=0.8)
+SOON = CheckTimeouts(wait=0.4, longest=0.8)
 TICKET = ("GET", "tickets/nb-1/devices")
 
 
@@ -57,7 +57,7 @@ def seen(sight, sentence="", *, required=True):
 def in_pod(monkeypatch, on_hub, default_provisioner):
     """This server is a pod with a share of a GPU."""
     monkeypatch.setenv("JUPYTER_GQ_TICKET", "nb-1")
-    monkeypatch.setenv(GIVEN, NAMED)
+    monkeypatch.setenv(DEVICES_GIVEN_VARIABLE, NAMED)
     monkeypatch.setattr(GQProvisioner, "gate", Gate())
     monkeypatch.setattr(GQProvisioner, "devices_wait", SOON.wait)
     monkeypatch.setattr(GQProvisioner, "devices_longest", SOON.longest)
@@ -138,13 +138,13 @@ async def test_a_kernel_that_nobody_looked_for_may_be_tried_again(in_pod, servic
     ],
 )
 async def test_where_nobody_can_look_or_has_to_kernels_begin(monkeypatch, in_pod, service, begin, given, answer):
-    monkeypatch.setenv(GIVEN, given)
+    monkeypatch.setenv(DEVICES_GIVEN_VARIABLE, given)
     service.answers[TICKET] = answer
     assert (await begin())[0] == 201
 
 
 async def test_a_server_that_is_no_pod_asks_nobody(monkeypatch, in_pod, service, begin):
-    monkeypatch.delenv(GIVEN)
+    monkeypatch.delenv(DEVICES_GIVEN_VARIABLE)
     assert (await begin())[0] == 201
     assert asked(service) == 0
 

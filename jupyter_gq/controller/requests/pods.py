@@ -21,8 +21,9 @@ from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import Conflict, NotFound, NotThisRun
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.store.protocol import Json, Record
+from jupyter_gq.store.protocol import Record
 
 from .device_checks import Looks
 
@@ -69,7 +70,7 @@ class JobPods:
         others = record.detail.task_tokens.items()
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
-    def bundle(self, job: str, task: int) -> Json:
+    def bundle(self, job: str, task: int) -> JsonObject:
         """Its bundle; from the second run on also the executed notebook, under `executed`, or None there."""
         files, record = self._files(), self._present(job)
         document = files.bundle(job)

@@ -16,13 +16,14 @@ from typing import Any
 from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.wording import cores, memory
 
 from .traits import SettingsError
 
 TRAIT = "TrainingQueues.queues"
 #: Names of queues and what the config says of each.
-Entries = Mapping[str, Mapping[str, Any]]
+Entries = Mapping[str, JsonMapping]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +106,7 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
     return said
 
 
-def _amount(kind: _Kind, name: str, what: str, entry: Mapping[str, Any]) -> int | None:
+def _amount(kind: _Kind, name: str, what: str, entry: JsonMapping) -> int | None:
     key = f"{what}_{kind.word}"
     value = entry.get(key)
     if value is None:

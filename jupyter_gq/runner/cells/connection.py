@@ -2,40 +2,41 @@
 
 import asyncio
 from queue import Empty
-from typing import Any
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import KernelError
 
-from .kernel import KernelProcess, death_sentence
+from .kernel import KernelProcess, describe_exit
 
-#: Messages that may wait here before the kernel drops some: a cell that prints and flushes without end is common.
-MESSAGES = 50_000
-_LOOK = 0.005
+#: Messages that may wait here before the kernel drops some; cells that print and flush endlessly are common.
+MESSAGE_LIMIT = 50_000
+_POLL_INTERVAL = 0.005
 
 
-async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, dict[str, Any]]:
-    """Connect to a kernel that may still boot; return the client and what the kernel says of its language.
+async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, JsonObject]:
+    """Connect to a kernel that may still boot; return the client and the kernel's `language_info`.
 
-    The kernel answers and its outputs reach us when this returns. Raises `KernelError` with a sentence.
+    After the return the kernel answers and no output is missed. Raise `KernelError` with a sentence if the kernel ends
+    or does not answer within `seconds`; `title` is its name in that sentence.
     """
     try:
         async with asyncio.timeout(seconds):
             while not kernel.sockets_exist:
-                _still_alive(kernel, title)
-                await asyncio.sleep(_LOOK)
-            client = _client(kernel)
-            return client, await _greet(client, kernel, title)
+                _require_alive(kernel, title)
+                await asyncio.sleep(_POLL_INTERVAL)
+            client = _make_client(kernel)
+            return client, await _await_first_reply(client, kernel, title)
     except TimeoutError as error:
         raise KernelError(f"The kernel {title!r} did not answer within {seconds:.0f} s of its start.") from error
 
 
-def _client(kernel: KernelProcess) -> AsyncKernelClient:
+def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
     context = zmq.asyncio.Context()
-    context.setsockopt(zmq.RCVHWM, MESSAGES)
+    context.setsockopt(zmq.RCVHWM, MESSAGE_LIMIT)
     context.setsockopt(zmq.RECONNECT_IVL, 10)
     client = AsyncKernelClient(context=context)
     client.load_connection_file(str(kernel.connection_file))
@@ -44,14 +45,17 @@ def _client(kernel: KernelProcess) -> AsyncKernelClient:
     return client
 
 
-async def _greet(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> dict[str, Any]:
-    """Ask until the answer comes on the shell channel and a sign of it on iopub: only then is nothing missed."""
-    patience = 0.02
-    language: dict[str, Any] | None = None
+async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> JsonObject:
+    """Return the `language_info` once the kernel answers on the shell channel and on iopub.
+
+    The subscription to iopub may take effect after the shell channel's: outputs before that would be missed.
+    """
+    timeout = 0.02
+    language: JsonObject | None = None
     while True:
         client.kernel_info()
         while language is None:
-            _still_alive(kernel, title)
+            _require_alive(kernel, title)
             try:
                 reply = await client.get_shell_msg(timeout=0.25)
             except Empty:
@@ -59,35 +63,35 @@ async def _greet(client: AsyncKernelClient, kernel: KernelProcess, title: str) -
             if reply["msg_type"] == "kernel_info_reply":
                 language = reply["content"].get("language_info", {})
         try:
-            await client.get_iopub_msg(timeout=patience)
+            await client.get_iopub_msg(timeout=timeout)
         except Empty:
-            patience = min(1.0, patience * 2)
-            _still_alive(kernel, title)
+            timeout = min(1.0, timeout * 2)
+            _require_alive(kernel, title)
         else:
             return language
 
 
-def _still_alive(kernel: KernelProcess, title: str) -> None:
+def _require_alive(kernel: KernelProcess, title: str) -> None:
     code = kernel.exit_code
     if code is not None:
-        raise KernelError(f"The kernel {title!r} did not start: it {death_sentence(code)}. The log has more.")
+        raise KernelError(f"The kernel {title!r} did not start: it {describe_exit(code)}. The log has more.")
 
 
-async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, patience: float) -> None:
-    """End the kernel in order: ask, wait `patience` seconds, insist, then kill its whole session."""
+async def shut_down(kernel: KernelProcess, client: AsyncKernelClient | None, seconds: float) -> None:
+    """Shut the kernel down: request a shutdown, wait `seconds`, send SIGTERM, then kill its whole session."""
     if client is not None:
         if kernel.exit_code is None:
             client.shutdown()
-            await _wait_gone(kernel, patience)
+            await _wait_for_exit(kernel, seconds)
         client.stop_channels()
         client.context.destroy(linger=0)
     if kernel.exit_code is None:
         kernel.process.terminate()
-        await _wait_gone(kernel, min(2.0, patience))
+        await _wait_for_exit(kernel, min(2.0, seconds))
     kernel.discard()
 
 
-async def _wait_gone(kernel: KernelProcess, seconds: float) -> None:
+async def _wait_for_exit(kernel: KernelProcess, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             while kernel.exit_code is None:  # noqa: ASYNC110 - a process has no event to wait for

@@ -1,7 +1,7 @@
-"""The kernel's process: start it, know that it lives, end it with everything it started. Standard library only.
+"""The kernel's process: start it, watch it, and end it with everything that it started. Standard library only.
 
-It is started before anything slow is imported, so that it boots meanwhile. Its sockets are files in a folder that
-only this user can enter: loopback ports are open to every user of the machine.
+The kernel is started before anything slow is imported, so that it boots meanwhile. Its sockets are files in a folder
+that only this user can enter, because loopback ports are open to every user of the machine.
 """
 
 import json
@@ -18,64 +18,68 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.client.kernel import prepare
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.problems import KernelError
 
 Transport = Literal["ipc", "tcp"]
 
-#: Longest path of a socket that every Unix takes, in bytes.
+#: Longest path of a socket that every Unix accepts, in bytes.
 LONGEST_SOCKET_PATH = 100
-#: The runner's own files are for the owner alone; what his cells write is as from a notebook.
+#: Umask of the kernel: files of the cells are readable as from a notebook, while the runner's own files are private.
 USERS_UMASK = 0o022
-#: Signals that somebody else sends: nothing is wrong with the code.
-FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
+#: Signals that come from outside: the user's code is not to blame.
+OUTSIDE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 _OWN_PYTHON = frozenset({"python", "python3", f"python3.{sys.version_info.minor}"})
-#: Not for the user's code.
-_OURS_ALONE = frozenset({"GQ_SERVICE_URL"})
+#: Variables of the runner that the user's code does not get.
+_RUNNER_ONLY = frozenset({"GQ_SERVICE_URL"})
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class KernelProcess:
-    """A running kernel and how to reach it."""
+    """A running kernel and its connection."""
 
     process: "subprocess.Popen[bytes]"
     #: Content of the connection file.
-    connection: Mapping[str, Any]
-    #: Holds the connection file and the sockets; mode 0700.
+    connection: JsonMapping
+    #: Folder of the connection file and the sockets; mode 0700.
     folder: Path
     _discarded: bool = False
 
     @property
     def exit_code(self) -> int | None:
-        """None while it lives; negative: ended by that signal."""
+        """The exit code of the process: None while it runs, negative if a signal ended it."""
         return self.process.poll()
 
     @property
     def connection_file(self) -> Path:
-        """Where the kernel reads how it is reached."""
+        """The connection file that the kernel reads at its start."""
         return self.folder / "kernel.json"
 
     @property
     def sockets_exist(self) -> bool:
-        """It listens on all its channels; always True where that cannot be seen."""
+        """Whether the kernel listens on all its channels; always True for TCP, where that cannot be seen."""
         if self.connection["transport"] != "ipc":
             return True
         address = self.connection["ip"]
         return all(os.path.exists(f"{address}-{self.connection[f'{c}_port']}") for c in _CHANNELS)
 
     def signal_tree(self, number: signal.Signals) -> None:
-        """Send a signal to the kernel and what it started in its session. No error when nobody is left."""
+        """Send a signal to the kernel and the processes of its session; do nothing if none is left."""
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
             return
 
     def discard(self) -> None:
-        """Kill what is left of it and remove its sockets. Again: nothing, for its number may be another's by then."""
+        """Kill the processes of the session and remove the sockets.
+
+        A second call does nothing: the process id may belong to another process by then.
+        """
         if self._discarded:
             return
         self._discarded = True
@@ -87,22 +91,22 @@ class KernelProcess:
 def start_kernel(
     bundle: Bundle, home: Path, extra_env: Mapping[str, str], transport: Transport = "ipc"
 ) -> KernelProcess:
-    """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if it cannot be.
+    """Start the kernel of this bundle in its working folder; raise `KernelError` with a sentence if that fails.
 
-    What it needs to be reached lies in `home`, if that has a short path. Its environment is ours, then the
-    kernelspec's, then `extra_env`.
+    The sockets lie in `home` if its path is short enough. The kernel's environment is the runner's, overridden by the
+    kernelspec's and then by `extra_env`.
     """
     if not Path(bundle.cwd).is_dir():
         raise KernelError(f"The working folder {bundle.cwd} does not exist (any more), so nothing was run.")
-    folder = socket_folder(home)
-    connection = _connection(folder, transport)
+    folder = make_socket_folder(home)
+    connection = _make_connection(folder, transport)
     file = folder / "kernel.json"
     file.touch(mode=0o600)
     file.write_text(json.dumps({**connection, "kernel_name": bundle.kernel_name}), encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name not in _OURS_ALONE}
-    environment |= {name: _expand(value) for name, value in bundle.env.items()}
+    environment = {name: value for name, value in os.environ.items() if name not in _RUNNER_ONLY}
+    environment |= {name: _expand_variables(value) for name, value in bundle.env.items()}
     environment |= {**extra_env, "JPY_PARENT_PID": str(os.getpid())}
-    argv, environment = prepare(_command(bundle.argv, file), environment)
+    argv, environment = prepare(_build_command(bundle.argv, file), environment)
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's own kernelspec is the purpose
             argv,
@@ -120,11 +124,11 @@ def start_kernel(
     return KernelProcess(process=process, connection=connection, folder=folder)
 
 
-def death_sentence(exit_code: int) -> str:
-    """How a kernel ended that should not have."""
+def describe_exit(exit_code: int) -> str:
+    """Return how a kernel ended unexpectedly, as the end of a sentence: "was killed ..."."""
     if exit_code == -signal.SIGKILL:
         return "was killed, most often because the machine or its memory limit ran out of memory"
-    if -exit_code in FROM_OUTSIDE:
+    if -exit_code in OUTSIDE_SIGNALS:
         return f"was ended from outside ({_signal_name(-exit_code)})"
     if exit_code < 0:
         return f"crashed ({_signal_name(-exit_code)}), most often inside a native library"
@@ -138,27 +142,27 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def socket_folder(home: Path) -> Path:
-    """A new folder of mode 0700 whose sockets have short enough paths: in `home`, or among temporary files.
+def make_socket_folder(home: Path) -> Path:
+    """Make a folder of mode 0700 with a path that is short enough for sockets: in `home`, or among temporary files.
 
-    In `home` it goes with the job's files, even if this process is killed.
+    A folder in `home` is removed with the job's files, even if this process is killed.
     """
     wanted = home / "kernel"
-    if _is_short(wanted):
+    if _is_short_enough(wanted):
         shutil.rmtree(wanted, ignore_errors=True)
         wanted.mkdir(mode=0o700)
         return wanted
     for parent in (tempfile.gettempdir(), "/tmp"):  # noqa: S108 - mkdtemp makes it private
-        if _is_short(Path(parent, "gq-xxxxxxxx")):
+        if _is_short_enough(Path(parent, "gq-xxxxxxxx")):
             return Path(tempfile.mkdtemp(prefix="gq-", dir=parent))
     raise KernelError("No folder for temporary files has a path short enough for the kernel's sockets.")
 
 
-def _is_short(folder: Path) -> bool:
+def _is_short_enough(folder: Path) -> bool:
     return len(os.fsencode(folder / "k-5")) <= LONGEST_SOCKET_PATH
 
 
-def _connection(folder: Path, transport: Transport) -> dict[str, Any]:
+def _make_connection(folder: Path, transport: Transport) -> JsonObject:
     if transport == "ipc":
         address, ports = str(folder / "k"), list(range(1, len(_CHANNELS) + 1))
     else:
@@ -183,8 +187,8 @@ def _free_ports(count: int) -> list[int]:
             listener.close()
 
 
-def _command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
-    """The kernelspec's command with its placeholders filled in."""
+def _build_command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
+    """Return the kernelspec's command with its placeholders filled in."""
     known = {"connection_file": str(connection_file), "prefix": sys.prefix}
     command = [re.sub(r"\{([A-Za-z0-9_]+)\}", lambda m: known.get(m[1], m[0]), part) for part in argv]
     if not command:
@@ -196,6 +200,6 @@ def _command(argv: tuple[str, ...], connection_file: Path) -> list[str]:
     return command
 
 
-def _expand(value: str) -> str:
-    """`${NAME}` in a kernelspec's environment stands for our own."""
+def _expand_variables(value: str) -> str:
+    """Replace each `${NAME}` in a kernelspec's environment by the runner's own variable."""
     return string.Template(value).safe_substitute(os.environ)

@@ -1,1 +1,1 @@
-"""Outputs on their way to the service: the spool on disk, the uploader, the output budget."""
+"""Delivery of outputs to the service: the spool on disk, the uploader, the output budget."""

@@ -1,17 +1,20 @@
-"""How much output a job may send: plenty at first, then a steady trickle. Pure; the caller tells the time.
+"""The rate limit of a job's output: plenty at first, then a slow rate. Pure; the caller passes the time.
 
-An endless printer would otherwise fill the service's disk: at the slow rate a day is some hundred MiB.
+Without a limit a program that prints endlessly would fill the service's disk. At the slow rate a job sends some
+hundred MiB a day.
 """
 
+#: Bytes that may be sent at once.
 BURST = 2 * 1024 * 1024
+#: Bytes a second, before and after a job has sent `SLOW_AFTER` bytes.
 FAST_RATE = 64 * 1024
 SLOW_RATE = 4 * 1024
-#: Bytes after which a job sends at the slow rate only.
+#: Bytes after which a job sends at the slow rate.
 SLOW_AFTER = 16 * 1024 * 1024
 
 
 class Budget:
-    """Bytes that may be sent now; it fills up with time and may be overdrawn by what must be sent."""
+    """The number of bytes that may be sent now. The budget grows with time; urgent output may overdraw it."""
 
     def __init__(self, now: float) -> None:
         self._left = float(BURST)
@@ -19,13 +22,13 @@ class Budget:
         self._spent = 0
 
     def allows(self, size: int, now: float) -> bool:
-        """So many bytes may be sent now."""
+        """Return whether `size` bytes may be sent at the time `now`, in seconds of a monotonic clock."""
         rate = FAST_RATE if self._spent < SLOW_AFTER else SLOW_RATE
         self._left = min(float(BURST), self._left + rate * max(0.0, now - self._at))
         self._at = now
         return self._left >= min(size, BURST)
 
     def spend(self, size: int) -> None:
-        """So many bytes were sent."""
+        """Record that `size` bytes were sent."""
         self._left -= size
         self._spent += size

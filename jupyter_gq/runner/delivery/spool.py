@@ -1,45 +1,46 @@
-"""Pieces of output on disk, numbered over all runs of a job, until the service is known to have them.
+"""The spool: output pieces on disk, numbered over all runs of a job, kept until the service has them.
 
 Rules
 -----
-1. A piece gets its number when it is written, and is written before it is sent: what the service has, the spool had.
-2. Numbers have no gap. A line cut by the end of a process was never sent, and its number is used again.
-3. Pieces of earlier runs that the service lacks are delivered first.
-4. A spool is emptied only of pieces that the service has and the saved notebook contains.
+- Write before send: a piece gets its number when it is written to the spool, and it is sent only after that.
+- No gaps: a line that the end of a process cut short was never sent, and its number is used again.
+- Earlier runs first: pieces of earlier runs that the service lacks are delivered before new ones.
+- Safe trimming: a piece leaves the spool only if the service has it and the saved notebook contains it.
 """
 
 import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-Piece = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
-#: Bytes after which a spool that is fully delivered is emptied.
-LARGE = 8 * 1024 * 1024
+Piece = JsonObject
+
+#: Size in bytes above which a fully delivered spool is trimmed.
+LARGE_SPOOL = 8 * 1024 * 1024
 
 
 class Spool:
-    """The pieces of a job that are kept on this machine."""
+    """The pieces of a job that are stored on this machine."""
 
     def __init__(self, file: Path, earlier: Iterable[Path] = ()) -> None:
         self._path = file
         self._earlier = list(earlier)
-        self._keep_whole_lines()
+        self._remove_cut_lines()
         #: Number of the last piece written.
-        self.last = max((_number(piece) for piece, _, _ in self._from((0, 0))), default=0)
+        self.last = max((_number_of(piece) for piece, _, _ in self._read_from((0, 0))), default=0)
         self._file = file.open("ab", buffering=0)
-        #: Where `read` goes on: (file, byte), so that a long spool is read once.
+        #: Position after the last `read`, as (file, byte): a long spool is read only once.
         self._place: tuple[int, int] = (0, 0)
-        self._read_up_to = 0
+        self._last_read = 0
 
-    def renumber_after(self, stored: int) -> None:
-        """Go on after what the service has, should this machine know less (its files were lost)."""
+    def continue_after(self, stored: int) -> None:
+        """Continue the numbering after `stored`: the service may have pieces that this machine has lost."""
         self.last = max(self.last, stored)
 
     def append(self, events: Iterable[Piece], *, run: int, at: float) -> None:
-        """Number these pieces and write them; raise `OSError` when the disk does not take them."""
+        """Number these pieces and write them; raise `OSError` if the disk does not take them."""
         lines = []
         number = self.last
         for event in events:
@@ -50,12 +51,12 @@ class Spool:
             self.last = number
 
     def read(self, after: int, pieces: int = 500, size: int = 4 * 1024 * 1024) -> list[Piece]:
-        """Pieces after this number, oldest first, about `size` bytes of them at most (but at least one)."""
-        if after != self._read_up_to:
+        """Return the pieces after the number `after`, oldest first: about `size` bytes at most, at least one piece."""
+        if after != self._last_read:
             self._place = (0, 0)
         found: list[Piece] = []
         taken = 0
-        for piece, length, place in self._from(self._place):
+        for piece, length, place in self._read_from(self._place):
             self._place = place
             if piece.get("seq", 0) <= after:
                 continue
@@ -63,30 +64,30 @@ class Spool:
             taken += length
             if len(found) == pieces or taken >= size:
                 break
-        self._read_up_to = found[-1]["seq"] if found else after
+        self._last_read = found[-1]["seq"] if found else after
         return found
 
-    def after(self, seq: int) -> Iterator[Piece]:
-        """All kept pieces after this number."""
-        return (piece for piece, _, _ in self._from((0, 0)) if piece.get("seq", 0) > seq)
+    def pieces_after(self, seq: int) -> Iterator[Piece]:
+        """Return all stored pieces after the number `seq`."""
+        return (piece for piece, _, _ in self._read_from((0, 0)) if piece.get("seq", 0) > seq)
 
-    def empty_if_large(self, delivered: int) -> None:
-        """Let go of the pieces of this run when they are many and the service has them all (rule 4)."""
-        if delivered < self.last or self._file.tell() < LARGE:
+    def trim_if_large(self, delivered: int) -> None:
+        """Empty a large spool if the service has all of its pieces (see "safe trimming")."""
+        if delivered < self.last or self._file.tell() < LARGE_SPOOL:
             return
         self._file.truncate(0)
         self._write(json.dumps({"last": self.last}).encode() + b"\n")
-        self._place, self._read_up_to = (len(self._earlier), self._file.tell()), self.last
+        self._place, self._last_read = (len(self._earlier), self._file.tell()), self.last
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._file.close()
 
     def _files(self) -> list[Path]:
         return [*self._earlier, self._path]
 
-    def _from(self, place: tuple[int, int]) -> Iterator[tuple[Piece, int, tuple[int, int]]]:
-        """Whole lines from this place on, each with its length and the place after it."""
+    def _read_from(self, place: tuple[int, int]) -> Iterator[tuple[Piece, int, tuple[int, int]]]:
+        """Yield the pieces from this position on, each with its length and the position after it."""
         first, offset = place
         for index, path in enumerate(self._files()):
             if index < first:
@@ -96,7 +97,7 @@ class Spool:
             offset = 0
 
     def _write(self, content: bytes) -> None:
-        """Write all of it or, as far as the disk allows, nothing."""
+        """Write all of `content`; if the disk does not take it, remove the written part and raise `OSError`."""
         start = self._file.seek(0, os.SEEK_END)
         written = 0
         try:
@@ -107,8 +108,8 @@ class Spool:
                 self._file.truncate(start)
             raise
 
-    def _keep_whole_lines(self) -> None:
-        """Remove a line that the end of a process cut short (rule 2)."""
+    def _remove_cut_lines(self) -> None:
+        """Remove a last line that the end of a process cut short (see "no gaps")."""
         for path in self._files():
             if not path.is_file():
                 continue
@@ -120,7 +121,7 @@ class Spool:
 
 
 def _lines(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines from this byte on, each with the place after it."""
+    """Yield the whole lines from this byte on, each with the position after it."""
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -132,6 +133,6 @@ def _lines(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
             yield line, offset
 
 
-def _number(piece: Piece) -> int:
-    """The number of a piece, or the last number before the spool was emptied."""
+def _number_of(piece: Piece) -> int:
+    """Return the number of a piece, or the last number that a trimmed spool remembers."""
     return int(piece["seq"] if "seq" in piece else piece["last"])

@@ -1,35 +1,35 @@
-"""What came along with the job: the manifest and its cells, paired. Standard library only."""
+"""The bundle of a job: the manifest and its cells, paired. Standard library only."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import BundleError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
-    """A job's cells and how to start their kernel."""
+    """The cells of a job and the command of their kernel."""
 
     #: nbformat 4, without outputs; the ids of its cells are unique.
-    notebook: dict[str, Any]
-    #: In the order in which they run.
+    notebook: JsonObject
+    #: Cells in the order in which they run.
     cells: tuple[CellToRun, ...]
     #: Working folder of the kernel.
     cwd: str
     kernel_name: str
-    #: For sentences.
+    #: Name of the kernel for messages.
     kernel_title: str
     language: str
     argv: tuple[str, ...]
-    #: Of the kernelspec.
+    #: Environment variables of the kernelspec.
     env: dict[str, str]
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read a job's bundle; raise `BundleError` with a sentence when it cannot be run."""
+    """Read a job's bundle; raise `BundleError` with a sentence if it cannot be run."""
     try:
         document = json.loads(path.read_bytes())
         manifest, notebook = document["manifest"], document["notebook"]

@@ -1,22 +1,23 @@
-"""The files of a job: names, and writing that leaves each file whole.
+"""The files of a job: their names, and atomic writing.
 
     bundle.json  checkpoint/  output.ipynb  runs/<n>/<task>/{token,spool.jsonl,stop,stop_seen,progress.json,result.json}
 
-`result.json` is written last. Room for it is taken at the start, so that a full disk can be reported.
+`result.json` is written last. Room for it is reserved at the start, so that a full disk can be reported.
 """
 
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonObject
 
 _RESERVED = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFolder:
-    """Where one task of one run keeps its files."""
+    """The folder of one task of one run."""
 
     #: The job's folder.
     job: Path
@@ -32,7 +33,7 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """Kept over pauses."""
+        """The folder of checkpoints, which all runs of the job share."""
         return self.job / "checkpoint"
 
     @property
@@ -42,36 +43,36 @@ class RunFolder:
 
     @property
     def spool(self) -> Path:
-        """Numbered pieces of output of this run."""
+        """The file of numbered output pieces of this run."""
         return self.path / "spool.jsonl"
 
     @property
     def stop(self) -> Path:
-        """Exists once the run was told to end."""
+        """The file that exists once the run was told to stop."""
         return self.path / "stop"
 
     @property
     def stop_seen(self) -> bool:
-        """The user's code knows that it should end."""
+        """Whether the user's code has seen the request to stop."""
         return (self.path / "stop_seen").exists()
 
     def folder_of(self, run: int) -> Path:
-        """The folder of this task in that run."""
+        """Return the folder of this task in the given run."""
         return self.job / "runs" / str(run) / str(self.task)
 
     def earlier_spools(self) -> list[Path]:
-        """Spools of earlier runs, oldest first."""
+        """Return the spools of earlier runs, oldest first."""
         spools = (self.folder_of(run) / "spool.jsonl" for run in range(1, self.run))
         return [spool for spool in spools if spool.exists()]
 
     def prepare(self) -> None:
-        """Make the folders, and take the room that the result will need."""
+        """Make the folders, and reserve the room that the result will need."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.path / "result.reserve").write_bytes(b" " * _RESERVED)
 
     def take_token(self) -> str:
-        """Read the job's token and remove its file; empty when there is none."""
+        """Read the job's token and remove its file; return "" if there is none."""
         file = self.path / "token"
         try:
             token = file.read_text(encoding="ascii").strip()
@@ -81,7 +82,7 @@ class RunFolder:
         return token
 
     def progress(self) -> tuple[float | None, str] | None:
-        """What the code last said with `jupyter_gq.progress`; None when it said nothing that can be read."""
+        """Return (fraction, text) of the last call of `jupyter_gq.progress`; None if no readable call was made."""
         try:
             said = json.loads((self.path / "progress.json").read_text(encoding="utf-8"))
             fraction = said["fraction"]
@@ -90,15 +91,15 @@ class RunFolder:
             return None
 
     def saved_at(self) -> float | None:
-        """When something in the folder for checkpoints was last written; None when that is not known."""
+        """Return when a file in the checkpoint folder was last written, in seconds since the epoch; None if unknown."""
         try:
             with os.scandir(self.checkpoint) as entries:
                 return max((entry.stat().st_mtime for entry in entries), default=None)
         except OSError:
             return None
 
-    def write_result(self, result: dict[str, Any]) -> None:
-        """Say how the run ended, in place of the room that was reserved: this works on a full disk too."""
+    def write_result(self, result: JsonObject) -> None:
+        """Write `result.json` into the reserved room; that works on a full disk too."""
         reserve = self.path / "result.reserve"
         content = json.dumps(result).encode()
         with open(reserve, "r+b" if reserve.exists() else "wb") as file:
@@ -108,7 +109,7 @@ class RunFolder:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file; whoever reads it sees the old content or the new, never a part."""
+    """Replace a file atomically: readers see the old content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content)

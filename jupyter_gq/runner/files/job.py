@@ -1,4 +1,4 @@
-"""What one run of a job needs to know. Standard library only."""
+"""The inputs of one run of a job. Standard library only."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,17 @@ from .folder import RunFolder
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job, in one of its runs."""
+    """A job in one of its runs."""
 
     id: str
     folder: RunFolder
     bundle: Bundle
     #: Address of the service; empty: nothing is delivered.
     url: str
-    #: Secret of the job towards the service; never given to the kernel.
+    #: Secret that authenticates the job to the service; never given to the kernel.
     token: str
     stop: StopRequest
-    #: Added to the kernel's environment.
+    #: Variables added to the kernel's environment.
     kernel_env: dict[str, str]
-    #: The folder does not outlive this run: what is not delivered when it ends is lost.
+    #: Whether the folder does not outlive this run; outputs that are not delivered by then are lost.
     fleeting: bool = False

@@ -1,1 +1,1 @@
-"""Outputs of cells: how they are folded, recorded and written into the executed notebook."""
+"""Outputs of cells: folding, recording, and writing them into the executed notebook."""

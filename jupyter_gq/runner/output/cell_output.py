@@ -1,55 +1,53 @@
-"""The outputs of one cell as they stand, and the pieces that say how they changed. Pure.
+"""The outputs of one cell, and the pieces that describe their changes. Pure.
 
 Rules
 -----
-1. Folding the pieces (`client.outputs.fold`) gives the outputs that stand here; `pieces` may be put off, not lost.
-2. Pieces that later ones make pointless are never made: text of one stream is joined, of several updates of one
-   display the last counts, a clear forgets what came before it.
-3. What was said adds up to a few times what the cell shows: then all of it is said anew, in one piece (`set`) that lets
-   the service forget those before it. A progress bar that is drawn for days takes no more room than its last line.
-4. A cell keeps the last of its text and of its displays within bounds; the first output then says what was left out.
-   Once all cells of the job hold `Bounds.job`, a notice stands in the place of each further display.
+- Folding is exact: folding the pieces (`client.outputs.fold`) gives the outputs here. A piece may be late, never lost.
+- No superfluous pieces: text of one stream is joined, only the last of several updates of a display is sent, and a
+  clear drops the pieces before it.
+- Resend when long: once the sent pieces add up to a few times the outputs, one piece (`set`) sends all outputs again,
+  and the service forgets the pieces before it. So a progress bar that is drawn for days takes little room.
+- Bounded outputs: a cell keeps the end of its text and its last displays; its first output then says what was left
+  out. Once the outputs of all cells of the job exceed `Bounds.job`, a notice replaces each further display.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from jupyter_gq.client.outputs import collapse
+from jupyter_gq.domain.json_types import JsonObject
 
-#: A display up to this size takes no more room than the notice that would stand in its place.
+#: Size in bytes up to which a display takes no more room than the notice that would replace it.
 _SMALL = 1024
 
-Output = dict[str, Any]
-Piece = dict[str, Any]
+Output = JsonObject
+Piece = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """How much of a cell's output is kept, in characters of JSON or text."""
+    """The limits of the outputs that are kept, in characters of JSON or text."""
 
-    #: Text of a cell beyond this is cut...
+    #: Most text of a cell; text that exceeds it is cut to `text_kept`.
     text: int = 1024 * 1024
-    #: ...to this.
     text_kept: int = 512 * 1024
-    #: Displays (images, HTML) of a cell beyond this are cut...
+    #: Largest sum of the displays (images, HTML) of a cell; displays that exceed it are cut to `rich_kept`.
     rich: int = 24 * 1024 * 1024
-    #: ...to this.
     rich_kept: int = 16 * 1024 * 1024
-    #: A single display beyond this is replaced by a notice.
+    #: Largest single display; a notice replaces a larger one.
     single: int = 8 * 1024 * 1024
-    #: Outputs of a cell; beyond it the older half goes.
+    #: Largest number of outputs of a cell; if there are more, the older half is dropped.
     count: int = 2000
-    #: All outputs of a job beyond this: its further displays are replaced by a notice.
+    #: Largest sum of the outputs of a job; beyond it a notice replaces each further display.
     job: int = 128 * 1024 * 1024
-    #: Pieces of a cell beyond this, and beyond twice what it shows, are replaced by one.
-    said: int = 1024 * 1024
+    #: Size of a cell's pieces which, together with twice its outputs, causes all outputs to be sent again in one piece.
+    pieces_size: int = 1024 * 1024
 
 
 class Entry:
-    """One output. Its place may change; the entry stays the same."""
+    """One output of a cell. The entry stays the same object if the output moves or gets another content."""
 
     __slots__ = ("output", "size")
 
@@ -57,18 +55,18 @@ class Entry:
         self.replace(output)
 
     def replace(self, output: Output) -> None:
-        """Another content in the same place."""
+        """Replace the content."""
         self.output: Output = output
-        self.size: int = len(output["text"]) if self.is_stream else size_of(output)
+        self.size: int = len(output["text"]) if self.is_stream else measure_output(output)
 
     @property
     def is_stream(self) -> bool:
-        """Text of a stream, which may continue."""
+        """Whether the output is text of a stream, which may continue."""
         return bool(self.output["output_type"] == "stream")
 
 
 class CellOutput:
-    """What one cell shows."""
+    """The outputs of one cell."""
 
     def __init__(self, cell: str, role: str, bounds: Bounds) -> None:
         self._about = {"cell": cell, "role": role}
@@ -76,110 +74,110 @@ class CellOutput:
         self.entries: list[Entry] = []
         self._stream: tuple[str, list[str]] | None = None
         self._pieces: list[Piece] = []
-        #: For each entry that changed since `take`, by its identity: the piece that carries its content.
+        #: The piece that carries the content of an entry, for each entry changed since `take_pieces`; keyed by `id`.
         self._carrier: dict[int, Piece] = {}
-        #: What stood in the last stream before its waiting piece.
-        self._text_before = ""
-        #: The outputs of the whole job have reached their bound.
+        #: Text of the last stream before its pending piece.
+        self._text_before_piece = ""
+        #: Whether the outputs of the whole job have reached `Bounds.job`.
         self.job_is_full = False
-        self._start_anew = False
-        #: Bytes of the pieces that were taken since the last `set`.
-        self._said = 0
+        self._resend_all = False
+        #: Bytes of the pieces taken since the last `set`.
+        self._sent_size = 0
         self._left_out_text = 0
         self._left_out_displays = 0
 
     @property
     def outputs(self) -> list[Output]:
-        """As a notebook would hold them, a notice first if something was left out."""
+        """The outputs as nbformat, with a notice in front if some were left out."""
         self._close_stream()
-        return [*self._notice(), *(entry.output for entry in self.entries)]
+        return [*self._make_notices(), *(entry.output for entry in self.entries)]
 
     @property
     def size(self) -> int:
-        """About how many bytes the outputs take."""
+        """The approximate size of the outputs in bytes."""
         return sum(entry.size for entry in self.entries)
 
     def restore(self, outputs: Iterable[Output]) -> None:
-        """What an earlier run left here; the next pieces say it again, so that both sides agree."""
+        """Start with the outputs of an earlier run; the next pieces send them again, so that both sides agree."""
         self.entries = [Entry(output) for output in outputs]
-        self._start_anew = True
+        self._resend_all = True
 
-    def write(self, name: str, text: str) -> None:
-        """More text of a stream."""
+    def write_text(self, name: str, text: str) -> None:
+        """Add text to the stream `name`."""
         if self._stream is None or self._stream[0] != name:
             self._close_stream()
             self._stream = (name, [])
         self._stream[1].append(text)
 
-    def show(self, output: Output) -> Entry:
-        """One more output that is not of a stream."""
+    def add(self, output: Output) -> Entry:
+        """Append an output that is not of a stream; return its entry."""
         self._close_stream()
-        entry = Entry(self._shrink(output))
+        entry = Entry(self._limit_size(output))
         self.entries.append(entry)
         self._add_piece({"op": "append", **self._about, "output": entry.output}, entry)
-        self._cut()
+        self._apply_bounds()
         return entry
 
     def update(self, entry: Entry, output: Output) -> None:
-        """A display got another content; nothing happens when it is no longer here."""
+        """Replace the content of a display; do nothing if the display is no longer here."""
         self._close_stream()
         index = next((i for i, known in enumerate(self.entries) if known is entry), None)
         if index is None:
             return
-        entry.replace(self._shrink(output))
+        entry.replace(self._limit_size(output))
         if id(entry) in self._carrier:
             self._carrier[id(entry)]["output"] = entry.output
         else:
-            place = index + len(self._notice())
+            place = index + len(self._make_notices())
             piece = {"op": "replace", **self._about, "index": place, "output": entry.output}
             self._add_piece(piece, entry)
-        self._cut()
+        self._apply_bounds()
 
     def clear(self) -> None:
-        """Nothing is shown."""
+        """Remove all outputs."""
         self._stream = None
         self.entries = []
         self._left_out_text = self._left_out_displays = 0
-        self._start_anew = False
-        self._forget_pieces()
+        self._resend_all = False
+        self._drop_pieces()
         self._pieces.append({"op": "clear", **self._about})
 
     @property
-    def waiting_size(self) -> int:
-        """About how many bytes `take` would return now; 0: nothing changed."""
+    def pending_size(self) -> int:
+        """The approximate size in bytes of the pieces that `take_pieces` would return now; 0 if nothing changed."""
         self._close_stream()
-        if not self._start_anew:
+        if not self._resend_all:
             size = sum(_piece_size(piece) for piece in self._pieces)
             whole = sum(entry.size for entry in self.entries) + 1000
-            # Rule 2: when the changes have grown larger than the result, the result is sent.
+            # No superfluous pieces: changes that are larger than the outputs themselves are not worth sending.
             too_large = size > self._bounds.text and size > whole
-            too_many = self._said + size > self._bounds.said + 2 * whole  # rule 3
-            self._start_anew = size > 0 and (too_large or too_many)
-            if not self._start_anew:
+            too_many = self._sent_size + size > self._bounds.pieces_size + 2 * whole  # resend when long
+            self._resend_all = size > 0 and (too_large or too_many)
+            if not self._resend_all:
                 return size
         return sum(entry.size for entry in self.entries) + 200
 
-    def take(self) -> list[Piece]:
-        """The pieces since the last call."""
+    def take_pieces(self) -> list[Piece]:
+        """Return the pieces since the last call."""
         self._close_stream()
         whole: Piece = {"op": "set", **self._about, "outputs": self.outputs}
-        pieces = [whole] if self._start_anew else list(self._pieces)
-        self._said = 0 if self._start_anew else self._said + sum(_piece_size(piece) for piece in pieces)
-        self._start_anew = False
-        self._forget_pieces()
+        pieces = [whole] if self._resend_all else list(self._pieces)
+        self._sent_size = 0 if self._resend_all else self._sent_size + sum(_piece_size(piece) for piece in pieces)
+        self._resend_all = False
+        self._drop_pieces()
         return pieces
 
-    def _forget_pieces(self) -> None:
+    def _drop_pieces(self) -> None:
         self._pieces = []
         self._carrier = {}
 
     def _add_piece(self, piece: Piece, entry: Entry) -> None:
-        if not self._start_anew:  # else everything is said again anyway
+        if not self._resend_all:  # otherwise one piece sends all outputs
             self._pieces.append(piece)
             self._carrier[id(entry)] = piece
 
     def _close_stream(self) -> None:
-        """Turn the text that came since the last call into one change."""
+        """Turn the text that was written since the last call into one piece."""
         if self._stream is None:
             return
         name, parts = self._stream
@@ -191,18 +189,18 @@ class CellOutput:
             self.entries.append(last)
         carrier = self._pieces[-1] if self._pieces else None
         if carrier is None or self._carrier.get(id(last)) is not carrier:
-            self._text_before = last.output["text"]
+            self._text_before_piece = last.output["text"]
             carrier = {"op": "append", **self._about, "output": {**last.output, "text": ""}}
             self._add_piece(carrier, last)
-        # The text that stands here is made from the very piece that is sent: what it shows can depend on the cut.
-        said = squeeze(carrier["output"]["text"] + text)
-        carrier["output"] = {**carrier["output"], "text": said}
-        last.replace({**last.output, "text": continued(self._text_before, said)})
-        self._cut()
+        # The entry's text is computed from the piece itself: what a text shows can depend on where it is cut.
+        collapsed = collapse_piece(carrier["output"]["text"] + text)
+        carrier["output"] = {**carrier["output"], "text": collapsed}
+        last.replace({**last.output, "text": append_text(self._text_before_piece, collapsed)})
+        self._apply_bounds()
 
-    def _shrink(self, output: Output) -> Output:
-        """The output itself, or if it is too large what can be shown of it."""
-        size = size_of(output)
+    def _limit_size(self, output: Output) -> Output:
+        """Return the output, or a shorter error or a notice if it is too large."""
+        size = measure_output(output)
         if output["output_type"] == "error":
             return output if size <= self._bounds.text_kept else _shorter_error(output, self._bounds.text_kept)
         if size > self._bounds.single:
@@ -212,10 +210,10 @@ class CellOutput:
         else:
             return output
         kinds = ", ".join(sorted(output["data"]))
-        return notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
+        return make_notice(f"One output of {_amount(size)} ({kinds}) was left out: {why}. Save it to a file instead.")
 
-    def _cut(self) -> None:
-        """Rule 4."""
+    def _apply_bounds(self) -> None:
+        """Drop text and displays that exceed the bounds (see "bounded outputs")."""
         bounds = self._bounds
         text = sum(entry.size for entry in self.entries if entry.is_stream)
         rich = sum(entry.size for entry in self.entries if not entry.is_stream)
@@ -227,7 +225,7 @@ class CellOutput:
             self._drop(self.entries[: len(self.entries) - bounds.count // 2])
 
     def _cut_text(self, excess: int) -> None:
-        """Leave out so much of the oldest text, at a line's end where one is near."""
+        """Drop the oldest `excess` characters of text, up to the end of a line if one is near."""
         gone: list[Entry] = []
         for entry in [entry for entry in self.entries if entry.is_stream]:
             if excess < entry.size:
@@ -258,10 +256,10 @@ class CellOutput:
                 self._left_out_displays += 1
         dropped = {id(entry) for entry in gone}
         self.entries = [entry for entry in self.entries if id(entry) not in dropped]
-        self._start_anew = True
-        self._forget_pieces()
+        self._resend_all = True
+        self._drop_pieces()
 
-    def _notice(self) -> list[Output]:
+    def _make_notices(self) -> list[Output]:
         parts = []
         if self._left_out_text:
             parts.append(f"{_amount(self._left_out_text)} of text")
@@ -269,37 +267,37 @@ class CellOutput:
             parts.append(f"{self._left_out_displays} displays")
         if not parts:
             return []
-        return [notice(f"Earlier output was left out here ({' and '.join(parts)}); the last of it follows.")]
+        return [make_notice(f"Earlier output was left out here ({' and '.join(parts)}); the last of it follows.")]
 
 
-def notice(sentence: str) -> Output:
-    """An output of ours among those of the user."""
+def make_notice(sentence: str) -> Output:
+    """Return an output that shows this sentence among the user's outputs."""
     html = f'<div style="color: var(--jp-ui-font-color2); font-style: italic">{escape(sentence)}</div>'
     return {"output_type": "display_data", "data": {"text/plain": sentence, "text/html": html}, "metadata": {}}
 
 
-def continued(before: str, more: str) -> str:
-    """`collapse(before + more)`, at the cost of the open line only; `before` is collapsed already."""
+def append_text(before: str, more: str) -> str:
+    """Return `collapse(before + more)`; `before` is collapsed already, so only its last line is processed again."""
     line = before.rfind("\n") + 1
     return before[:line] + collapse(before[line:] + more)
 
 
-def squeeze(text: str) -> str:
-    """A shorter text that has the same effect on any line that it continues.
+def collapse_piece(text: str) -> str:
+    """Return a shorter text that has the same effect on any line that it continues.
 
-    What stands before the first carriage return belongs to the open line, which is not known here.
+    Text before the first carriage return is kept: it continues an open line that is not known here.
     """
     if "\r" not in text:
         return text
     first, newline, rest = text.replace("\r\n", "\n").partition("\n")
     start, carriage_return, overwriting = first.partition("\r")
     kept = start + carriage_return + collapse(overwriting)
-    # A carriage return at the end of a line that goes on elsewhere was an end of line, not of the text.
+    # A carriage return before a newline ends a line that began elsewhere; it overwrites nothing.
     return kept + newline + collapse(rest)
 
 
-def size_of(output: Output) -> int:
-    """About how many bytes this output takes."""
+def measure_output(output: Output) -> int:
+    """Return the approximate size of an output in bytes."""
     if output["output_type"] == "error":
         return sum(len(line) for line in output["traceback"]) + len(output["evalue"])
     return sum(_size(value) for value in output["data"].values())
@@ -313,11 +311,11 @@ def _piece_size(piece: Piece) -> int:
     output = piece.get("output")
     if output is None:
         return 100
-    return 150 + (len(output["text"]) if output["output_type"] == "stream" else size_of(output))
+    return 150 + (len(output["text"]) if output["output_type"] == "stream" else measure_output(output))
 
 
 def _shorter_error(output: Output, most: int) -> Output:
-    """The end of a very long error."""
+    """Return an error with only the end of its traceback, `most` characters at most."""
     lines: list[str] = []
     left = most
     for line in reversed(output["traceback"]):

@@ -1,25 +1,25 @@
-"""The executed notebook as a file: written while the cells run, read again by the next run of a paused job."""
+"""The file of the executed notebook: written while the cells run, read again by the next run of a paused job."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.executed import KEY
 from jupyter_gq.client.outputs import CellOutputs, fold
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import write_whole
 
 
-def write_notebook(path: Path, notebook: Mapping[str, Any]) -> None:
-    """Write it whole; raise `OSError` when the disk does not take it."""
+def write_notebook(path: Path, notebook: JsonMapping) -> None:
+    """Write the notebook atomically; raise `OSError` if the disk does not take it."""
     write_whole(path, json.dumps(notebook, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def left_outputs(path: Path, later_pieces: Iterable[dict[str, Any]]) -> tuple[CellOutputs, frozenset[str]]:
-    """What earlier runs left: the outputs of each cell, and the cells that came to their end.
+def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tuple[CellOutputs, frozenset[str]]:
+    """Return what earlier runs left: the outputs of each cell, and the ids of the cells that ended.
 
-    `later_pieces` are those of the spools; the ones that the notebook contains already are passed over. A notebook
-    that cannot be read counts as empty.
+    `later_pieces` are the pieces of the spools; those that the notebook already contains are skipped. A notebook that
+    cannot be read counts as empty.
     """
     outputs: CellOutputs = {}
     ended: frozenset[str] = frozenset()
@@ -30,5 +30,5 @@ def left_outputs(path: Path, later_pieces: Iterable[dict[str, Any]]) -> tuple[Ce
         seq, ended = int(about["seq"]), frozenset(about["ended"])
         outputs = {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell.get("outputs")}
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # there is none yet, or it is damaged: the pieces tell
+        pass  # there is no notebook yet, or it is damaged: the pieces alone count
     return fold((piece for piece in later_pieces if piece["seq"] > seq), outputs), ended

@@ -1,13 +1,13 @@
-"""What the kernel shows, cell by cell, and when it is time to say so.
+"""The outputs of all cells of a job, and the rate at which their changes are sent.
 
-The first change is said at once; after that changes are gathered for `GATHER` seconds, and for longer when the job
-has used up its budget. What a cell shows at its end is always said.
+The first change is sent at once. After that, changes are gathered for `FLUSH_INTERVAL` seconds, or longer if the job
+has used up its budget. The outputs at the end of a cell are always sent.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.delivery.budget import Budget
 
 from .cell_output import Bounds, CellOutput, Entry, Output, Piece
@@ -15,66 +15,66 @@ from .widgets import VIEW, Widgets
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which changes are gathered.
-GATHER = 0.08
-#: Seconds until the next try when the budget is used up.
-OVER_BUDGET = 1.0
+#: Seconds for which changes are gathered before they are sent.
+FLUSH_INTERVAL = 0.08
+#: Seconds until the next try if the budget is used up.
+OVER_BUDGET_WAIT = 1.0
 
 
 class Recorder:
-    """Holds the outputs of all cells of a job and hands their changes on in order."""
+    """The outputs of all cells of a job; their changes are handed on in order."""
 
     def __init__(self, emit: Callable[[list[Piece]], None], now: float, bounds: Bounds | None = None) -> None:
-        """`emit` takes pieces without number; `now` is a time that goes on steadily, in seconds."""
+        """Start without outputs; `emit` takes the unnumbered pieces, `now` is in seconds of a monotonic clock."""
         self._emit = emit
         self._bounds = bounds or Bounds()
         self._budget = Budget(now)
-        self._full = False
+        self._job_is_full = False
         self._cells: dict[str, CellOutput] = {}
         self._displays: dict[str, list[tuple[CellOutput, Entry]]] = {}
         self._widgets = Widgets()
         self._views: list[tuple[CellOutput, Entry, str]] = []
-        self._said_at = now - 3600.0
+        self._flushed_at = now - 3600.0
 
-    def cell(self, cell: str, role: str) -> CellOutput:
-        """The outputs of this cell, empty at first."""
+    def cell_output(self, cell: str, role: str) -> CellOutput:
+        """Return the outputs of this cell, which are empty at first."""
         if cell not in self._cells:
             self._cells[cell] = CellOutput(cell, role, self._bounds)
-            self._cells[cell].job_is_full = self._full
+            self._cells[cell].job_is_full = self._job_is_full
         return self._cells[cell]
 
     def outputs(self, cell: str) -> list[Output]:
-        """What the cell shows now."""
+        """Return the outputs that the cell has now, as nbformat."""
         known = self._cells.get(cell)
         return [] if known is None else known.outputs
 
-    def append(self, to: CellOutput, content: dict[str, Any], kind: str, display_id: str | None) -> None:
-        """The kernel sent an output of this message type for that cell."""
+    def append(self, to: CellOutput, content: JsonObject, kind: str, display_id: str | None) -> None:
+        """Add an output that the kernel sent for the cell `to`; `kind` is the type of the message."""
         if kind == "stream":
-            to.write(content["name"], content["text"])
+            to.write_text(content["name"], content["text"])
             return
-        output = output_of(kind, content)
+        output = make_output(kind, content)
         if output is None:
             log.debug("Output of type %s is not kept.", kind)
             return
         widget = content.get("data", {}).get(VIEW)
         if widget is not None:
             output = self._widget_output(output, str(widget.get("model_id")))
-        entry = to.show(output)
+        entry = to.add(output)
         if widget is not None:
             self._views.append((to, entry, str(widget.get("model_id"))))
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
-    def update(self, display_id: str, content: dict[str, Any]) -> None:
-        """All outputs that were shown under this display id get another content."""
+    def update_display(self, display_id: str, content: JsonObject) -> None:
+        """Replace the content of all outputs that were shown under this display id."""
         for cell, entry in self._displays.get(display_id, ()):
             data = _without_widget(content["data"])
             cell.update(entry, {**entry.output, "data": data, "metadata": content.get("metadata", {})})
 
-    def take_comm(self, content: dict[str, Any]) -> bool:
-        """The state of a widget may have changed; True when something that is shown did."""
-        if not self._widgets.take(content):
+    def apply_comm(self, content: JsonObject) -> bool:
+        """Apply a comm message to the widgets; return whether an output changed."""
+        if not self._widgets.apply(content):
             return False
         changed = False
         for cell, entry, model in self._views:
@@ -85,36 +85,36 @@ class Recorder:
         return changed
 
     def _widget_output(self, output: Output, model: str) -> Output:
-        """The output with what its widget shows, in words, if that can be said."""
-        text = self._widgets.text(model)
+        """Return the output with the text of its widget; unchanged if the widget cannot be rendered as text."""
+        text = self._widgets.render(model)
         return output if text is None else {**output, "data": {"text/plain": text}}
 
-    def due(self, now: float) -> float | None:
-        """In how many seconds `say` should be called; None: nothing changed."""
-        size = self._waiting_size()
+    def seconds_until_flush(self, now: float) -> float | None:
+        """Return in how many seconds `flush` should be called; None if nothing changed."""
+        size = self._pending_size()
         if size == 0:
             return None
-        wait = max(0.0, self._said_at + GATHER - now)
-        return wait if self._budget.allows(size, now) else max(wait, OVER_BUDGET)
+        wait = max(0.0, self._flushed_at + FLUSH_INTERVAL - now)
+        return wait if self._budget.allows(size, now) else max(wait, OVER_BUDGET_WAIT)
 
-    def say(self, now: float, *, everything: bool = False) -> None:
-        """Hand the changes on, if the budget allows it or `everything` is to be said now."""
-        size = self._waiting_size()
+    def flush(self, now: float, *, everything: bool = False) -> None:
+        """Hand the changes on if the budget allows it, or in any case if `everything` is set."""
+        size = self._pending_size()
         if size == 0 or not (everything or self._budget.allows(size, now)):
             return
         self._budget.spend(size)
-        self._said_at = now
-        self._emit([piece for cell in self._cells.values() for piece in cell.take()])
-        self._full = sum(cell.size for cell in self._cells.values()) > self._bounds.job
+        self._flushed_at = now
+        self._emit([piece for cell in self._cells.values() for piece in cell.take_pieces()])
+        self._job_is_full = sum(cell.size for cell in self._cells.values()) > self._bounds.job
         for cell in self._cells.values():
-            cell.job_is_full = self._full
+            cell.job_is_full = self._job_is_full
 
-    def _waiting_size(self) -> int:
-        return sum(cell.waiting_size for cell in self._cells.values())
+    def _pending_size(self) -> int:
+        return sum(cell.pending_size for cell in self._cells.values())
 
 
-def output_of(kind: str, content: dict[str, Any]) -> Output | None:
-    """The nbformat output of a message; None for what is no output."""
+def make_output(kind: str, content: JsonObject) -> Output | None:
+    """Return the nbformat output of a message; None if messages of this type are no outputs."""
     match kind:
         case "display_data":
             return {"output_type": kind, **_shown(content)}
@@ -127,12 +127,15 @@ def output_of(kind: str, content: dict[str, Any]) -> Output | None:
             return None
 
 
-def _shown(content: dict[str, Any]) -> dict[str, Any]:
+def _shown(content: JsonObject) -> JsonObject:
     return {"data": _without_widget(content["data"]), "metadata": content.get("metadata", {})}
 
 
-def _without_widget(data: dict[str, Any]) -> dict[str, Any]:
-    """A widget lives in its kernel, which nobody can reach from the notebook: its text is shown in its place."""
+def _without_widget(data: JsonObject) -> JsonObject:
+    """Return the data without the view of a widget if another form is left.
+
+    A widget lives in its kernel, which cannot be reached from the notebook; its text is shown instead.
+    """
     if VIEW in data and len(data) > 1:
         return {kind: value for kind, value in data.items() if kind != VIEW}
     return data

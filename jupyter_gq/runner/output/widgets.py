@@ -1,19 +1,20 @@
-"""Progress bars and labels made of widgets, as text. Pure.
+"""Rendering of progress bars and labels made of widgets as text. Pure.
 
-A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. What can be said
-in words is: labels, HTML, progress bars and boxes of them, which is what tqdm shows in a notebook. Of all others the
-kernel's own text stays.
+A widget lives in its kernel and in a browser that talks to it; a training job has no such browser. Labels, HTML,
+progress bars and boxes of them can be rendered as text: tqdm shows these in a notebook. For all other widgets the
+kernel's own text is kept.
 """
 
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 _CHILD = "IPY_MODEL_"
 _TAGS = re.compile(r"<[^>]*>")
-_BAR = 20
+_BAR_LENGTH = 20
 #: Boxes in boxes deeper than this are not followed; a box may even contain itself.
 _DEEPEST = 8
 
@@ -22,10 +23,10 @@ class Widgets:
     """The state of a kernel's widgets."""
 
     def __init__(self) -> None:
-        self._state: dict[str, dict[str, Any]] = {}
+        self._state: dict[str, JsonObject] = {}
 
-    def take(self, content: Mapping[str, Any]) -> bool:
-        """Take the content of a comm message; True when it changed the state of a widget."""
+    def apply(self, content: JsonMapping) -> bool:
+        """Apply the content of a comm message; return whether it changed the state of a widget."""
         data = content.get("data")
         state = data.get("state") if isinstance(data, Mapping) else None
         if not isinstance(state, Mapping):
@@ -33,36 +34,36 @@ class Widgets:
         self._state.setdefault(str(content["comm_id"]), {}).update(state)
         return True
 
-    def text(self, model: str) -> str | None:
-        """What this widget shows, in words; None when it cannot be said."""
-        return self._text(model, 0)
+    def render(self, model: str) -> str | None:
+        """Return the text of the widget `model`; None if it cannot be rendered as text."""
+        return self._render(model, 0)
 
-    def _text(self, model: str, depth: int) -> str | None:
+    def _render(self, model: str, depth: int) -> str | None:
         state = self._state.get(model)
         if state is None or depth > _DEEPEST:
             return None
         match str(state.get("_model_name")):
             case "HBoxModel" | "VBoxModel" | "BoxModel" as box:
-                parts = [self._text(child, depth + 1) for child in _children(state)]
-                said = [part for part in parts if part is not None]
-                return ("\n" if box == "VBoxModel" else " ").join(said) if said else None
+                parts = [self._render(child, depth + 1) for child in _children(state)]
+                rendered = [part for part in parts if part is not None]
+                return ("\n" if box == "VBoxModel" else " ").join(rendered) if rendered else None
             case "HTMLModel" | "LabelModel" | "HTMLMathModel":
                 return unescape(_TAGS.sub("", str(state.get("value", ""))))
             case "FloatProgressModel" | "IntProgressModel":
-                return _bar(state)
+                return _render_bar(state)
             case _:
                 return None
 
 
-def _children(state: Mapping[str, Any]) -> list[str]:
+def _children(state: JsonMapping) -> list[str]:
     return [str(child).removeprefix(_CHILD) for child in state.get("children", ())]
 
 
-def _bar(state: Mapping[str, Any]) -> str | None:
+def _render_bar(state: JsonMapping) -> str | None:
     try:
         least, most = float(state.get("min", 0)), float(state.get("max", 100))
         part = (float(state.get("value", 0)) - least) / (most - least)
     except (TypeError, ValueError, ZeroDivisionError):
         return None
-    full = round(_BAR * min(1.0, max(0.0, part)))
-    return f"|{'█' * full}{' ' * (_BAR - full)}|"
+    full = round(_BAR_LENGTH * min(1.0, max(0.0, part)))
+    return f"|{'█' * full}{' ' * (_BAR_LENGTH - full)}|"

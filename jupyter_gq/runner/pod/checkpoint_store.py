@@ -1,17 +1,20 @@
-"""Copies of a job's checkpoint folder at an address that fsspec knows.
+"""Copies of a job's checkpoint folder at a URL that fsspec supports.
 
-`python -m jupyter_gq.runner.checkpoint_store up|down FOLDER JOB RUN TASK`, with the address as its first line of input:
-a program of its own, which can be killed at any instant.
+`python -m jupyter_gq.runner.pod.checkpoint_store up|down FOLDER JOB RUN TASK` reads the URL from the first line of its
+input. It is a program of its own, which can be killed at any instant.
 
 Rules
 -----
-1. Nothing that a saved state refers to is ever written again or removed: each upload of a file gets a new name.
-2. A state counts from the moment when its list, `saved-<run>-<number>.json`, is there whole; the newest whole one wins.
-3. Only then what no list refers to any more is removed. So a killed upload leaves the state before it, complete.
-4. A run never touches what a later run has saved: a node that was given up may come back and go on uploading.
-5. Each task has its own states. A task begins with the files of task 0, then its own over them.
-6. The address may hold credentials, and the user's code runs beside this program, as the same user: it stands in no
-   environment and no command line, and nobody else may look into the memory of who has read it.
+- Immutable copies: a file that a saved state refers to is never written again or removed; each upload of a file gets a
+  new name.
+- Commit by list: a state counts once its list, `saved-<run>-<number>.json`, is complete; the newest complete one wins.
+- Late removal: only after that, files are removed to which no list refers. So a killed upload leaves the state before
+  it, complete.
+- Later runs win: a run never touches files that a later run has saved. A node that was given up may come back and go
+  on uploading.
+- States by task: each task has its own states. A task starts with the files of task 0, overwritten by its own.
+- Secret URL: the URL may hold credentials, and the user's code runs beside this program, as the same user. So the URL
+  stands in no environment and no command line, and no other process may read the memory of this one.
 """
 
 import json
@@ -23,101 +26,109 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from .processes import hide
+from .processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
-#: Exit codes: it cannot work with this address at all; it did not work this time.
-WRONG, FAILED = 3, 4
+#: Exit codes: the URL can never work; the copying failed this time.
+WRONG_ADDRESS, FAILED = 3, 4
 _LIST = re.compile(r"saved-(\d+)-(\d+)\.json")
 _DATA = re.compile(r"data-(\d+)-\d+-\d+")
-#: How often a file that changes while it is copied is tried.
+#: Number of attempts at a file that changes while it is copied.
 _TRIES = 3
 
 
 class WrongAddress(Exception):
-    """The address cannot be used as it is; the text is a sentence without its secrets."""
+    """A URL that cannot be used as it is; the text is a sentence without the URL's secrets."""
 
 
-class NotThisTime(Exception):
-    """Something vanished or changed meanwhile."""
+class TransientError(Exception):
+    """A failure that another attempt may not have: a file vanished or changed during the copying."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Copy:
-    """One file as it was copied."""
+class CopiedFile:
+    """One file of a saved state."""
 
-    #: Name of its copy.
+    #: Name of the copy at the URL.
     name: str
+    #: In bytes.
     size: int
-    #: When it was written, in nanoseconds since the epoch.
+    #: Time of the last change of the original, in nanoseconds since the epoch.
     mtime: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
-    """A whole saved folder."""
+class SavedState:
+    """A complete saved folder."""
 
     run: int = 0
+    #: Number of the state in its run, from 1.
     number: int = 0
-    #: By path in the folder, with slashes.
-    files: dict[str, Copy] = field(default_factory=dict)
+    #: Files by path in the folder, with slashes.
+    files: dict[str, CopiedFile] = field(default_factory=dict)
 
 
 class CheckpointStore:
     """The saved states of one task of a job."""
 
     def __init__(self, url: str, job: str, task: int) -> None:
-        self._fs, root = _opened(url)
+        self._fs, root = _open_file_system(url)
         self._base = f"{root.rstrip('/')}/{job}/{task}"
 
-    def newest(self) -> State:
-        """The newest whole state; an empty one when there is none."""
-        for run, number, path in reversed(self._lists()):
+    def find_newest(self) -> SavedState:
+        """Return the newest complete state, or an empty one if there is none."""
+        for run, number, path in reversed(self._find_lists()):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 document = json.loads(self._fs.cat_file(path))
-                files = {name: Copy(**copy) for name, copy in document["files"].items()}
-                return State(run=run, number=number, files=files)
-        return State()
+                files = {name: CopiedFile(**copy) for name, copy in document["files"].items()}
+                return SavedState(run=run, number=number, files=files)
+        return SavedState()
 
     def fetch(self, folder: Path) -> int:
-        """Bring the newest state down; return how many files that were. Raises `NotThisTime` when one vanished."""
-        state = self.newest()
+        """Download the newest state into `folder`; return its number of files.
+
+        Raise `TransientError` if a file vanished meanwhile.
+        """
+        state = self.find_newest()
         for name, copy in state.files.items():
-            path = _inside(folder, name)
+            path = _resolve_inside(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.down")
             try:
                 self._fs.get_file(f"{self._base}/{copy.name}", str(temporary))
             except FileNotFoundError as error:
-                raise NotThisTime(f"{copy.name} is gone") from error
+                raise TransientError(f"{copy.name} is gone") from error
             if temporary.stat().st_size != copy.size:
-                raise NotThisTime(f"{copy.name} is not whole")
+                raise TransientError(f"{copy.name} is not whole")
             os.utime(temporary, ns=(copy.mtime, copy.mtime))
             temporary.replace(path)
         return len(state.files)
 
     def save(self, folder: Path, run: int) -> bool:
-        """Copy what has changed; False when there was nothing, or a later run has taken over."""
-        before = self.newest()
+        """Upload the changed files of `folder`; return False if nothing changed or a later run has saved a state."""
+        before = self.find_newest()
         if before.run > run:
             return False
         self._make_folder()
         number = before.number + 1 if before.run == run else 1
-        files: dict[str, Copy] = {}
+        files: dict[str, CopiedFile] = {}
         for index, path in enumerate(sorted(path for path in folder.rglob("*") if path.is_file())):
             name = path.relative_to(folder).as_posix()
-            copy = self._copied(path, f"data-{run:06d}-{number:08d}-{index:06d}", before.files.get(name))
+            copy = self._copy_file(path, f"data-{run:06d}-{number:08d}-{index:06d}", before.files.get(name))
             if copy is not None:
                 files[name] = copy
         if files == before.files:
             return False
-        state = State(run=run, number=number, files=files)
-        self._fs.pipe_file(f"{self._base}/saved-{run:06d}-{number:08d}.json", _encoded(state))
-        self._tidy(state)
+        state = SavedState(run=run, number=number, files=files)
+        self._fs.pipe_file(f"{self._base}/saved-{run:06d}-{number:08d}.json", _encode(state))
+        self._remove_superseded(state)
         return True
 
-    def _copied(self, path: Path, name: str, known: Copy | None) -> Copy | None:
-        """The copy of a file, made now unless it has one; the known one while the file does not hold still."""
+    def _copy_file(self, path: Path, name: str, known: CopiedFile | None) -> CopiedFile | None:
+        """Upload a file unless the copy `known` is up to date; return its copy.
+
+        Return `known` if the file keeps changing during the upload, and None if the file was removed meanwhile.
+        """
         for _ in range(_TRIES):
             try:
                 found = path.stat()
@@ -127,30 +138,30 @@ class CheckpointStore:
                 again = path.stat()
             except FileNotFoundError:
                 if not path.exists():
-                    return None  # removed meanwhile
+                    return None
                 raise
             if (found.st_size, found.st_mtime_ns) == (again.st_size, again.st_mtime_ns):
-                return Copy(name=name, size=found.st_size, mtime=found.st_mtime_ns)
+                return CopiedFile(name=name, size=found.st_size, mtime=found.st_mtime_ns)
         return known
 
-    def _tidy(self, state: State) -> None:
-        """Remove what the new state and those of later runs do not refer to; what cannot be removed stays."""
+    def _remove_superseded(self, state: SavedState) -> None:
+        """Remove files to which neither this state nor one of a later run refers; ignore errors."""
         kept = {copy.name for copy in state.files.values()}
-        superfluous = [path for run, number, path in self._lists() if (run, number) < (state.run, state.number)]
-        for path in self._names():
-            found = _DATA.fullmatch(_last(path))
-            if found and int(found[1]) <= state.run and _last(path) not in kept:
+        superfluous = [path for run, number, path in self._find_lists() if (run, number) < (state.run, state.number)]
+        for path in self._list_names():
+            found = _DATA.fullmatch(_base_name(path))
+            if found and int(found[1]) <= state.run and _base_name(path) not in kept:
                 superfluous.append(path)
         for path in superfluous:
             with suppress(OSError):
                 self._fs.rm_file(path)
 
-    def _lists(self) -> list[tuple[int, int, str]]:
-        """The lists of saved states, oldest first."""
-        found = ((_LIST.fullmatch(_last(path)), path) for path in self._names())
+    def _find_lists(self) -> list[tuple[int, int, str]]:
+        """Return (run, number, path) of the lists of saved states, oldest first."""
+        found = ((_LIST.fullmatch(_base_name(path)), path) for path in self._list_names())
         return sorted((int(match[1]), int(match[2]), path) for match, path in found if match)
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         self._fs.invalidate_cache()
         try:
             return [str(path) for path in self._fs.ls(self._base, detail=False)]
@@ -158,98 +169,99 @@ class CheckpointStore:
             return []
 
     def _make_folder(self) -> None:
-        # Where there are buckets there are no folders, and perhaps no right to make any: writing shows it.
+        # Object stores have no folders, and perhaps no permission to make any: the first upload shows an error.
         with suppress(OSError, NotImplementedError):
             self._fs.makedirs(self._base, exist_ok=True)
 
 
-def _opened(url: str) -> tuple[Any, str]:
-    """The file system of this address, and the path in it."""
+def _open_file_system(url: str) -> tuple[Any, str]:
+    """Return the file system of this URL and the path in it; raise `WrongAddress` if there is none."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         raise WrongAddress(
-            "The address for checkpoints is no URL: one such as s3://bucket/folder or file:///folder is expected in "
-            "KubernetesBackend.checkpoint_url. Ask your administrator to mend it."
+            "The address for checkpoints is no URL: KubernetesBackend.checkpoint_url must be a URL such as "
+            "s3://bucket/folder or file:///folder. Ask your administrator to correct it."
         )
     try:
-        from fsspec.core import url_to_fs  # here: it is optional, and slow to import
+        from fsspec.core import url_to_fs  # imported here: optional, and slow to import
     except ImportError as error:
         raise WrongAddress(
-            "Checkpoints are to be copied to a URL, but the notebook's image lacks fsspec: install "
+            "Checkpoints must be copied to a URL, but the notebook's image lacks fsspec: install "
             "jupyter-gq[checkpoints] in it (for s3 also s3fs, for gs gcsfs), and send the cell again."
         ) from error
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:
         raise WrongAddress(
-            f"Checkpoints are to be copied to a URL of the kind {scheme}://, but the notebook's image lacks what that "
-            f"needs: {error}. Install it there, and send the cell again."
+            f"Checkpoints must be copied to a URL of the kind {scheme}://, but the notebook's image lacks a package "
+            f"for it: {error}. Install the package in the image, and send the cell again."
         ) from error
     except ValueError as error:
         raise WrongAddress(
-            f"The address for checkpoints is of a kind that is not known ({scheme}://): one that fsspec knows is "
-            "expected in KubernetesBackend.checkpoint_url, such as s3://bucket/folder. Ask your administrator."
+            f"The address for checkpoints is of a kind that is not known ({scheme}://): "
+            "KubernetesBackend.checkpoint_url must be a URL that fsspec supports, such as s3://bucket/folder. "
+            "Ask your administrator to correct it."
         ) from error
     return fs, str(path)
 
 
-def _encoded(state: State) -> bytes:
+def _encode(state: SavedState) -> bytes:
     files = {name: {"name": c.name, "size": c.size, "mtime": c.mtime} for name, c in state.files.items()}
     return json.dumps({"files": files}).encode()
 
 
-def _inside(folder: Path, name: str) -> Path:
-    """The place of a file; a name that leads out of the folder is refused."""
+def _resolve_inside(folder: Path, name: str) -> Path:
+    """Return the path of a file in the folder; raise `TransientError` for a name that leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise NotThisTime(f"{name!r} is no path in a folder")
+        raise TransientError(f"{name!r} is no path in a folder")
     return folder.joinpath(*path.parts)
 
 
-def _last(path: str) -> str:
+def _base_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def program(arguments: list[str], told: BinaryIO) -> int:
-    """This process: hidden first, then told the address."""
-    hide()
-    return main(arguments, told.readline().decode().strip())
+def run_program(arguments: list[str], url_input: BinaryIO) -> int:
+    """Protect the memory of this process, then read the URL and copy; return the exit code."""
+    protect_memory()
+    return main(arguments, url_input.readline().decode().strip())
 
 
 def main(arguments: list[str], url: str) -> int:
-    """Copy up or down; say in the last line of standard error what went wrong."""
-    what, folder, job, run, task = arguments
+    """Upload or download; return the exit code. The last line of standard error says what went wrong."""
+    direction, folder, job, run, task = arguments
     try:
-        if what == "down":
+        if direction == "down":
             _fetch_all(url, Path(folder), job, int(task))
         else:
             CheckpointStore(url, job, int(task)).save(Path(folder), int(run))
     except WrongAddress as error:
         sys.stderr.write(f"{error}\n")
-        return WRONG
-    except Exception as error:  # noqa: BLE001 - each kind of store has errors of its own, and the words may hold secrets
+        return WRONG_ADDRESS
+    except Exception as error:  # noqa: BLE001 - each kind of store has its own errors, and their texts may hold secrets
         sys.stderr.write(f"{type(error).__name__}: {_without_secrets(str(error))}\n")
         return FAILED
     return 0
 
 
 def _fetch_all(url: str, folder: Path, job: str, task: int) -> None:
-    """What task 0 saved, then what this task did."""
-    for whose in sorted({0, task}):
-        store = CheckpointStore(url, job, whose)
-        for left in reversed(range(_TRIES)):
+    """Download the newest state of task 0, then the newest state of this task over it."""
+    for source_task in sorted({0, task}):
+        store = CheckpointStore(url, job, source_task)
+        for tries_left in reversed(range(_TRIES)):
             try:
                 store.fetch(folder)
                 break
-            except NotThisTime:
-                if not left:
+            except TransientError:
+                if not tries_left:
                     raise
 
 
 def _without_secrets(text: str) -> str:
-    """One line, without the address and what may stand in it."""
+    """Return the text as one line without URLs, at most 300 characters."""
     return re.sub(r"\w+://\S+", "the address", " ".join(text.split()))[:300]
 
 
 if __name__ == "__main__":
-    sys.exit(program(sys.argv[1:], sys.stdin.buffer))
+    sys.exit(run_program(sys.argv[1:], sys.stdin.buffer))

@@ -1,6 +1,6 @@
-"""Keeps a copy of the checkpoint folder at a URL: fetched before the cells run, renewed while they do, and at the end.
+"""The copy of the checkpoint folder at a URL: fetched before the cells run, renewed while they run and at the end.
 
-The copying is done by `checkpoint_store` in a process of its own; this is who starts it, and when.
+`checkpoint_store` does the copying in a process of its own; this module decides when that process is started.
 """
 
 import logging
@@ -12,19 +12,19 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from jupyter_gq.runner.clock import steady
+from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
 
-from .checkpoint_store import URL_VARIABLE, WRONG
-from .service import NeverReached
+from .checkpoint_store import URL_VARIABLE, WRONG_ADDRESS
+from .service import RetriesExhausted
 from .settings import PodSettings
 
 log = logging.getLogger(__name__)
 
-#: How often the copy is fetched before it is given up.
+#: Number of attempts to fetch the copy.
 _TRIES = 3
-#: Seconds that the last copy may take when nobody is in a hurry.
-LAST_COPY = 1800.0
+#: Seconds that the last copy may take if the pod is not being stopped.
+LAST_COPY_TIMEOUT = 1800.0
 
 #: Path, size and time of each file.
 Fingerprint = frozenset[tuple[str, int, int]]
@@ -36,108 +36,113 @@ class Checkpoints:
     def __init__(self, settings: PodSettings, folder: Path) -> None:
         self._settings, self._folder = settings, folder
         self._copied: Fingerprint = frozenset()
-        #: What is being copied now, and by whom.
+        #: State of the folder that `_child` copies now.
         self._copying: Fingerprint = frozenset()
-        self._helper: subprocess.Popen[bytes] | None = None
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
-        self._due = steady() + settings.checkpoint_every
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the file is open as long as this object lives
+        self._due = monotonic() + settings.checkpoint_every
         self._failing = False
 
     @property
     def processes(self) -> Iterable["subprocess.Popen[bytes]"]:
-        """Our child, if there is one."""
-        return () if self._helper is None else (self._helper,)
+        """The process that copies now, if there is one."""
+        return () if self._child is None else (self._child,)
 
     def fetch(self) -> None:
-        """Bring down what earlier runs saved. `RunError`: it can never work; `NeverReached`: it did not this time.
+        """Download the checkpoints of earlier runs.
 
-        A run without it would begin anew, and its states would count as newer.
+        Raise `RunError` if that can never work, and `RetriesExhausted` if it failed this time. The run must not start
+        without them: it would begin from scratch, and its states would count as newer.
         """
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             self._start("down")
             try:
-                code = self._wait(LAST_COPY)
+                code = self._wait(LAST_COPY_TIMEOUT)
             finally:
-                self._end()  # also when we are told to end
+                self._kill_child()  # also if a stop of the pod raises here
             if code == 0:
                 self._copied = self._fingerprint()
                 return
-            if code == WRONG:
-                raise RunError(self._said())
-            log.warning("The checkpoints could not be fetched: %s", self._said())
-            if not left:
-                raise NeverReached(f"The checkpoints of earlier runs could not be fetched: {self._said()}")
+            if code == WRONG_ADDRESS:
+                raise RunError(self._last_message())
+            log.warning("The checkpoints could not be fetched: %s", self._last_message())
+            if not tries_left:
+                raise RetriesExhausted(f"The checkpoints of earlier runs could not be fetched: {self._last_message()}")
 
-    def look(self) -> None:
-        """Take note of a copy that is done; begin one when it is time and something has changed."""
-        if self._helper is not None:
-            code = self._helper.poll()
+    def poll(self) -> None:
+        """Record a copy that has ended; start one if the interval is over and a file has changed."""
+        if self._child is not None:
+            code = self._child.poll()
             if code is not None:
-                self._note(code)
-        elif steady() >= self._due:
-            self._due = steady() + self._settings.checkpoint_every
+                self._record_exit(code)
+        elif monotonic() >= self._due:
+            self._due = monotonic() + self._settings.checkpoint_every
             if self._fingerprint() != self._copied:
                 self._start("up")
 
     def finish(self, seconds: Callable[[], float]) -> str:
-        """Copy what is new; "" when all of it is there after at most so many seconds, else a sentence."""
-        if self._helper is not None:
-            self._note(self._wait(seconds()))
+        """Copy the changed files; return "" if the copy is complete, else a sentence about the failure.
+
+        `seconds` returns how many seconds are left now.
+        """
+        if self._child is not None:
+            self._record_exit(self._wait(seconds()))
         while self._fingerprint() != self._copied:
             if seconds() <= 0:
-                return "There was no time left to copy its last checkpoint; the one before it is whole."
+                return "No time was left to copy the last checkpoint of the job; the copy before it is complete."
             self._start("up")
             code = self._wait(seconds())
-            self._note(code)
+            self._record_exit(code)
             if code != 0:
-                return f"Its last checkpoint could not be copied: {self._said() or 'there was no time left'}"
+                return f"The last checkpoint could not be copied: {self._last_message() or 'no time was left'}"
         return ""
 
-    def _start(self, what: str) -> None:
+    def _start(self, direction: str) -> None:
         settings = self._settings
         self._copying = self._fingerprint()
-        self._words.seek(0)
-        self._words.truncate()
-        arguments = [what, str(self._folder), settings.job, str(settings.run), str(settings.task)]
-        # A socket and no pipe: of a process that is not hidden yet, others could open a pipe by way of /proc.
+        self._stderr.seek(0)
+        self._stderr.truncate()
+        arguments = [direction, str(self._folder), settings.job, str(settings.run), str(settings.task)]
+        # A socket instead of a pipe: other processes could open a pipe by way of /proc before the memory is protected.
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            self._helper = subprocess.Popen(  # noqa: S603 - our own program
+            self._child = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-P", "-m", "jupyter_gq.runner.pod.checkpoint_store", *arguments],
                 env={name: value for name, value in os.environ.items() if name != URL_VARIABLE},
                 stdin=theirs.fileno(),
-                stderr=self._words,
+                stderr=self._stderr,
             )
             ours.sendall(f"{settings.checkpoint_url}\n".encode())
 
     def _wait(self, seconds: float) -> int:
-        """The exit code of our child; it is killed after so long."""
-        assert self._helper is not None
+        """Wait for the child and return its exit code; kill it after `seconds`."""
+        assert self._child is not None
         try:
-            return self._helper.wait(max(0.05, seconds))
+            return self._child.wait(max(0.05, seconds))
         except subprocess.TimeoutExpired:
-            self._helper.kill()
-            return self._helper.wait()
+            self._child.kill()
+            return self._child.wait()
 
-    def _end(self) -> None:
-        if self._helper is not None and self._helper.poll() is None:
-            self._helper.kill()
-            self._helper.wait()
-        self._helper = None
+    def _kill_child(self) -> None:
+        if self._child is not None and self._child.poll() is None:
+            self._child.kill()
+            self._child.wait()
+        self._child = None
 
-    def _note(self, code: int) -> None:
-        self._helper = None
+    def _record_exit(self, code: int) -> None:
+        self._child = None
         if code == 0:
             self._copied = self._copying
-            log.info("The checkpoint was copied%s.", " after all" if self._failing else "")
+            log.info("The checkpoint was copied%s.", " after earlier failures" if self._failing else "")
         elif not self._failing:
-            log.warning("The checkpoint could not be copied; it is tried again: %s", self._said() or f"signal {-code}")
+            reason = self._last_message() or f"signal {-code}"
+            log.warning("The checkpoint could not be copied; trying again later: %s", reason)
         self._failing = code != 0
 
-    def _said(self) -> str:
-        """Our child's last line."""
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
+    def _last_message(self) -> str:
+        """Return the last line that the child wrote to standard error."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def _fingerprint(self) -> Fingerprint:

@@ -1,61 +1,60 @@
-"""Lays the files of a job out in a pod as they lie on one machine, so that the same runner finds them.
+"""The files of a job in a pod, laid out as on one machine, so that the same runner finds them.
 
-The numbers of output go on after `last_seq`, and what earlier runs have shown is there as their executed notebook:
-a run in a fresh pod knows of them what a run on the same machine knows.
+The numbers of output pieces continue after `last_seq`, and the outputs of earlier runs are there as an executed
+notebook. So a run in a new pod finds the same state as a run on the same machine.
 """
 
 import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.variables import of_manifest
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
-from jupyter_gq.runner.problems import BundleError, disk_sentence
+from jupyter_gq.runner.problems import BundleError, describe_disk_error
 
-from .service import Granted
+from .service import TaskGrant
 
 log = logging.getLogger(__name__)
 
-#: Key of the service's answer beside those of the bundle.
+#: Key of the executed notebook in the service's answer, beside the keys of the bundle.
 EXECUTED = "executed"
-#: Variables of the notebook server that are the pod's own: its places, its share, its part in a gang.
-_OF_THE_POD = (
+#: Variables of the notebook server that the pod sets itself: its folders, its share, its rank in a gang.
+_POD_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "TMPDIR", "HOSTNAME", "PYTHONUNBUFFERED", "KUBERNETES_*"),
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
     *("XLA_CLIENT_MEM_FRACTION", "TF_FORCE_GPU_ALLOW_GROWTH", "CUPY_GPU_MEMORY_LIMIT"),
 )
 
 
-def lay_out(folder: RunFolder, document: Mapping[str, Any], granted: Granted, checkpoint: Path | None) -> None:
-    """Write everything that a runner looks for; raise `BundleError` with a sentence when it cannot be."""
+def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
+    """Write all files that the runner reads; raise `BundleError` with a sentence if that fails."""
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
-        _enter_possible_folder(bundle["manifest"])
+        _choose_working_folder(bundle["manifest"])
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder.job / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
         if document.get(EXECUTED):
             folder.notebook.write_text(json.dumps(document[EXECUTED]), encoding="utf-8")
         if granted.task == 0:
             folder.spool.write_text(json.dumps({"last": granted.last_seq}) + "\n", encoding="ascii")
-        _link(folder.checkpoint, checkpoint)
+        _link_checkpoints(folder.checkpoint, checkpoint)
         _write_secret(folder.path / "token", granted.token)
     except OSError as error:
-        raise BundleError(disk_sentence(error)) from error
+        raise BundleError(describe_disk_error(error)) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise BundleError(f"The job's bundle is damaged ({type(error).__name__}: {error}).") from error
 
 
-def variables_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """What the notebook server's environment adds to the pod's."""
-    return of_manifest(document["manifest"].get("environment"), _OF_THE_POD)
+def read_variables(document: JsonMapping) -> dict[str, str]:
+    """Return the variables of the notebook server's environment that are added to the pod's."""
+    return of_manifest(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
-def _enter_possible_folder(manifest: dict[str, Any]) -> None:
-    """The notebook's folder lies on a volume that is not here: an empty one takes its place, else the home."""
+def _choose_working_folder(manifest: JsonObject) -> None:
+    """Set `manifest["cwd"]` to a usable folder: the notebook's folder, made empty if it is not here, or the home."""
     wanted = str(manifest["cwd"])
     try:
         Path(wanted).mkdir(parents=True, exist_ok=True)
@@ -67,20 +66,21 @@ def _enter_possible_folder(manifest: dict[str, Any]) -> None:
         log.info("The notebook's folder %s is not in this pod; the cells run in %s.", wanted, manifest["cwd"])
 
 
-def _link(place: Path, checkpoint: Path | None) -> None:
+def _link_checkpoints(place: Path, checkpoint: Path | None) -> None:
     if checkpoint is None:
         place.mkdir(mode=0o700, exist_ok=True)
         return
     checkpoint.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        handle, name = tempfile.mkstemp(dir=checkpoint, prefix=".gq-")  # to know it before the cells run for hours
+        # Try to write now, because an error after hours of work would be too late.
+        handle, name = tempfile.mkstemp(dir=checkpoint, prefix=".gq-")
         os.close(handle)
         os.unlink(name)
     except OSError as error:
         raise BundleError(
             f"The volume for checkpoints at {checkpoint} cannot be written by the user {os.getuid()} of this pod "
-            f"({error.strerror or error}), so nothing was run. Ask your administrator to let the group of the pods "
-            "write it, or to set KubernetesBackend.checkpoint_url instead."
+            f"({error.strerror or error}), so nothing was run. Ask your administrator to give the group of the pods "
+            "write access, or to set KubernetesBackend.checkpoint_url instead."
         ) from error
     if not place.is_symlink():
         place.symlink_to(checkpoint, target_is_directory=True)

@@ -1,15 +1,18 @@
-"""The pod's log: all that its processes print goes to the container's log, and its end is kept for the service."""
+"""The pod's log: all output of its processes goes to the container's log, and the end is kept for the service."""
 
 import os
 import sys
 import threading
 
-#: Bytes that are kept.
+#: Bytes of the end of the log that are kept.
 KEPT = 64 * 1024
 
 
-class Tail:
-    """Stands between standard output and error of this process (and of those it starts) and the container's log."""
+class LogTail:
+    """A pipe that keeps the end of the log.
+
+    It lies between standard output and error of this process (and its children) and the container's log.
+    """
 
     def __init__(self) -> None:
         sys.stdout.flush()
@@ -22,19 +25,19 @@ class Tail:
         os.close(writer)
         self._kept = bytearray()
         self._lock = threading.Lock()
-        #: Grows with all that is printed.
+        #: Bytes that were printed so far.
         self.size = 0
         self._thread = threading.Thread(target=self._copy, args=(reader,), daemon=True)
         self._thread.start()
 
     def text(self) -> bytes:
-        """The end of what was printed, from the beginning of a line if all of it is not kept."""
+        """Return the end of the log; a log that is cut begins at the start of a line."""
         with self._lock:
             kept, whole = bytes(self._kept), self.size <= KEPT
         return kept if whole else kept[kept.find(b"\n") + 1 :]
 
     def close(self, seconds: float) -> None:
-        """From now on this process prints to the container's log itself; wait for what others have printed."""
+        """Let this process print to the container's log directly; wait for output of its children for `seconds`."""
         sys.stdout.flush()
         sys.stderr.flush()
         os.dup2(self._log, 1)

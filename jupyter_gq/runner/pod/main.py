@@ -1,46 +1,47 @@
-"""Process 1 of a training pod: fetches the job, runs the runner as its child, and leaves word of how it ended.
+"""Process 1 of a training pod: it fetches the job, runs the runner as its child, and reports the result.
 
-Order: SIGTERM is heard from the first instant on; the pod's token is exchanged; the files are laid out; the runner
-runs, and what its processes print goes to the container's log and its end to the service; what is left of them is
-ended; the checkpoint and the log are sent; the result lies where Kubernetes looks for it.
+Order: SIGTERM is handled from the first instant on. The pod's token is exchanged, and the files are written. The
+runner runs; the output of its processes goes to the container's log, and the end of that log to the service. Then the
+remaining processes are killed, and the checkpoint and the log are sent. The result is written as the termination
+message.
 
-The runner is the same program as on one machine, in a process of its own: whatever becomes of it or of the user's
-code, somebody is left to say so.
+The runner is the same program as on one machine, in a process of its own: process 1 can report the result even if the
+runner or the user's code is killed. See docs/decisions/0028-process-1-of-a-pod-is-no-runner.md.
 """
 
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import RunError
 
-from .sigterm import Halt, Halted
-from .termination_message import leave_word
+from .sigterm import SigtermHandler, StoppedBeforeStart
+from .termination_message import write_termination_message
 
 
 def run_pod() -> int:
-    """Run the task that the environment describes; 0 when its cells ran or it was paused."""
-    halt = Halt()
-    halt.install()
-    result = _guarded(halt)
-    halt.defer()  # what is left is done in a moment
+    """Run the task that the environment describes; return 0 if its cells ran or it was paused, else 1."""
+    sigterm = SigtermHandler()
+    sigterm.install()
+    result = _run_guarded(sigterm)
+    sigterm.defer_signals()  # the rest takes only a moment
     print(f"{result['outcome']} {result['sentence']}".strip(), flush=True)  # noqa: T201 - standard output is the log
     place = os.environ.get("GQ_TERMINATION_LOG")
-    leave_word(Path(place) if place else None, result)
+    write_termination_message(Path(place) if place else None, result)
     return 0 if result["outcome"] in {"SUCCEEDED", "PAUSED"} else 1
 
 
-def _guarded(halt: Halt) -> dict[str, Any]:
+def _run_guarded(sigterm: SigtermHandler) -> JsonObject:
     try:
-        from .run import run_task  # here: whoever asks us to end is heard while it is imported
+        from .run import run_task  # imported here, where a SIGTERM during the import is handled
 
-        return run_task(halt)
-    except Halted:
-        return {"outcome": "PAUSED", "sentence": "It was told to end before it had begun."}
+        return run_task(sigterm)
+    except StoppedBeforeStart:
+        return {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}
     except RunError as error:
         return {"outcome": "FAILED", "sentence": str(error)}
-    except Exception as error:  # noqa: BLE001 - the last guard: whatever happens, the owner gets a sentence
+    except Exception as error:  # noqa: BLE001 - the last guard: the owner gets a sentence after any error
         traceback.print_exc()
         sentence = f"The runner itself failed ({type(error).__name__}: {error}); the log has more."
         return {"outcome": "FAILED", "sentence": sentence}

@@ -1,4 +1,4 @@
-"""What process 1 owes to the processes of its pod: to bury the dead, and to leave none alive. Linux only."""
+"""The duties of process 1 to the other processes of its pod: reap the ended ones, and leave none alive. Linux only."""
 
 import ctypes
 import logging
@@ -10,26 +10,26 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from jupyter_gq.runner.clock import steady
+from jupyter_gq.runner.clock import monotonic
 
 log = logging.getLogger(__name__)
 
 _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
 
 
-def adopt_orphans() -> None:
-    """Whoever loses his parent below us becomes our child, also where we are not process 1."""
+def become_subreaper() -> None:
+    """Make orphaned descendants children of this process, even if it is not process 1."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
-def hide() -> None:
-    """Other processes of this user can no longer read our memory, where our token is; root still can."""
+def protect_memory() -> None:
+    """Forbid other processes of this user to read the memory of this one, which holds a token; root still can."""
     _prctl(_SET_DUMPABLE, 0)
 
 
-def bury(known: Iterable["Popen[bytes]"]) -> None:
-    """Collect the children that have ended; those that are `known` keep their exit code for who started them."""
-    ours = {process.pid: process for process in known if process.returncode is None}
+def reap_children(known: Iterable["Popen[bytes]"]) -> None:
+    """Reap the children that have ended. The `known` ones keep their exit code for the code that started them."""
+    known_by_pid = {process.pid: process for process in known if process.returncode is None}
     while True:
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -37,51 +37,51 @@ def bury(known: Iterable["Popen[bytes]"]) -> None:
             return
         if dead is None:
             return
-        if dead.si_pid in ours:
-            ours[dead.si_pid].poll()
+        if dead.si_pid in known_by_pid:
+            known_by_pid[dead.si_pid].poll()
         else:
             os.waitpid(dead.si_pid, os.WNOHANG)
 
 
-def end_all(seconds: float) -> bool:
-    """Kill all that descends from us, and what takes their place; True when nothing is left after so long."""
-    until = steady() + seconds
+def kill_descendants(seconds: float) -> bool:
+    """Kill all descendants of this process, and those that they start; return whether none is left after `seconds`."""
+    until = monotonic() + seconds
     while descendants := _descendants(os.getpid()):
         for pid in descendants:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        bury(())
-        if steady() >= until:
+        reap_children(())
+        if monotonic() >= until:
             return False
         time.sleep(0.01)
-    bury(())
+    reap_children(())
     return True
 
 
 def _descendants(root: int) -> list[int]:
-    """Living processes below this one."""
+    """Return the ids of the living processes below the process `root`."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                # The name is in parentheses and may contain anything.
+                # The name of the program stands in parentheses and may contain anything.
                 state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
             except (OSError, ValueError):
                 continue
             if state not in "ZX":
                 children.setdefault(int(parent), []).append(int(entry.name))
-    found, look = [], [root]
-    while look:
-        below = children.get(look.pop(), [])
+    found, pending = [], [root]
+    while pending:
+        below = children.get(pending.pop(), [])
         found += below
-        look += below
+        pending += below
     return found
 
 
 def _prctl(option: int, value: int) -> None:
     libc: Any = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
-        # A sandbox that does not know it: as process 1 orphans come to us anyway, and it isolates by itself.
+        # A sandbox without prctl: process 1 gets the orphans anyway, and the sandbox isolates by itself.
         log.info("This kernel refuses prctl(%d): %s", option, os.strerror(ctypes.get_errno()))

@@ -1,4 +1,4 @@
-"""One run of a task in a pod, from its token to its last word."""
+"""One run of a task in a pod, from the exchange of its token to its result."""
 
 import json
 import logging
@@ -8,163 +8,169 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from jupyter_gq.client.devices import Look, Patience
-from jupyter_gq.runner.clock import steady
+from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.stopping import GRACE_VARIABLE
 
-from .checkpoints import LAST_COPY, Checkpoints
-from .devices import NobodyLooked, await_look
-from .folder import lay_out, variables_of
-from .log_tail import Tail
-from .processes import adopt_orphans, bury, end_all, hide
-from .service import NeverReached, PodService, Refused, ServiceAway, persist
-from .settings import PodSettings, for_the_runner, read_settings
-from .sigterm import Halt
-from .termination_message import leave_word
+from .checkpoints import LAST_COPY_TIMEOUT, Checkpoints
+from .device_check import DevicesNotChecked, await_device_check
+from .folder import read_variables, write_job_files
+from .log_tail import LogTail
+from .processes import become_subreaper, kill_descendants, protect_memory, reap_children
+from .service import PodService, RequestRefused, RetriesExhausted, ServiceUnreachable, retry_until_answered
+from .settings import PodSettings, read_settings, remove_pod_variables
+from .sigterm import SigtermHandler
+from .termination_message import write_termination_message
 
 log = logging.getLogger(__name__)
 
-Result = dict[str, Any]
+Result = JsonObject
 Answer = TypeVar("Answer")
 
-#: Seconds between two looks at what nobody tells us of.
-LOOK = 1.0
-#: Seconds between two sendings of the log.
+#: Seconds between two checks of everything that sends no signal.
+POLL_INTERVAL = 1.0
+#: Seconds between two uploads of the log.
 LOG_EVERY = 30.0
-#: Seconds that one sending of the log may take; at the end, all of them.
+#: Seconds that one upload of the log may take, and all attempts at the end together.
 LOG_TIMEOUT, LAST_LOG = 5.0, 30.0
-#: Of the time until the kill, what is kept for the last copy of the checkpoint; and, always, for our own end.
-SHARE_FOR_COPY, LONGEST_COPY, RESERVE = 1 / 3, 60.0, 1.0
-#: Seconds until what is left of the job's processes is given up.
-END = 5.0
+#: Part of the grace period that is reserved for the last copy of the checkpoint, and its maximum in seconds.
+SHARE_FOR_COPY, LONGEST_COPY = 1 / 3, 60.0
+#: Seconds of the grace period that are reserved for the end of process 1.
+END_RESERVE = 1.0
+#: Seconds until remaining processes of the job are given up.
+END_TIMEOUT = 5.0
 
 
-def run_task(halt: Halt) -> Result:
-    """Run the task to its end, whatever it is. Raises `Halted` and `RunError` while nothing of it has run."""
+def run_task(sigterm: SigtermHandler) -> Result:
+    """Run the task until it ends; return its result.
+
+    Raise `StoppedBeforeStart` or `RunError` if the task has not started.
+    """
     settings = read_settings(os.environ)
-    halt.grace = settings.grace
+    sigterm.grace = settings.grace
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(message)s")
-    adopt_orphans()
-    hide()
-    tail = Tail()
+    become_subreaper()
+    protect_memory()
+    tail = LogTail()
     try:
         log.info("This is %s.", settings.name)
-        return _prepared(settings, halt, tail).run()
-    except Refused as error:
+        return _prepare_run(settings, sigterm, tail).run()
+    except RequestRefused as error:
         raise RunError(f"The scheduler service refuses this pod: {error}") from error
-    except (NeverReached, NobodyLooked) as error:
+    except (RetriesExhausted, DevicesNotChecked) as error:
         return {"outcome": "LOST", "sentence": str(error)}
     finally:
-        tail.close(END)
+        tail.close(END_TIMEOUT)
 
 
-def _prepared(settings: PodSettings, halt: Halt, tail: Tail) -> "TaskRun":
-    """Fetch everything that the run needs."""
+def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) -> "TaskRun":
+    """Fetch the token, the bundle and the checkpoints of the run; raise `RunError` if they do not fit this pod."""
     service = PodService(settings.url, settings.job)
-    granted = _persist(settings, "the job's token", lambda: service.exchange(settings.token_file))
+    granted = _retry(settings, "the job's token", lambda: service.exchange_token(settings.token_file))
     if (granted.run, granted.task) != (settings.run, settings.task):
         raise RunError(
-            f"The service takes this pod for task {granted.task} of run {granted.run}, but it was made for task "
+            f"The service takes this pod for task {granted.task} of run {granted.run}, but the pod was made for task "
             f"{settings.task} of run {settings.run}; nothing was run."
         )
-    document = _persist(settings, "the job's bundle", lambda: service.bundle(granted.token, settings.bundle_limit))
+    document = _retry(settings, "the job's bundle", lambda: service.fetch_bundle(granted.token, settings.bundle_limit))
     folder = RunFolder(job=settings.folder.resolve(), run=settings.run, task=settings.task)
-    lay_out(folder, document, granted, settings.checkpoint)
+    write_job_files(folder, document, granted, settings.checkpoint)
     checkpoints = Checkpoints(settings, folder.checkpoint.resolve()) if settings.checkpoint_url else None
     if checkpoints is not None:
         checkpoints.fetch()
-    _await_devices(settings, service, granted.token)
+    _await_device_check(settings, service, granted.token)
     return TaskRun(
         settings=settings,
         folder=folder,
-        variables=variables_of(document),
+        variables=read_variables(document),
         log=LogSender(service=service, token=granted.token, tail=tail),
         checkpoints=checkpoints,
-        halt=halt,
+        sigterm=sigterm,
     )
 
 
-def _await_devices(settings: PodSettings, service: PodService, token: str) -> None:
-    """Until somebody has looked at what this container can open, or that is not needed."""
+def _await_device_check(settings: PodSettings, service: PodService, token: str) -> None:
+    """Wait until the devices of this container were checked, or until no check is needed."""
 
-    def ask(wait: float) -> Look | None:
-        return _persist(settings, "a word on the job's devices", lambda: service.devices(token, wait))
+    def ask(wait: float) -> DeviceCheck | None:
+        return _retry(settings, "the check of the job's devices", lambda: service.check_devices(token, wait))
 
-    await_look(ask, Patience(wait=settings.devices_wait, longest=settings.devices_longest))
+    await_device_check(ask, CheckTimeouts(wait=settings.devices_wait, longest=settings.devices_longest))
 
 
-def _persist(settings: PodSettings, what: str, ask: Callable[[], Answer]) -> Answer:
-    return persist(what, ask, settings.patience, settings.settle)
+def _retry(settings: PodSettings, what: str, ask: Callable[[], Answer]) -> Answer:
+    return retry_until_answered(what, ask, settings.service_timeout, settings.refusal_timeout)
 
 
 @dataclass(kw_only=True, slots=True)
 class LogSender:
-    """Sends the end of the log now and then."""
+    """The periodic upload of the end of the log."""
 
     service: PodService
-    #: Not to be logged.
+    #: Token of the task; never logged.
     token: str = field(repr=False)
-    tail: Tail
+    tail: LogTail
     _sent: int = 0
     _due: float = 0.0
 
-    def look(self) -> None:
-        """Send it when it is time and there is something new; a failure does not matter."""
-        if steady() >= self._due and self.tail.size != self._sent:
+    def send_if_due(self) -> None:
+        """Send the log if the interval is over and the log has grown; ignore a failure."""
+        if monotonic() >= self._due and self.tail.size != self._sent:
             self.send(LOG_TIMEOUT)
 
     def send(self, timeout: float) -> bool:
-        """Send it now; False when the service did not take it and may later."""
-        self._due = steady() + LOG_EVERY
+        """Send the log now; return False if the service cannot be reached and may take the log later."""
+        self._due = monotonic() + LOG_EVERY
         size = self.tail.size
         try:
             self.service.put_log(self.token, self.tail.text(), timeout)
-        except ServiceAway:
+        except ServiceUnreachable:
             return False
-        except Refused as error:
-            log.info("The service does not want this log: %s", error)
+        except RequestRefused as error:
+            log.info("The service refuses this log: %s", error)
         self._sent = size
         return True
 
 
 @dataclass(kw_only=True, slots=True)
 class TaskRun:
-    """The runner's process, and what goes on around it."""
+    """The runner's process with the log, the checkpoints and the signals around it."""
 
     settings: PodSettings
     folder: RunFolder
-    #: From the notebook server's environment.
+    #: Variables from the notebook server's environment.
     variables: dict[str, str]
     log: LogSender
     checkpoints: Checkpoints | None
-    halt: Halt
+    sigterm: SigtermHandler
 
     def run(self) -> Result:
-        """Run to the end; what it said is returned once everything else is done."""
-        self.halt.defer()
+        """Run the runner until it ends, kill its processes, send checkpoint and log; return the result."""
+        self.sigterm.defer_signals()
         runner = self._start()
-        self.halt.tell(runner.pid)
+        self.sigterm.forward_to(runner.pid)
         overdue = self._watch(runner)
-        self.halt.nobody()
+        self.sigterm.stop_forwarding()
         result = self._result(runner, overdue)
-        leave_word(self.settings.termination_log, result)  # what follows may be cut short
-        if not end_all(END):
-            log.warning("Some processes of the job cannot be ended.")
+        write_termination_message(self.settings.termination_log, result)  # written early: a kill may cut the rest short
+        if not kill_descendants(END_TIMEOUT):
+            log.warning("Some processes of the job cannot be killed.")
         if self.checkpoints is not None:
-            told = self.checkpoints.finish(lambda: self._left(LAST_COPY))
-            if told:
-                log.warning(told)
-        self._send_log()
+            failure = self.checkpoints.finish(lambda: self._limit_to_deadline(LAST_COPY_TIMEOUT))
+            if failure:
+                log.warning(failure)
+        self._send_last_log()
         return result
 
     def _start(self) -> "subprocess.Popen[bytes]":
         settings = self.settings
-        environment = for_the_runner({**os.environ, **self.variables})
-        environment[GRACE_VARIABLE] = f"{max(1.0, settings.grace - self._kept_back()):g}"
+        environment = remove_pod_variables({**os.environ, **self.variables})
+        environment[GRACE_VARIABLE] = f"{max(1.0, settings.grace - self._reserved_seconds()):g}"
         arguments = ["--run", str(settings.run), "--task", str(settings.task), "--fleeting"]
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "jupyter_gq.runner", str(self.folder.job), *arguments],
@@ -174,55 +180,61 @@ class TaskRun:
         )
 
     def _watch(self, runner: "subprocess.Popen[bytes]") -> bool:
-        """Wait for the runner; True when it did not end in its time and was killed."""
+        """Wait for the runner; return True if it did not end in time after a stop and was killed."""
         overdue = False
         while runner.poll() is None:
-            self.halt.wait(LOOK)
-            helpers = () if self.checkpoints is None else self.checkpoints.processes
-            bury([runner, *helpers])
-            if self.halt.deadline is not None and steady() >= self.halt.deadline - self._kept_back() + RESERVE / 2:
+            self.sigterm.wait(POLL_INTERVAL)
+            children = () if self.checkpoints is None else self.checkpoints.processes
+            reap_children([runner, *children])
+            if self._is_overdue():
                 overdue = runner.poll() is None
                 runner.kill()
                 runner.wait()
-            if not self.halt.asked:  # from then on no time is spent on a service that may not answer
-                self.log.look()
+            if not self.sigterm.is_requested:  # after a stop no time is spent on a service that may not answer
+                self.log.send_if_due()
             if self.checkpoints is not None:
-                self.checkpoints.look()
+                self.checkpoints.poll()
         return overdue
 
-    def _kept_back(self) -> float:
-        """Seconds before the kill that the runner does not get."""
-        copying = min(LONGEST_COPY, SHARE_FOR_COPY * self.settings.grace) if self.checkpoints is not None else 0.0
-        return min(RESERVE + copying, self.settings.grace / 2)
+    def _is_overdue(self) -> bool:
+        """Return whether the runner should have ended by now after a stop."""
+        if self.sigterm.deadline is None:
+            return False
+        return monotonic() >= self.sigterm.deadline - self._reserved_seconds() + END_RESERVE / 2
 
-    def _left(self, most: float) -> float:
-        """Seconds that something may take now."""
-        if self.halt.deadline is None:
-            return most
-        return min(most, self.halt.deadline - RESERVE - steady())
+    def _reserved_seconds(self) -> float:
+        """Return how many seconds of the grace period are not the runner's."""
+        copying = min(LONGEST_COPY, SHARE_FOR_COPY * self.settings.grace) if self.checkpoints is not None else 0.0
+        return min(END_RESERVE + copying, self.settings.grace / 2)
+
+    def _limit_to_deadline(self, seconds: float) -> float:
+        """Return `seconds`, or the seconds that are left before the kill if those are fewer."""
+        if self.sigterm.deadline is None:
+            return seconds
+        return min(seconds, self.sigterm.deadline - END_RESERVE - monotonic())
 
     def _result(self, runner: "subprocess.Popen[bytes]", overdue: bool) -> Result:
         try:
             said = json.loads((self.folder.path / "result.json").read_text(encoding="utf-8"))
             return {"outcome": str(said["outcome"]), "sentence": str(said["sentence"])}
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # it said nothing
-        result = self._silent_end(runner.returncode, overdue)
+            pass  # the runner wrote no result
+        result = self._explain_missing_result(runner.returncode, overdue)
         log.info("%s %s", result["outcome"], result["sentence"])
         return result
 
-    def _silent_end(self, code: int, overdue: bool) -> Result:
-        """The end of a runner that wrote no result."""
+    def _explain_missing_result(self, code: int, overdue: bool) -> Result:
+        """Return the result of a runner that wrote none, from its exit code."""
         if overdue:
-            return {"outcome": "KILLED", "sentence": "It was told to end and did not do so in its time."}
-        if self.halt.asked and code == -signal.SIGTERM:
-            return {"outcome": "PAUSED", "sentence": "It was told to end before it had begun."}
+            return {"outcome": "KILLED", "sentence": "The job was told to stop and did not end in time."}
+        if self.sigterm.is_requested and code == -signal.SIGTERM:
+            return {"outcome": "PAUSED", "sentence": "The job was told to stop before it had started."}
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         if code == -signal.SIGKILL:
             how += ", most often because the pod's memory limit was reached"
-        return {"outcome": "LOST", "sentence": f"The runner vanished without a word ({how})."}
+        return {"outcome": "LOST", "sentence": f"The runner ended without a result ({how})."}
 
-    def _send_log(self) -> None:
-        until = steady() + self._left(LAST_LOG)
-        while not self.log.send(max(0.5, min(LOG_TIMEOUT, until - steady()))) and steady() < until:
-            self.halt.wait(min(LOOK, until - steady()))
+    def _send_last_log(self) -> None:
+        until = monotonic() + self._limit_to_deadline(LAST_LOG)
+        while not self.log.send(max(0.5, min(LOG_TIMEOUT, until - monotonic()))) and monotonic() < until:
+            self.sigterm.wait(min(POLL_INTERVAL, until - monotonic()))

@@ -1,4 +1,4 @@
-"""What process 1 of a pod asks of the service: its token, its files, a place for its log. Standard library only."""
+"""The requests of process 1 of a pod to the service: token, bundle, device check, log. Standard library only."""
 
 import json
 import logging
@@ -7,101 +7,107 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from jupyter_gq.client.devices import Look
-from jupyter_gq.runner.clock import steady
+from jupyter_gq.client.devices import DeviceCheck
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
 
 log = logging.getLogger(__name__)
 
-#: Seconds that one answer may take.
+#: Timeout of one answer, in seconds.
 TIMEOUT = 20.0
-#: Seconds to wait after a failure: first, most.
+#: Backoff after a failure, in seconds: first wait, longest wait.
 FIRST_WAIT, LONGEST_WAIT = 0.25, 10.0
 _MIB = 1024 * 1024
 _Result = TypeVar("_Result")
 
 
-class ServiceAway(Exception):
-    """Nobody who knows us answers; the text says what came instead."""
+class ServiceUnreachable(Exception):
+    """A missing or foreign answer: the service cannot be reached. The text says what came instead."""
 
 
-class Refused(Exception):
-    """The service itself says no; the text is its sentence."""
+class RequestRefused(Exception):
+    """A request that the service itself refused; the text is the service's sentence."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
-class NeverReached(Exception):
-    """The service was away for too long; another run may find it. The text is a sentence."""
+class RetriesExhausted(Exception):
+    """A failure after the last retry; another run may succeed. The text is a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Granted:
-    """What came for the pod's own token."""
+class TaskGrant:
+    """The service's answer to the exchange of the pod's token."""
 
     #: Secret of this task in this run.
     token: str
     run: int
     task: int
-    #: Highest stored piece of output.
+    #: Number of the last output piece that the service has stored.
     last_seq: int
 
 
 class PodService:
-    """The service as one pod of a job sees it."""
+    """A client of the service for one pod of a job."""
 
     def __init__(self, url: str, job: str, timeout: float = TIMEOUT) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise RunError("GQ_SERVICE_URL is no http or https address: the administrator's service_url is wrong.")
+            raise RunError(
+                "GQ_SERVICE_URL is no http or https address. Ask your administrator to correct KubernetesBackend's "
+                "service_url."
+            )
         self._secure, self._address = parts.scheme == "https", parts.netloc
         self._base = f"{parts.path.rstrip('/')}/api/v1/jobs/{quote(job, safe='')}/"
         self._timeout = timeout
 
-    def exchange(self, token_file: Path) -> Granted:
-        """The token of our task for the one that is projected into the pod; the file is read anew each time."""
+    def exchange_token(self, token_file: Path) -> TaskGrant:
+        """Exchange the token that is projected into the pod for the token of the task; read the file on each call."""
         try:
             token = token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
             raise RunError(f"The pod's token cannot be read from {token_file}: {error}.") from error
-        answer = _document(self._ask("POST", "token", f"Bearer {token}"))
+        answer = _parse_object(self._request("POST", "token", f"Bearer {token}"))
         try:
-            return Granted(
+            return TaskGrant(
                 token=str(answer["token"]),
                 run=int(answer["run"]),
                 task=int(answer["task"]),
                 last_seq=int(answer["last_seq"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ServiceAway("an answer without a token") from error
+            raise ServiceUnreachable("an answer without a token") from error
 
-    def bundle(self, token: str, limit: int) -> dict[str, Any]:
-        """The job's bundle with what earlier runs have shown; `RunError` when it has more than `limit` bytes."""
-        return _document(self._ask("GET", "bundle", f"token {token}", limit=limit))
+    def fetch_bundle(self, token: str, limit: int) -> JsonObject:
+        """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes."""
+        return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
-    def devices(self, token: str, wait: float) -> Look | None:
-        """Whether this container sees just its own devices, known within `wait` seconds; None: it does not tell."""
+    def check_devices(self, token: str, wait: float) -> DeviceCheck | None:
+        """Return the result of the device check, waiting up to `wait` seconds for it; None if the service has none."""
         try:
-            answer = _document(self._ask("GET", f"devices?wait={int(wait)}", f"token {token}"))
-        except Refused as error:
-            if error.status == 404:  # an older one
+            answer = _parse_object(self._request("GET", f"devices?wait={int(wait)}", f"token {token}"))
+        except RequestRefused as error:
+            if error.status == 404:  # an older service without this route
                 return None
             raise
         try:
-            return Look(sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"]))
+            return DeviceCheck(
+                sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"])
+            )
         except KeyError as error:
-            raise ServiceAway("an answer without a look at the devices") from error
+            raise ServiceUnreachable("an answer without a device check") from error
 
     def put_log(self, token: str, text: bytes, timeout: float) -> None:
-        """Replace what the service has of our log."""
-        self._ask("PUT", "log", f"token {token}", body=text, timeout=timeout)
+        """Replace the log that the service has of this task."""
+        self._request("PUT", "log", f"token {token}", body=text, timeout=timeout)
 
-    def _ask(
+    def _request(
         self,
         method: str,
         what: str,
@@ -117,36 +123,38 @@ class PodService:
         try:
             connection.request(method, self._base + what, body=body, headers=headers)
             response = connection.getresponse()
-            content = _content(response, limit if response.status < 300 else _MIB)
+            content = _read_body(response, limit if response.status < 300 else _MIB)
         except (OSError, HTTPException) as error:
-            raise ServiceAway(f"{type(error).__name__}: {error}") from error
+            raise ServiceUnreachable(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
         if 200 <= response.status < 300:
             return content
-        message = _sentence(content)
+        message = _parse_problem(content)
         if message is None or response.status >= 500:
-            raise ServiceAway(f"status {response.status}{f': {message}' if message else ''}")
-        raise Refused(response.status, message)
+            raise ServiceUnreachable(f"status {response.status}{f': {message}' if message else ''}")
+        raise RequestRefused(response.status, message)
 
 
-def persist(what: str, ask: Callable[[], _Result], patience: float, settle: float) -> _Result:
-    """Ask until there is an answer; `what` is for the log.
+def retry_until_answered(
+    what: str, ask: Callable[[], _Result], service_timeout: float, refusal_timeout: float
+) -> _Result:
+    """Call `ask` until it answers; `what` names the request in the log.
 
-    A service that is away is waited for, `patience` seconds in all (`NeverReached`); a refusal that stays for
-    `settle` seconds is one (`Refused`).
+    Raise `RetriesExhausted` if the service cannot be reached for `service_timeout` seconds, and `RequestRefused` if it
+    still refuses after `refusal_timeout` seconds: the service may hear of the pod later than the pod starts.
     """
-    began = steady()
+    began = monotonic()
     wait, told = FIRST_WAIT, ""
     while True:
         try:
             return ask()
-        except ServiceAway as error:
-            why, left = f"The service cannot be reached ({error})", began + patience - steady()
+        except ServiceUnreachable as error:
+            why, left = f"The service cannot be reached ({error})", began + service_timeout - monotonic()
             if left <= 0:
-                raise NeverReached(f"{why} for {patience:.0f} s, so {what} could not be fetched.") from error
-        except Refused as error:
-            why, left = f"The service refuses {what}: {error}", began + settle - steady()
+                raise RetriesExhausted(f"{why} for {service_timeout:.0f} s, so {what} could not be fetched.") from error
+        except RequestRefused as error:
+            why, left = f"The service refuses {what}: {error}", began + refusal_timeout - monotonic()
             if left <= 0 or error.status in {404, 409}:
                 raise
         if why != told:
@@ -156,31 +164,31 @@ def persist(what: str, ask: Callable[[], _Result], patience: float, settle: floa
         wait = min(LONGEST_WAIT, 2 * wait)
 
 
-def _content(response: HTTPResponse, limit: int) -> bytes:
+def _read_body(response: HTTPResponse, limit: int) -> bytes:
     declared = response.getheader("Content-Length", "")
     size = int(declared) if declared.isdecimal() else 0
     content = b"" if size > limit else response.read(limit + 1)
     if max(size, len(content)) > limit:
         told = f"{size / _MIB:.1f} MiB" if size else f"more than {limit / _MIB:.1f} MiB"
         raise RunError(
-            f"What the service sends for this job is {told}, and the pod takes {limit / _MIB:.1f} MiB: the bundle and "
-            "what earlier runs have shown are too large together. Show less in the cells, and send them again."
+            f"The bundle of this job and the outputs of its earlier runs have {told} together, and a pod takes at most "
+            f"{limit / _MIB:.1f} MiB. Show less in the cells, and send them again."
         )
     return content
 
 
-def _document(content: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> JsonObject:
     try:
         document = json.loads(content)
     except ValueError as error:
-        raise ServiceAway("an answer that is not JSON") from error
+        raise ServiceUnreachable("an answer that is not JSON") from error
     if not isinstance(document, dict):
-        raise ServiceAway("an answer that is not an object")
+        raise ServiceUnreachable("an answer that is not an object")
     return document
 
 
-def _sentence(content: bytes) -> str | None:
-    """The service's own words; None when somebody else answered."""
+def _parse_problem(content: bytes) -> str | None:
+    """Return the message of a problem document of the service; None if the answer is none."""
     try:
         problem = json.loads(content)
         return f"{problem['message']}" if problem["code"] else None

@@ -1,4 +1,4 @@
-"""What a pod is told by its environment. Standard library only."""
+"""The settings of a pod, from its environment. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,20 +8,19 @@ from jupyter_gq.client.variables import matches
 from jupyter_gq.runner.problems import RunError
 from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE
 
-#: Bytes that bundle and earlier outputs may have together, unless GQ_BUNDLE_LIMIT says otherwise.
+#: Default of GQ_BUNDLE_LIMIT: bytes that the bundle and the earlier outputs may have together.
 BUNDLE_LIMIT = 512 * 1024 * 1024
-#: Seconds for which a service that is away is waited for at the start, unless GQ_PATIENCE says otherwise.
-PATIENCE = 600.0
-#: Seconds in which a refusal may turn out to be none (the service may hear of this pod later than we start), unless
-#: GQ_SETTLE says otherwise.
-SETTLE = 30.0
-#: Seconds in which somebody should have looked at the devices of this container, unless GQ_DEVICES_WAIT says otherwise;
-#: and, where nothing may begin before that, unless GQ_DEVICES_LONGEST says otherwise.
+#: Default of GQ_PATIENCE: seconds to wait at the start for a service that cannot be reached.
+SERVICE_TIMEOUT = 600.0
+#: Default of GQ_SETTLE: seconds after which a refusal is final; the service may hear of the pod after the pod starts.
+REFUSAL_TIMEOUT = 30.0
+#: Defaults of GQ_DEVICES_WAIT and GQ_DEVICES_LONGEST: seconds to wait for the device check, if it is not required and
+#: if it is.
 DEVICES_WAIT, DEVICES_LONGEST = 20.0, 120.0
-#: Seconds between two looks for a new checkpoint, unless GQ_CHECKPOINT_EVERY says otherwise.
+#: Default of GQ_CHECKPOINT_EVERY: seconds between two searches for changed checkpoints.
 CHECKPOINT_EVERY = 60.0
-#: For process 1 alone: of no use to the user's code, or secret.
-_OURS = (
+#: Variables of process 1 alone: useless to the user's code, or secret.
+_POD_ONLY_VARIABLES = (
     "GQ_RUN",
     "GQ_TASK",
     "GQ_TOKEN_FILE",
@@ -37,40 +36,41 @@ _OURS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodSettings:
-    """One task of one run of a job, as the pod's manifest says it."""
+    """The settings of one task of one run of a job, from the pod's manifest."""
 
     job: str
     run: int
     task: int
-    #: Address of the service with its prefix.
+    #: URL of the service with its prefix.
     url: str
-    #: Where Kubernetes projects the pod's token.
+    #: File into which Kubernetes projects the pod's token.
     token_file: Path
-    #: Folder in which the job's files are laid out.
+    #: Folder of the job's files.
     folder: Path
-    #: Where the result is left for whoever looks at the pod; None: nowhere.
+    #: File of the termination message; None: none is written.
     termination_log: Path | None
     #: Volume for checkpoints; None: a folder among the job's files.
     checkpoint: Path | None
-    #: Where checkpoints are copied to; "": nowhere. It may hold credentials.
+    #: URL to which checkpoints are copied, perhaps with credentials; "": they are not copied.
     checkpoint_url: str
+    #: Seconds between two searches for changed checkpoints.
     checkpoint_every: float
     #: Seconds from SIGTERM until the pod is killed.
     grace: float
     bundle_limit: int
-    patience: float
-    settle: float
+    service_timeout: float
+    refusal_timeout: float
     devices_wait: float
     devices_longest: float
 
     @property
     def name(self) -> str:
-        """For the log."""
+        """The name of the task in the log."""
         return f"task {self.task} of run {self.run} of {self.job}"
 
 
 def read_settings(environ: Mapping[str, str]) -> PodSettings:
-    """Raise `RunError` with a sentence that names what is missing."""
+    """Read the settings; raise `RunError` with a sentence that names missing or malformed variables."""
     missing = [name for name in ("GQ_JOB_ID", "GQ_RUN", "GQ_SERVICE_URL", "GQ_TOKEN_FILE") if not environ.get(name)]
     if missing:
         raise RunError(f"This pod was made without {', '.join(missing)} in its environment, so nothing was run.")
@@ -87,16 +87,16 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
         checkpoint_every=_number(environ, "GQ_CHECKPOINT_EVERY", CHECKPOINT_EVERY),
         grace=max(1.0, _number(environ, GRACE_VARIABLE, DEFAULT_GRACE)),
         bundle_limit=int(_number(environ, "GQ_BUNDLE_LIMIT", BUNDLE_LIMIT)),
-        patience=_number(environ, "GQ_PATIENCE", PATIENCE),
-        settle=_number(environ, "GQ_SETTLE", SETTLE),
+        service_timeout=_number(environ, "GQ_PATIENCE", SERVICE_TIMEOUT),
+        refusal_timeout=_number(environ, "GQ_SETTLE", REFUSAL_TIMEOUT),
         devices_wait=_number(environ, "GQ_DEVICES_WAIT", DEVICES_WAIT),
         devices_longest=_number(environ, "GQ_DEVICES_LONGEST", DEVICES_LONGEST),
     )
 
 
-def for_the_runner(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what is for process 1 alone."""
-    return {name: value for name, value in environ.items() if not matches(name, _OURS)}
+def remove_pod_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables of process 1 alone."""
+    return {name: value for name, value in environ.items() if not matches(name, _POD_ONLY_VARIABLES)}
 
 
 def _number(environ: Mapping[str, str], name: str, default: float) -> float:

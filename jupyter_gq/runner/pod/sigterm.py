@@ -1,57 +1,58 @@
-"""SIGTERM to process 1 of a pod: at first it ends everything at once, later it is passed on to the runner."""
+"""SIGTERM to process 1 of a pod: at first the signal ends everything at once, later it is forwarded to the runner."""
 
 import os
 import select
 import signal
 from types import FrameType
 
-from jupyter_gq.runner.clock import steady
+from jupyter_gq.runner.clock import monotonic
 
 
-class Halted(BaseException):
-    """The pod was told to end before anything of the job was run."""
+class StoppedBeforeStart(BaseException):
+    """A stop of the pod before anything of the job was run."""
 
 
-class Halt:
-    """Whether this pod was told to end, and by when. Belongs to the main thread."""
+class SigtermHandler:
+    """The request to stop this pod, with its deadline. Used in the main thread only."""
 
     def __init__(self) -> None:
-        #: Seconds until the kill that follows SIGTERM; known once the environment was read.
+        #: Seconds between SIGTERM and the kill that follows; set once the environment was read.
         self.grace = 30.0
-        #: In steady seconds; None while nobody asked.
+        #: In seconds of the monotonic clock; None while no stop was requested.
         self.deadline: float | None = None
-        #: Who is told; None: `Halted` is raised wherever we are.
+        #: Id of the process to which SIGTERM is forwarded.
         self._runner: int | None = None
+        #: Whether SIGTERM raises `StoppedBeforeStart` in the main thread.
         self._raises = True
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     @property
-    def asked(self) -> bool:
-        """It was told to end."""
+    def is_requested(self) -> bool:
+        """Whether the pod was told to stop."""
         return self.deadline is not None
 
     def install(self) -> None:
-        """From now on SIGTERM is a request; and `wait` returns at each signal."""
+        """Install the handlers: SIGTERM becomes a request, and `wait` returns at each signal."""
         signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # only to be woken
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler is needed for the wake-up
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
 
-    def defer(self) -> None:
-        """From now on a request is kept, until `tell` says for whom."""
+    def defer_signals(self) -> None:
+        """Keep a request from now on until `forward_to` names the process that gets it."""
         self._raises = False
 
-    def tell(self, pid: int) -> None:
-        """Pass the request on to this process, also one that came meanwhile."""
+    def forward_to(self, pid: int) -> None:
+        """Forward SIGTERM to this process, including a signal that was kept."""
         self._runner = pid
-        if self.asked:
-            self._pass_on()
+        if self.is_requested:
+            self._forward()
 
-    def nobody(self) -> None:
-        """The process has ended; its number may be another's by now."""
+    def stop_forwarding(self) -> None:
+        """Stop forwarding: the process has ended, and its id may belong to another process by now."""
         self._runner = None
 
     def wait(self, seconds: float) -> None:
-        """Until a signal comes, but not longer."""
+        """Wait until a signal comes, at most `seconds`."""
         select.select([self._reader], [], [], max(0.0, seconds))
         try:
             os.read(self._reader, 4096)
@@ -59,14 +60,14 @@ class Halt:
             return
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+        if self.is_requested:
             return
-        self.deadline = steady() + self.grace
+        self.deadline = monotonic() + self.grace
         if self._raises:
-            raise Halted
-        self._pass_on()
+            raise StoppedBeforeStart
+        self._forward()
 
-    def _pass_on(self) -> None:
+    def _forward(self) -> None:
         if self._runner is not None:
             try:
                 os.kill(self._runner, signal.SIGTERM)

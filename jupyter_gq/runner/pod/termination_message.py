@@ -1,4 +1,4 @@
-"""How a pod's result reaches Kubernetes: as the message of the container that ended. Standard library only."""
+"""The termination message, by which a pod's result reaches Kubernetes. Standard library only."""
 
 import json
 import logging
@@ -8,34 +8,34 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-#: Bytes that Kubernetes keeps of it.
+#: Bytes of the message that Kubernetes keeps.
 LONGEST = 4096
 
 
-def leave_word(place: Path | None, result: Mapping[str, str]) -> None:
-    """Write the result where Kubernetes takes it from; it may be written again."""
+def write_termination_message(place: Path | None, result: Mapping[str, str]) -> None:
+    """Write the result as the termination message at `place`; a later call overwrites it. Log a failure."""
     if place is None:
         return
     try:
-        place.write_bytes(message_of(result))
+        place.write_bytes(encode_message(result))
     except OSError as error:
-        log.warning("The result could not be left at %s: %s", place, error)
+        log.warning("The result could not be written to %s: %s", place, error)
 
 
-def message_of(result: Mapping[str, str]) -> bytes:
-    """What is left, at most `LONGEST` bytes: the sentence is cut, never the form.
+def encode_message(result: Mapping[str, str]) -> bytes:
+    """Encode the result in at most `LONGEST` bytes: the sentence is cut, the JSON stays valid.
 
-    A run that is LOST may not say so of itself: its sentence is left as last words.
+    The result of a run that is LOST is only its sentence, because a run cannot declare itself lost.
     """
     whole = result["sentence"]
-    if len(encoded := _encoded(result, whole)) <= LONGEST:
+    if len(encoded := _encode(result, whole)) <= LONGEST:
         return encoded
-    # No character takes less than a byte, and a longer sentence never takes less room.
-    cut = bisect_right(range(1, LONGEST), LONGEST, key=lambda length: len(_encoded(result, f"{whole[:length]}…")))
-    encoded = _encoded(result, f"{whole[:cut]}…")
+    # Bisection is possible: a character takes at least a byte, and a longer sentence never takes less room.
+    cut = bisect_right(range(1, LONGEST), LONGEST, key=lambda length: len(_encode(result, f"{whole[:length]}…")))
+    encoded = _encode(result, f"{whole[:cut]}…")
     return encoded if len(encoded) <= LONGEST else b""
 
 
-def _encoded(result: Mapping[str, str], sentence: str) -> bytes:
+def _encode(result: Mapping[str, str], sentence: str) -> bytes:
     content = sentence if result["outcome"] == "LOST" else json.dumps({**result, "sentence": sentence})
     return content.encode("utf-8", "replace")

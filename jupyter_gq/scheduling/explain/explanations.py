@@ -10,6 +10,7 @@ Rules
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import merge
 
 from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.reasons import Explanation
@@ -18,11 +19,12 @@ from jupyter_gq.scheduling.admit.held_devices import passing
 from jupyter_gq.scheduling.admit.reservations import free_of, holders_beside, holders_of, those_on
 from jupyter_gq.scheduling.admit.turns import user_shares
 from jupyter_gq.scheduling.idle.idle_rule import expiry
+from jupyter_gq.scheduling.order.pending_queue import Line
 from jupyter_gq.scheduling.quota.accounts import Obstacle, Rule
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey, request_class
-from jupyter_gq.scheduling.workloads.seniority import in_fair_order
+from jupyter_gq.scheduling.workloads.seniority import in_fair_order, seniority
 
 from . import reasons as reasons_to_wait
 from .blockers import InTheWay
@@ -47,22 +49,36 @@ class _Scene:
 
 def pending(books: Books) -> Waiting:
     """One entry for each workload that still waits."""
-    facts = books.facts
+    index, paused = books.index, _backing_off_by_queue(books)
     scene = _Scene(books=books, leaving=_leaving_by_device(books), in_the_way=InTheWay(books), supply=Supply(books))
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
+    for workload in index.backoffs.active.values():
+        if workload.backoff is not None:
+            own[workload.id] = partial(reasons_to_wait.backs_off, workload.backoff)
     queues, shares = [], user_shares(books)
-    for queue in sorted(facts.queued):
+    for queue in sorted(index.pending.by_seniority.keys() | paused.keys()):
         why: dict[ClassKey, Why] = {}
-        line = facts.lines[queue]
+        line = index.pending.lines.get(queue) or Line()
         for key, ranked in line.classes.items():
             one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
             if one is not None:
                 why[key] = _explain(scene, one, key)
-        members: Sequence[Workload] = facts.queued[queue].frozen()
+        ranked_queue = index.pending.by_seniority.get(queue)
+        members: Sequence[Workload] = () if ranked_queue is None else ranked_queue.frozen()
+        if queue in paused:
+            members = tuple(merge(members, paused[queue], key=seniority))
         if shares is not None:
             members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
         queues.append(WaitingQueue(members=members, admitted=books.admitted, class_of=line.class_of, why=why, own=own))
-    return Waiting(queues, len(books.waiting))
+    return Waiting(queues, len(books.waiting) + len(index.backoffs.active))
+
+
+def _backing_off_by_queue(books: Books) -> dict[str, list[Workload]]:
+    """Group the workloads that back off by leaf queue, each group in the order of the queue."""
+    found: dict[str, list[Workload]] = {}
+    for workload in sorted(books.index.backoffs.active.values(), key=seniority):
+        found.setdefault(workload.queue, []).append(workload)
+    return found
 
 
 def _leaving_by_device(books: Books) -> dict[str, list[Workload]]:

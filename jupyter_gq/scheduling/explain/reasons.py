@@ -16,7 +16,7 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Lack
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import Shield
@@ -33,7 +33,7 @@ from jupyter_gq.scheduling.wording import (
     who_with_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import whole_of
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 from .supply import Tight
 
@@ -46,6 +46,20 @@ def unknown_queue(queue: str) -> Explanation:
         reason=PendingReason.UNKNOWN_QUEUE,
         sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
         "Cancel it and choose another queue, or ask your administrator.",
+    )
+
+
+def backs_off(backoff: Backoff) -> Explanation:
+    """Explain that the workload pauses since a backend refused its place.
+
+    The sentence has no countdown: every listener would be told each second.
+    """
+    pause = round(backoff.pause)
+    return Explanation(
+        reason=PendingReason.PLACE_REFUSED,
+        sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
+        numbers={"times": backoff.times, "seconds": pause},
+        remedy=Remedy(grant=Grant.TIME, amount=pause),
     )
 
 
@@ -253,9 +267,9 @@ def _amounts(units: Sequence[Workload]) -> str:
     """Those who hold something, with how much; parts of one workload together."""
     milli: dict[str, int] = {}
     for unit in units:
-        milli[whole_of(unit).id] = milli.get(whole_of(unit).id, 0) + gang.held(unit)
-    partly = {whole_of(unit).id for unit in units} - {unit.id for unit in units}
-    by_id = {whole_of(unit).id: whole_of(unit) for unit in units}
+        milli[whole_workload(unit).id] = milli.get(whole_workload(unit).id, 0) + gang.held(unit)
+    partly = {whole_workload(unit).id for unit in units} - {unit.id for unit in units}
+    by_id = {whole_workload(unit).id: whole_workload(unit) for unit in units}
     return enumerate_names(
         [("part of " if name in partly else "") + who_with_amount(by_id[name], milli[name]) for name in milli]
     )
@@ -263,4 +277,4 @@ def _amounts(units: Sequence[Workload]) -> str:
 
 def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
     """The ids of their workloads, each once."""
-    return tuple(dict.fromkeys(whole_of(unit).id for unit in units))
+    return tuple(dict.fromkeys(whole_workload(unit).id for unit in units))

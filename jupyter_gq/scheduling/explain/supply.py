@@ -104,7 +104,7 @@ class Supply:
         if domains is not None:
             indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
             in_one_domain = max((index.total for index in indexes), default=0)
-        lack = self._books.facts.lack_when_empty(pool, workload)
+        lack = self._books.index.shortage_when_empty(pool, workload)
         return Idle(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:

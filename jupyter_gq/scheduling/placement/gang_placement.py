@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint, Workload
 from jupyter_gq.scheduling.workloads.gang import groups_of
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import DeviceLedger, Domain, View, filter_of
 
@@ -74,7 +74,7 @@ def leading_request(workload: Workload) -> Request:
 
 def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
     """Where the others stand whom it joins; what is placed as a whole may go anywhere."""
-    return workload.whole.placement if isinstance(workload, Part) else ()
+    return workload.whole.placement if isinstance(workload, Replica) else ()
 
 
 def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:

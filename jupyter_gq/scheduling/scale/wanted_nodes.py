@@ -102,6 +102,8 @@ def _entitled(
         workload = waiting.get(entry.workload)
         if workload is None or not gang.needs_devices(workload):
             continue
+        if entry.why.reason is PendingReason.PLACE_REFUSED:  # workloads behind it may pass while it backs off
+            continue
         account, milli = accounts.of(workload.queue), gang.smallest(workload)
         if entitled(account, milli):
             charge(account, milli, fixed=False, now=False)

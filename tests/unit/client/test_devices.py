@@ -1,34 +1,34 @@
-"""When work may begin in a container whose devices somebody has to look at."""
+"""When work may start in a container whose devices must be checked first."""
 
 import pytest
 
-from jupyter_gq.client.devices import Look, Patience, Ruling
+from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck, StartDecision
 
-PATIENCE = Patience(wait=20, longest=120)
-BEGIN, UNSEEN, WAIT, GIVE_UP, REFUSE = Ruling
+TIMEOUTS = CheckTimeouts(wait=20, longest=120)
+START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision
 
 
 @pytest.mark.parametrize(
     ("sight", "required", "after"),
     [
-        # at once, at the shorter bound, at the longer one
-        ("RIGHT", True, (BEGIN, BEGIN, BEGIN)),
-        ("RIGHT", False, (BEGIN, BEGIN, BEGIN)),
+        # at once, at the shorter timeout, at the longer one
+        ("RIGHT", True, (START, START, START)),
+        ("RIGHT", False, (START, START, START)),
         ("WRONG", True, (REFUSE, REFUSE, REFUSE)),
         ("WRONG", False, (REFUSE, REFUSE, REFUSE)),
-        ("UNCLEAR", True, (UNSEEN, UNSEEN, UNSEEN)),
-        ("UNCLEAR", False, (UNSEEN, UNSEEN, UNSEEN)),
+        ("UNCLEAR", True, (UNCHECKED, UNCHECKED, UNCHECKED)),
+        ("UNCLEAR", False, (UNCHECKED, UNCHECKED, UNCHECKED)),
         ("UNSEEN", True, (WAIT, WAIT, GIVE_UP)),
-        ("UNSEEN", False, (WAIT, UNSEEN, UNSEEN)),
+        ("UNSEEN", False, (WAIT, UNCHECKED, UNCHECKED)),
         ("UNWATCHED", True, (WAIT, WAIT, GIVE_UP)),
-        ("UNWATCHED", False, (UNSEEN, UNSEEN, UNSEEN)),
+        ("UNWATCHED", False, (UNCHECKED, UNCHECKED, UNCHECKED)),
     ],
 )
-def test_what_follows_from_what_is_known(sight, required, after):
-    look = Look(sight=sight, required=required, sentence="")
-    assert tuple(PATIENCE.rule(look, waited) for waited in (0, 20, 120)) == after
+def test_decision_follows_from_the_check_and_the_time_waited(sight, required, after):
+    check = DeviceCheck(sight=sight, required=required, sentence="")
+    assert tuple(TIMEOUTS.decide(check, waited) for waited in (0, 20, 120)) == after
 
 
-def test_no_time_is_left_but_never_less():
-    assert [PATIENCE.left(waited, required=False) for waited in (0, 15, 25)] == [20, 5, 0]
-    assert PATIENCE.left(25, required=True) == 95
+def test_seconds_left_are_never_negative():
+    assert [TIMEOUTS.seconds_left(waited, required=False) for waited in (0, 15, 25)] == [20, 5, 0]
+    assert TIMEOUTS.seconds_left(25, required=True) == 95

@@ -13,7 +13,7 @@ from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, running, stopping
+from tests.builders import NOW, Cluster, a_job, backing_off, running, stopping
 
 
 def world() -> Cluster:
@@ -69,6 +69,24 @@ def test_what_is_no_json_is_refused(text, sentence):
 def test_replaying_gives_the_same_decision(tmp_path, capsys):
     assert main(["replay", str(written(tmp_path))]) == 0
     assert "The same decision" in capsys.readouterr().out
+
+
+def test_replaying_gives_the_same_decision_where_a_workload_backs_off(tmp_path, capsys):
+    cluster = world().add(backing_off(a_job("refused", "nlp", submitted=1)), a_job("last", "nlp", submitted=99))
+    file = written(tmp_path, cluster)
+    document = json.loads(file.read_text())
+    places = {entry["workload"]: entry["position"] for entry in document["decision"]["pending"]}
+    assert (places["refused"], places["last"]) == (2, 4)
+    assert main(["replay", str(file)]) == 0
+    assert "The same decision" in capsys.readouterr().out
+
+
+def test_a_state_of_an_older_release_is_read(tmp_path):
+    """Inputs that it does not name are as if there were none."""
+    document = json.loads(written(tmp_path).read_text())
+    for workload in document["snapshot"]["workloads"]:
+        del workload["backoff"]
+    assert read_state(json.dumps(document)).state.snapshot == world().snapshot()
 
 
 def test_replaying_shows_who_is_treated_otherwise(tmp_path, capsys):

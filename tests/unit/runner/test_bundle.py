@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_gq.runner.files.bundle import Bundle, read_bundle
 from jupyter_gq.runner.problems import BundleError
-from jupyter_gq.runner.result import kernel_ended, raised
+from jupyter_gq.runner.result import describe_exception, describe_kernel_exit
 
 
 def a_cell(cell_id: str, source: str | list[str] = "1", kind: str = "code") -> dict[str, Any]:
@@ -49,17 +49,17 @@ def test_missing_cells_are_named(tmp_path: Path) -> None:
 def test_sentences_name_the_cell_as_its_owner_knows_it(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, [a_cell("a", "import x\n..."), a_cell("b", "y" * 100), a_cell("c")], ["a"], ["b", "c"])
     first, second, _ = bundle.cells
-    assert raised(bundle.cells, first, "ImportError", "no x").sentence == (
+    assert describe_exception(bundle.cells, first, "ImportError", "no x").sentence == (
         "The replayed cell 1 of 1 (`import x`) raised ImportError: no x."
     )
-    assert raised(bundle.cells, second, "E", "").sentence == f"Cell 1 of 2 (`{'y' * 57}...`) raised E."
-    assert kernel_ended(bundle.cells, first, "crashed").sentence == (
+    assert describe_exception(bundle.cells, second, "E", "").sentence == f"Cell 1 of 2 (`{'y' * 57}...`) raised E."
+    assert describe_kernel_exit(bundle.cells, first, "crashed").sentence == (
         "The kernel crashed; it was running the replayed cell 1 of 1 (`import x`)."
     )
 
 
 def test_long_messages_are_cut_in_the_sentence_only(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, [a_cell("a")], [], ["a"])
-    verdict = raised(bundle.cells, bundle.cells[0], "E", "z" * 1000)
+    verdict = describe_exception(bundle.cells, bundle.cells[0], "E", "z" * 1000)
     assert len(verdict.sentence) < 400
     assert verdict.evalue == "z" * 1000

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jupyter_gq.client.outputs import collapse, fold
-from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, continued, squeeze
+from jupyter_gq.runner.output.cell_output import Bounds, CellOutput, append_text, collapse_piece
 
-SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12, said=600)
+SMALL = Bounds(text=200, text_kept=100, rich=400, rich_kept=200, single=150, count=12, pieces_size=600)
 
 
 def a_cell(bounds: Bounds = SMALL) -> CellOutput:
@@ -23,7 +23,7 @@ def a_display(text: str) -> dict[str, Any]:
 
 
 def as_shown(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A carriage return at the end of a line shows nothing."""
+    """Return the outputs without carriage returns at the end of a line, which show nothing."""
     return [
         {**output, "text": re.sub(r"\r+(?=\n|$)", "", output["text"])} if "text" in output else output
         for output in outputs
@@ -51,7 +51,7 @@ def test_never_do_the_pieces_and_the_outputs_differ(actions: list[tuple[Any, ...
     for action in actions:
         match action:
             case ("show", text):
-                entries.append(cell.show(a_display(text)))
+                entries.append(cell.add(a_display(text)))
             case ("update", which, text) if which < len(entries):
                 cell.update(entries[which], a_display(text))
             case ("update", *_):
@@ -59,14 +59,14 @@ def test_never_do_the_pieces_and_the_outputs_differ(actions: list[tuple[Any, ...
             case ("clear",):
                 cell.clear()
             case ("take",):
-                pieces += cell.take()
+                pieces += cell.take_pieces()
             case ("size",):
-                assert cell.waiting_size >= 0
+                assert cell.pending_size >= 0
             case (stream, text):
-                cell.write(stream, text)
-    pieces += cell.take()
+                cell.write_text(stream, text)
+    pieces += cell.take_pieces()
     assert as_shown(fold(pieces).get("c", [])) == as_shown(cell.outputs)
-    assert cell.waiting_size == 0
+    assert cell.pending_size == 0
 
 
 @given(st.lists(ACTION, max_size=60))
@@ -74,25 +74,27 @@ def test_never_is_more_kept_than_the_bounds_allow(actions: list[tuple[Any, ...]]
     cell = a_cell()
     for action in actions:
         if action[0] in ("stdout", "stderr"):
-            cell.write(*action)
+            cell.write_text(*action)
         elif action[0] == "show":
-            cell.show(a_display(action[1]))
+            cell.add(a_display(action[1]))
     outputs = cell.outputs
     assert sum(len(output.get("text", "")) for output in outputs) <= SMALL.text
     assert len(outputs) <= SMALL.count + 1
 
 
 @given(TEXT, TEXT)
-def test_squeezed_text_has_the_same_effect(before: str, text: str) -> None:
+def test_a_collapsed_piece_has_the_same_effect(before: str, text: str) -> None:
     before = collapse(before)
-    assert as_shown([{"text": continued(before, squeeze(text))}]) == as_shown([{"text": collapse(before + text)}])
+    assert as_shown([{"text": append_text(before, collapse_piece(text))}]) == as_shown(
+        [{"text": collapse(before + text)}]
+    )
 
 
 def test_text_of_a_stream_is_one_piece() -> None:
     cell = a_cell()
     for word in ("a ", "b ", "c\n"):
-        cell.write("stdout", word)
-    (piece,) = cell.take()
+        cell.write_text("stdout", word)
+    (piece,) = cell.take_pieces()
     assert piece == {
         "op": "append",
         "cell": "c",
@@ -104,26 +106,26 @@ def test_text_of_a_stream_is_one_piece() -> None:
 def test_a_progress_bar_costs_its_last_line() -> None:
     cell = a_cell()
     for percent in range(100):
-        cell.write("stderr", f"\r{percent}%")
-    (piece,) = cell.take()
+        cell.write_text("stderr", f"\r{percent}%")
+    (piece,) = cell.take_pieces()
     assert piece["output"]["text"] == "\r99%"
 
 
-def test_of_several_updates_only_the_last_is_said() -> None:
+def test_of_several_updates_only_the_last_is_sent() -> None:
     cell = a_cell()
-    entry = cell.show(a_display("0"))
-    cell.take()
-    cell.write("stdout", "between\n")
+    entry = cell.add(a_display("0"))
+    cell.take_pieces()
+    cell.write_text("stdout", "between\n")
     for n in range(1, 10):
         cell.update(entry, a_display(str(n)))
-    text, replaced = cell.take()
+    text, replaced = cell.take_pieces()
     assert text["op"] == "append"
     assert (replaced["op"], replaced["index"]) == ("replace", 0)
     assert replaced["output"] == a_display("9")
 
 
 def kept_by_the_service(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The service forgets what a `set` makes superfluous."""
+    """Return the pieces that the service keeps: it forgets those before the last `set`."""
     sets = [number for number, piece in enumerate(pieces) if piece["op"] == "set"]
     return pieces[sets[-1] :] if sets else pieces
 
@@ -131,19 +133,19 @@ def kept_by_the_service(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("way", ["progress bar", "updates", "clears"])
 def test_what_changes_for_ever_takes_a_bounded_room(way: str) -> None:
     cell = a_cell()
-    entry = cell.show(a_display("0"))
+    entry = cell.add(a_display("0"))
     pieces: list[dict[str, Any]] = []
     for number in range(1000):
         match way:
             case "progress bar":
-                cell.write("stderr", f"\r{number / 10:.0f} %")
+                cell.write_text("stderr", f"\r{number / 10:.0f} %")
             case "updates":
                 cell.update(entry, a_display(f"plot {number}"))
             case _:
                 cell.clear()
-                cell.show(a_display(f"plot {number}"))
-        assert cell.waiting_size > 0
-        pieces = kept_by_the_service(pieces + cell.take())
+                cell.add(a_display(f"plot {number}"))
+        assert cell.pending_size > 0
+        pieces = kept_by_the_service(pieces + cell.take_pieces())
         assert len(json.dumps(pieces)) < 10_000
     assert as_shown(fold(pieces)["c"]) == as_shown(cell.outputs)
 
@@ -152,8 +154,8 @@ def test_a_clear_forgets_what_came_before() -> None:
     cell = a_cell()
     for n in range(50):
         cell.clear()
-        cell.show(a_display(f"frame {n}"))
-    clear, shown = cell.take()
+        cell.add(a_display(f"frame {n}"))
+    clear, shown = cell.take_pieces()
     assert clear["op"] == "clear"
     assert shown["output"] == a_display("frame 49")
 
@@ -161,8 +163,8 @@ def test_a_clear_forgets_what_came_before() -> None:
 def test_long_text_keeps_its_end_and_says_what_is_missing() -> None:
     cell = a_cell()
     for n in range(40):
-        cell.write("stdout", f"line {n}\n")
-        cell.take()
+        cell.write_text("stdout", f"line {n}\n")
+        cell.take_pieces()
     notice, text = cell.outputs
     assert "of text" in notice["data"]["text/plain"]
     assert text["text"].startswith("line ")  # cut at the end of a line
@@ -171,13 +173,13 @@ def test_long_text_keeps_its_end_and_says_what_is_missing() -> None:
 
 def test_after_a_cut_updates_still_reach_their_output() -> None:
     cell = a_cell()
-    cell.write("stdout", "x" * 150)
-    entry = cell.show(a_display("old"))
-    pieces = cell.take()
-    cell.write("stdout", "y" * 150)
-    pieces += cell.take()
+    cell.write_text("stdout", "x" * 150)
+    entry = cell.add(a_display("old"))
+    pieces = cell.take_pieces()
+    cell.write_text("stdout", "y" * 150)
+    pieces += cell.take_pieces()
     cell.update(entry, a_display("new"))
-    pieces += cell.take()
+    pieces += cell.take_pieces()
     assert fold(pieces)["c"] == cell.outputs
     assert a_display("new") in cell.outputs
 
@@ -185,7 +187,7 @@ def test_after_a_cut_updates_still_reach_their_output() -> None:
 def test_many_displays_keep_the_latest() -> None:
     cell = a_cell()
     for n in range(10):
-        cell.show(a_display(f"{n:060}"))
+        cell.add(a_display(f"{n:060}"))
     notice, *kept = cell.outputs
     assert "displays" in notice["data"]["text/plain"]
     assert kept[-1] == a_display(f"{9:060}")
@@ -194,16 +196,16 @@ def test_many_displays_keep_the_latest() -> None:
 def test_an_error_is_shortened_not_replaced() -> None:
     cell = a_cell()
     error = {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["x" * 500, "last line"]}
-    cell.show(error)
+    cell.add(error)
     (kept,) = cell.outputs
     assert kept["output_type"] == "error"
     assert kept["traceback"][-1] == "last line"
 
 
-def test_what_an_earlier_run_left_is_said_again_first() -> None:
+def test_outputs_of_an_earlier_run_are_sent_again_first() -> None:
     cell = a_cell()
     cell.restore([{"output_type": "stream", "name": "stdout", "text": "run 1\n"}])
-    cell.write("stdout", "run 2\n")
-    (piece,) = cell.take()
+    cell.write_text("stdout", "run 2\n")
+    (piece,) = cell.take_pieces()
     assert piece["op"] == "set"
     assert [output["text"] for output in piece["outputs"]] == ["run 1\nrun 2\n"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.pod.checkpoint_store import CheckpointStore, NotThisTime, WrongAddress, main
+from jupyter_gq.runner.pod.checkpoint_store import CheckpointStore, TransientError, WrongAddress, main
 
 
 class Place:
@@ -189,7 +189,7 @@ def test_a_copy_that_is_not_whole_is_not_taken(place: Place, tmp_path: Path) -> 
     place.write("a", "whole")
     place.store().save(place.folder, run=1)
     (place.copies / "job-1/0" / place.names("data")[0]).write_text("wh")
-    with pytest.raises(NotThisTime, match="is not whole"):
+    with pytest.raises(TransientError, match="is not whole"):
         place.store().fetch(tmp_path / "fresh")
     assert not (tmp_path / "fresh/a").exists()
 
@@ -202,14 +202,14 @@ def test_no_list_leads_out_of_the_folder(place: Place, tmp_path: Path, name: str
     path = place.copies / "job-1/0" / file
     files = json.loads(path.read_text())["files"]
     path.write_text(json.dumps({"files": {name: files["a"]}}))
-    with pytest.raises(NotThisTime, match="is no path in a folder"):
+    with pytest.raises(TransientError, match="is no path in a folder"):
         place.store().fetch(tmp_path / "fresh")
 
 
 def test_it_works_where_there_are_no_folders(place: Place, tmp_path: Path) -> None:
     place.write("deep/er", "x")
     store = CheckpointStore("memory://bucket/jobs", "job-1", 0)
-    assert store.newest().files == {}
+    assert store.find_newest().files == {}
     assert store.save(place.folder, run=1)
     assert CheckpointStore("memory://bucket/jobs", "job-1", 0).fetch(tmp_path / "fresh") == 1
     assert (tmp_path / "fresh/deep/er").read_text() == "x"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.cells.kernel import death_sentence, socket_folder
+from jupyter_gq.runner.cells.kernel import describe_exit, make_socket_folder
 from jupyter_gq.runner.files.folder import RunFolder, write_whole
-from jupyter_gq.runner.output.executed_notebook import left_outputs, write_notebook
+from jupyter_gq.runner.output.executed_notebook import load_earlier_outputs, write_notebook
 
 
 @pytest.fixture
@@ -68,22 +68,22 @@ def test_earlier_outputs_are_the_notebook_and_the_pieces_after_it(tmp_path: Path
     cell = {"id": "c", "outputs": [a_text("one\n")]}
     write_notebook(file, {"metadata": {"jupyter_gq": {"seq": 4, "ended": ["a"]}}, "cells": [cell]})
     pieces = [{"seq": n, "op": "append", "cell": "c", "output": a_text(f"{n}\n")} for n in (4, 5)]
-    assert left_outputs(file, pieces) == ({"c": [a_text("one\n5\n")]}, frozenset({"a"}))
+    assert load_earlier_outputs(file, pieces) == ({"c": [a_text("one\n5\n")]}, frozenset({"a"}))
     file.write_text("damaged")
-    assert left_outputs(file, pieces) == ({"c": [a_text("4\n5\n")]}, frozenset())
+    assert load_earlier_outputs(file, pieces) == ({"c": [a_text("4\n5\n")]}, frozenset())
 
 
 def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         for _ in range(2):  # also when a killed process left it
-            folder = socket_folder(Path(short))
+            folder = make_socket_folder(Path(short))
             assert folder == Path(short, "kernel")
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
             (folder / "k-1").touch()
         monkeypatch.setattr(tempfile, "tempdir", short)
         long = tmp_path / ("long" * 25)
         long.mkdir()
-        folder = socket_folder(long)
+        folder = make_socket_folder(long)
         assert folder.parent == Path(short)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -93,7 +93,7 @@ def test_sockets_lie_in_the_run_if_its_path_is_short(tmp_path: Path, monkeypatch
     [(-9, "ran out of memory"), (-11, "SIGSEGV"), (-99, "signal 99"), (0, "exit code 0"), (3, "exit code 3")],
 )
 def test_deaths_of_a_kernel_are_told_apart(code: int, words: str) -> None:
-    assert words in death_sentence(code)
+    assert words in describe_exit(code)
 
 
 def test_it_knows_when_something_was_saved_for_the_next_run(folder: RunFolder) -> None:

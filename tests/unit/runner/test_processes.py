@@ -16,7 +16,7 @@ os.setgid(65534)
 os.setuid(65534)
 pod_processes._prctl(pod_processes._SET_DUMPABLE, 1)  # as after an exec
 if sys.argv[2] == "hidden":
-    pod_processes.hide()
+    pod_processes.protect_memory()
 if os.fork() == 0:
     try:
         with open(f"/proc/{os.getppid()}/environ") as file:
@@ -39,7 +39,7 @@ child = os.fork()
 if child == 0:
     ours.close()
     told = theirs.makefile("rb")
-    os._exit(checkpoint_store.program(["up", "/nowhere", "job", "1", "0"], told))
+    os._exit(checkpoint_store.run_program(["up", "/nowhere", "job", "1", "0"], told))
 theirs.close()
 until = time.monotonic() + 20
 while time.monotonic() < until:

@@ -1,11 +1,11 @@
-"""The first change is said at once, a flood is held back, the end is always said."""
+"""The first change is sent at once, a flood is delayed, the end of a cell is always sent."""
 
 import pytest
 
 from jupyter_gq.client.outputs import fold
 from jupyter_gq.runner.delivery.budget import BURST, FAST_RATE, SLOW_AFTER, SLOW_RATE, Budget
 from jupyter_gq.runner.output.cell_output import Bounds
-from jupyter_gq.runner.output.recorder import GATHER, OVER_BUDGET, Recorder, output_of
+from jupyter_gq.runner.output.recorder import FLUSH_INTERVAL, OVER_BUDGET_WAIT, Recorder, make_output
 
 
 def a_stream(text: str) -> dict[str, str]:
@@ -13,74 +13,74 @@ def a_stream(text: str) -> dict[str, str]:
 
 
 def test_first_change_is_due_at_once_and_the_next_is_gathered() -> None:
-    said: list[dict] = []
-    recorder = Recorder(said.extend, now=0.0)
-    cell = recorder.cell("c", "target")
-    assert recorder.due(10.0) is None
+    sent: list[dict] = []
+    recorder = Recorder(sent.extend, now=0.0)
+    cell = recorder.cell_output("c", "target")
+    assert recorder.seconds_until_flush(10.0) is None
     recorder.append(cell, a_stream("a"), "stream", None)
-    assert recorder.due(10.0) == 0
-    recorder.say(10.0)
+    assert recorder.seconds_until_flush(10.0) == 0
+    recorder.flush(10.0)
     recorder.append(cell, a_stream("b"), "stream", None)
-    assert recorder.due(10.0) == pytest.approx(GATHER)
-    recorder.say(10.0 + GATHER)
-    assert [piece["output"]["text"] for piece in said] == ["a", "b"]
-    assert recorder.due(11.0) is None
+    assert recorder.seconds_until_flush(10.0) == pytest.approx(FLUSH_INTERVAL)
+    recorder.flush(10.0 + FLUSH_INTERVAL)
+    assert [piece["output"]["text"] for piece in sent] == ["a", "b"]
+    assert recorder.seconds_until_flush(11.0) is None
 
 
 def test_a_flood_waits_for_its_budget_and_its_end_does_not() -> None:
-    said: list[dict] = []
-    recorder = Recorder(said.extend, now=0.0)
-    cell = recorder.cell("c", "target")
+    sent: list[dict] = []
+    recorder = Recorder(sent.extend, now=0.0)
+    cell = recorder.cell_output("c", "target")
     size = 0
     for n in range(100):
         recorder.append(cell, a_stream(f"{n} " * 20_000 + "\n"), "stream", None)
-        recorder.say(0.1 * n)
-        size = sum(len(str(piece)) for piece in said)
+        recorder.flush(0.1 * n)
+        size = sum(len(str(piece)) for piece in sent)
     assert size < BURST + 10 * FAST_RATE + 100_000
-    assert recorder.due(10.0) == OVER_BUDGET
-    recorder.say(10.0, everything=True)
-    assert fold(said)["c"] == recorder.outputs("c")
+    assert recorder.seconds_until_flush(10.0) == OVER_BUDGET_WAIT
+    recorder.flush(10.0, everything=True)
+    assert fold(sent)["c"] == recorder.outputs("c")
 
 
 def test_an_update_reaches_every_output_of_its_display_id_in_any_cell() -> None:
-    said: list[dict] = []
-    recorder = Recorder(said.extend, now=0.0)
+    sent: list[dict] = []
+    recorder = Recorder(sent.extend, now=0.0)
     shown = {"data": {"text/plain": "0"}, "metadata": {}}
     for name in ("one", "two"):
-        recorder.append(recorder.cell(name, "target"), shown, "display_data", "id")
-    recorder.update("id", {"data": {"text/plain": "1"}})
-    recorder.update("unknown", {"data": {"text/plain": "2"}})
-    recorder.say(1.0, everything=True)
-    folded = fold(said)
+        recorder.append(recorder.cell_output(name, "target"), shown, "display_data", "id")
+    recorder.update_display("id", {"data": {"text/plain": "1"}})
+    recorder.update_display("unknown", {"data": {"text/plain": "2"}})
+    recorder.flush(1.0, everything=True)
+    folded = fold(sent)
     assert [folded[name][0]["data"]["text/plain"] for name in ("one", "two")] == ["1", "1"]
 
 
 def test_a_job_that_has_shown_too_much_says_so_in_place_of_further_displays() -> None:
-    said: list[dict] = []
-    recorder = Recorder(said.extend, now=0.0, bounds=Bounds(job=20_000))
+    sent: list[dict] = []
+    recorder = Recorder(sent.extend, now=0.0, bounds=Bounds(job=20_000))
     for number in range(10):
         shown = {"data": {"text/html": f"{number}" * 5_000}, "metadata": {}}
-        cell = recorder.cell(f"cell {number}", "target")
+        cell = recorder.cell_output(f"cell {number}", "target")
         recorder.append(cell, shown, "display_data", None)
         recorder.append(cell, a_stream("goes on\n"), "stream", None)
         recorder.append(cell, {"data": {"text/plain": "small"}, "metadata": {}}, "display_data", None)
-        recorder.say(float(number), everything=True)
+        recorder.flush(float(number), everything=True)
     first, last = recorder.outputs("cell 0"), recorder.outputs("cell 9")
     assert first[0]["data"] == {"text/html": "0" * 5_000}
     assert "the outputs of this job have reached 19.5 KiB. Save it to a file" in last[0]["data"]["text/plain"]
     assert [output.get("text") or output["data"]["text/plain"] for output in last[1:]] == ["goes on\n", "small"]
     assert sum(len(str(recorder.outputs(f"cell {number}"))) for number in range(10)) < 35_000
-    assert fold(said)["cell 9"] == last
+    assert fold(sent)["cell 9"] == last
 
 
-def test_messages_that_are_no_outputs_are_passed_over() -> None:
-    assert output_of("execute_input", {"code": "1"}) is None
+def test_messages_that_are_no_outputs_are_ignored() -> None:
+    assert make_output("execute_input", {"code": "1"}) is None
 
 
 def test_budget_is_full_then_fast_then_slow() -> None:
     budget = Budget(now=0.0)
     assert budget.allows(BURST, 0.0)
-    assert budget.allows(10 * BURST, 0.0)  # one large piece is not held back for ever
+    assert budget.allows(10 * BURST, 0.0)  # one large piece is not delayed for ever
     budget.spend(BURST)
     assert not budget.allows(1, 0.0)
     assert budget.allows(FAST_RATE, 1.0)

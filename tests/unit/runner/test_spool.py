@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.runner.delivery.spool import LARGE, Spool
+from jupyter_gq.runner.delivery.spool import LARGE_SPOOL, Spool
 
 Opened = Callable[..., Spool]
 
 
 @pytest.fixture
 def opened() -> Iterator[Opened]:
-    """Opens spools, and closes them in the end."""
+    """Yield a function that opens spools; close them at the end."""
     spools: list[Spool] = []
 
     def open_spool(file: Path, earlier: Iterable[Path] = ()) -> Spool:
@@ -50,7 +50,7 @@ def test_numbering_goes_on_over_runs_and_what_is_missing_comes_first(tmp_path: P
     second = opened(tmp_path / "2", [tmp_path / "1"])
     second.append([a_piece("c")], run=2, at=1)
     assert [(piece["seq"], piece["run"]) for piece in second.read(1)] == [(2, 1), (3, 2)]
-    assert [piece["seq"] for piece in second.after(0)] == [1, 2, 3]
+    assert [piece["seq"] for piece in second.pieces_after(0)] == [1, 2, 3]
 
 
 def test_a_torn_line_gives_its_number_back(tmp_path: Path, opened: Opened) -> None:
@@ -65,7 +65,7 @@ def test_a_torn_line_gives_its_number_back(tmp_path: Path, opened: Opened) -> No
 
 def test_a_service_that_knows_more_decides(tmp_path: Path, opened: Opened) -> None:
     spool = opened(tmp_path / "spool")
-    spool.renumber_after(7)
+    spool.continue_after(7)
     spool.append([a_piece("a")], run=2, at=0)
     assert spool.last == 8
 
@@ -81,23 +81,23 @@ def test_batches_are_bounded_but_never_empty(tmp_path: Path, opened: Opened) -> 
 def test_only_a_large_and_delivered_spool_is_emptied_and_numbers_go_on(tmp_path: Path, opened: Opened) -> None:
     file = tmp_path / "spool"
     spool = opened(file)
-    spool.append([a_piece("x" * LARGE)], run=1, at=0)
-    spool.empty_if_large(delivered=0)
-    assert file.stat().st_size > LARGE
+    spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
+    spool.trim_if_large(delivered=0)
+    assert file.stat().st_size > LARGE_SPOOL
     assert len(spool.read(0)) == 1
-    spool.empty_if_large(delivered=1)
+    spool.trim_if_large(delivered=1)
     assert file.stat().st_size < 100
     spool.append([a_piece("b")], run=1, at=0)
     assert [piece["seq"] for piece in spool.read(1)] == [2]
     again = opened(file)
     assert again.last == 2
-    assert [piece["seq"] for piece in again.after(0)] == [2]
+    assert [piece["seq"] for piece in again.pieces_after(0)] == [2]
 
 
 def test_emptied_spool_keeps_the_numbering_for_the_next_run(tmp_path: Path, opened: Opened) -> None:
     spool = opened(tmp_path / "1")
-    spool.append([a_piece("x" * LARGE)], run=1, at=0)
-    spool.empty_if_large(delivered=1)
+    spool.append([a_piece("x" * LARGE_SPOOL)], run=1, at=0)
+    spool.trim_if_large(delivered=1)
     spool.close()
     assert opened(tmp_path / "2", [tmp_path / "1"]).last == 1
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
-from jupyter_gq.runner.delivery import uploader as courier_module
+from jupyter_gq.runner.delivery import uploader as uploader_module
 from jupyter_gq.runner.delivery.spool import Spool
-from jupyter_gq.runner.delivery.uploader import Courier
+from jupyter_gq.runner.delivery.uploader import Uploader
 
 PROBLEM = PlainProblem(code="not_found", message="There is no such job.")
 
 
 class Takes:
-    """Takes what follows what it has."""
+    """A service that takes the pieces which follow those it has."""
 
     def __init__(self) -> None:
         self.kept: list[dict[str, Any]] = []
@@ -36,7 +36,7 @@ class Takes:
 
 
 class FailsAtFirst(Takes):
-    """Is down for some calls; the last of them is carried out, but the answer is lost."""
+    """A service that is down for some calls; the last of them is carried out, but the answer is lost."""
 
     def __init__(self, failures: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class FailsAtFirst(Takes):
 
 
 class BehindAProxy(Takes):
-    """Something else answers for it at first."""
+    """A service behind a proxy that answers in its place at first."""
 
     async def send(self, events: Sequence[dict[str, Any]]) -> int:
         if self.calls < 3:
@@ -65,7 +65,7 @@ class BehindAProxy(Takes):
 
 
 class ForgetsOnce(Takes):
-    """Is restored from a copy that lacks the last pieces."""
+    """A service that is restored from a copy which lacks the last pieces."""
 
     async def send(self, events: Sequence[dict[str, Any]]) -> int:
         if self.calls == 2:
@@ -74,7 +74,7 @@ class ForgetsOnce(Takes):
 
 
 class DoesNotKnow(Takes):
-    """Has no such job."""
+    """A service that has no such job."""
 
     async def send(self, events: Sequence[dict[str, Any]]) -> int:
         raise ServiceError(404, PROBLEM)
@@ -95,15 +95,15 @@ def spool(empty_spool: Spool) -> Spool:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courier_module, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(courier_module, "LONGEST_WAIT", 0.002)
+    monkeypatch.setattr(uploader_module, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(uploader_module, "LONGEST_WAIT", 0.002)
 
 
 def deliver(spool: Spool, channel: Takes, seconds: float = 5.0) -> bool:
     async def go() -> bool:
-        courier = Courier(spool, channel)
-        running = asyncio.create_task(courier.run())
-        done = await courier.finish(seconds)
+        uploader = Uploader(spool, channel)
+        running = asyncio.create_task(uploader.run())
+        done = await uploader.wait_until_delivered(seconds)
         running.cancel()
         return done
 
@@ -127,13 +127,13 @@ def test_waiting_has_an_end(spool: Spool) -> None:
 def test_asking_tells_where_to_go_on(empty_spool: Spool) -> None:
     channel = Takes()
     channel.kept = [{"seq": n} for n in range(1, 4)]
-    courier_stored = []
+    stored = []
 
     async def go() -> None:
-        courier = Courier(empty_spool, channel)
-        await courier.ask(1.0)
-        courier_stored.append(courier.stored)
+        uploader = Uploader(empty_spool, channel)
+        await uploader.fetch_stored(1.0)
+        stored.append(uploader.stored)
 
     asyncio.run(go())
-    assert courier_stored == [3]
+    assert stored == [3]
     assert empty_spool.last == 3

@@ -1,4 +1,4 @@
-"""What a widget shows, in words."""
+"""Widgets are rendered as text."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from jupyter_gq.runner.output.widgets import Widgets
 def widgets(**models: dict) -> Widgets:
     known = Widgets()
     for name, state in models.items():
-        assert known.take({"comm_id": name, "data": {"state": state}})
+        assert known.apply({"comm_id": name, "data": {"state": state}})
     return known
 
 
@@ -19,7 +19,7 @@ def test_boxes_are_read_from_left_to_right_and_from_top_to_bottom() -> None:
         row={"_model_name": "HBoxModel", "children": ["IPY_MODEL_a", "IPY_MODEL_unknown", "IPY_MODEL_b"]},
         page={"_model_name": "VBoxModel", "children": ["IPY_MODEL_row", "IPY_MODEL_a"]},
     )
-    assert known.text("page") == "left right & good\nleft"
+    assert known.render("page") == "left right & good\nleft"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_boxes_are_read_from_left_to_right_and_from_top_to_bottom() -> None:
     [({"value": 0}, 0), ({"value": 50}, 10), ({"value": 5, "max": 4}, 20), ({"value": 2, "min": 1, "max": 3}, 10)],
 )
 def test_bars_are_filled(state: dict, full: int) -> None:
-    assert widgets(bar={"_model_name": "IntProgressModel", **state}).text("bar").count("█") == full
+    assert widgets(bar={"_model_name": "IntProgressModel", **state}).render("bar").count("█") == full
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_bars_are_filled(state: dict, full: int) -> None:
         {},
     ],
 )
-def test_what_cannot_be_said_is_none(state: dict) -> None:
-    """Also a box that contains only itself."""
-    assert widgets(x=state).text("x") is None
+def test_widgets_without_text_are_rendered_as_none(state: dict) -> None:
+    """A box that contains only itself is one of them."""
+    assert widgets(x=state).render("x") is None
 
 
 def test_messages_without_state_change_nothing() -> None:
     known = Widgets()
-    assert not known.take({"comm_id": "x", "data": {"method": "custom"}})
-    assert not known.take({"comm_id": "x"})
-    assert known.text("x") is None
+    assert not known.apply({"comm_id": "x", "data": {"method": "custom"}})
+    assert not known.apply({"comm_id": "x"})
+    assert known.render("x") is None

@@ -19,7 +19,7 @@ from jupyter_gq.backends.kubernetes.pods.runs import PodIndex, Run, RunKey, slot
 from jupyter_gq.backends.kubernetes.shares.places import Place, Places
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
-from jupyter_gq.client.devices import CHOSEN, GIVEN, NAMED
+from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
@@ -317,4 +317,4 @@ def _told(added: PodAdditions) -> dict[str, str]:
     """What the server has to know before it starts a kernel."""
     if names.SLOTS not in added.annotations:
         return {}
-    return {GIVEN: NAMED if names.DEVICES in added.annotations else CHOSEN}
+    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in added.annotations else CHOSEN}

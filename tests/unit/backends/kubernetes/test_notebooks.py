@@ -9,7 +9,7 @@ from jupyter_gq.backends.kubernetes.api.views import Ended
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
 from jupyter_gq.backends.protocol import Outcome, Phase
-from jupyter_gq.client.devices import GIVEN
+from jupyter_gq.client.devices import DEVICES_GIVEN_VARIABLE
 from jupyter_gq.domain.states import State
 
 from .paper_backend import PaperBackend
@@ -108,7 +108,7 @@ async def test_a_server_is_told_how_its_devices_were_given(paper, gpus, given):
         paper.reservation("n1/0")
         paper.report(given=[("nodes", reservation_name("n1/0"), "GPU-0")])
     await paper.observed(notebook.id)
-    assert paper.runs.pod_additions(notebook.id, 1).environment.get(GIVEN) == given
+    assert paper.runs.pod_additions(notebook.id, 1).environment.get(DEVICES_GIVEN_VARIABLE) == given
 
 
 async def _awaited(paper, gpus="1"):

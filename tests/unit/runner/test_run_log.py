@@ -1,24 +1,24 @@
-"""The log reads like what was seen."""
+"""The log of a run holds its outputs as readable text."""
 
 import io
 
-from jupyter_gq.runner.files.journal import Journal
+from jupyter_gq.runner.files.run_log import RunLog
 
 
 def test_text_goes_on_and_everything_else_begins_a_line() -> None:
     file = io.StringIO()
-    journal = Journal(file)
+    run_log = RunLog(file)
 
     def a_text(text: str) -> dict:
         return {"op": "append", "output": {"output_type": "stream", "name": "stdout", "text": text}}
 
     picture = {"output_type": "display_data", "data": {"image/png": "..."}, "metadata": {}}
     error = {"output_type": "error", "ename": "E", "evalue": "", "traceback": ["\x1b[31mE\x1b[0m", "end"]}
-    journal.write([{"op": "run", "state": "start"}])
-    journal.write([{"op": "cell", "cell": "a", "role": "prefix", "state": "start"}])
-    journal.write([a_text("one "), a_text("two")])
-    journal.write([{"op": "append", "output": picture}, a_text("three")])
-    journal.write([{"op": "append", "output": error}, a_text("four")])
-    journal.end_line()
-    journal.end_line()
+    run_log.write([{"op": "run", "state": "start"}])
+    run_log.write([{"op": "cell", "cell": "a", "role": "prefix", "state": "start"}])
+    run_log.write([a_text("one "), a_text("two")])
+    run_log.write([{"op": "append", "output": picture}, a_text("three")])
+    run_log.write([{"op": "append", "output": error}, a_text("four")])
+    run_log.end_line()
+    run_log.end_line()
     assert file.getvalue() == "--- replayed cell a\none two\n[image/png]\nthree\nE\nend\nfour\n"

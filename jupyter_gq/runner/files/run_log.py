@@ -1,22 +1,24 @@
-"""The readable record of a run: its log, which holds what the kernel printed and what the runner did."""
+"""The log of a run as text: everything that the kernel printed and that the runner did."""
 
 import re
-from typing import Any, TextIO
+from typing import TextIO
+
+from jupyter_gq.domain.json_types import JsonObject
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Journal:
-    """Writes pieces of output as a person would read them. Raises `OSError` when the disk does not take it."""
+class RunLog:
+    """A log of output pieces as readable text. Its methods raise `OSError` if the disk does not take the text."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._line_is_open = False
 
-    def write(self, pieces: list[dict[str, Any]]) -> None:
-        """Add these pieces."""
+    def write(self, pieces: list[JsonObject]) -> None:
+        """Write these pieces as text."""
         for piece in pieces:
-            text = _readable(piece)
+            text = _to_text(piece)
             if not text:
                 continue
             if piece["op"] == "cell" or piece["output"]["output_type"] != "stream":
@@ -26,14 +28,14 @@ class Journal:
         self._file.flush()
 
     def end_line(self) -> None:
-        """What comes next begins a line."""
+        """End a line that is open, so that the next text begins on a new line."""
         if self._line_is_open:
             self._file.write("\n")
             self._file.flush()
             self._line_is_open = False
 
 
-def _readable(piece: dict[str, Any]) -> str:
+def _to_text(piece: JsonObject) -> str:
     match piece["op"]:
         case "append":
             return _text_of(piece["output"])
@@ -43,7 +45,7 @@ def _readable(piece: dict[str, Any]) -> str:
             return ""
 
 
-def _text_of(output: dict[str, Any]) -> str:
+def _text_of(output: JsonObject) -> str:
     match output["output_type"]:
         case "stream":
             return str(output["text"])

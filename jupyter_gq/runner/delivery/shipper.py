@@ -1,0 +1,115 @@
+"""The way of a run's output pieces: into the log and, for task 0, by way of the spool to the service."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import sys
+
+from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.runner.clock import now
+from jupyter_gq.runner.files.job import Job
+from jupyter_gq.runner.files.run_log import RunLog
+
+from .spool import Spool
+from .uploader import Uploader
+
+log = logging.getLogger(__name__)
+
+#: Seconds to wait at the start of a later run until the service says which pieces it has.
+ASK_TIMEOUT = 3.0
+#: Seconds that the last heartbeat may take if no time is left.
+LAST_HEARTBEAT_TIMEOUT = 0.3
+
+
+class OutputShipper:
+    """The shipper of output pieces: it numbers, stores and delivers them. Tasks other than task 0 only log pieces."""
+
+    def __init__(self, job: Job, describe_failure: "asyncio.Future[OSError]") -> None:
+        """Open the spool; `disk_error` is set to the first error of a disk that does not take the pieces."""
+        self._job, self._disk_error = job, describe_failure
+        self._run_log = RunLog(sys.stdout)
+        self._tasks: list[asyncio.Task[None]] = []
+        folder = job.folder
+        self.spool = Spool(folder.spool, folder.earlier_spools()) if folder.task == 0 else None
+        self._channel: Delivery | None = None
+        self._uploader: Uploader | None = None
+        #: Until when `close` may wait, by the clock of the loop.
+        self._deadline = math.inf
+        if self.spool is not None and job.url and job.token:
+            self._channel = Delivery(job.url, job.id, job.token)
+            self._uploader = Uploader(self.spool, self._channel)
+
+    async def start(self) -> None:
+        """Start the delivery."""
+        if self._uploader is None:
+            log.info("Outputs of this task are kept in its folder only.")
+            return
+        assert self.spool is not None
+        if self._job.folder.run > 1 or self.spool.last:
+            await self._uploader.fetch_stored(ASK_TIMEOUT)
+        folder = self._job.folder
+        self._tasks = [
+            asyncio.create_task(self._uploader.run()),
+            asyncio.create_task(self._uploader.send_heartbeats(folder.run, folder.progress, folder.saved_at)),
+        ]
+        self._uploader.wake()
+
+    def emit(self, pieces: list[JsonObject]) -> None:
+        """Log the pieces and append them to the spool, in order; the spool numbers them."""
+        if self._disk_error.done():
+            return
+        try:
+            self._run_log.write(pieces)
+            if self.spool is not None:
+                self.spool.append(pieces, run=self._job.folder.run, at=now())
+        except OSError as error:
+            self._disk_error.set_result(error)
+            return
+        if self._uploader is not None:
+            self._uploader.wake()
+
+    def end_log_line(self) -> None:
+        """Let the next text in the log begin on a new line."""
+        try:
+            self._run_log.end_line()
+        except OSError as error:
+            if not self._disk_error.done():
+                self._disk_error.set_result(error)
+
+    def note_notebook_saved(self) -> None:
+        """Trim the spool: the saved notebook holds all pieces, so delivered pieces need not be kept."""
+        if self.spool is not None and self._uploader is not None:
+            self.spool.trim_if_large(self._uploader.stored)
+
+    def shorten_close(self, seconds: float) -> None:
+        """Let `close` wait at most `seconds` from now."""
+        if self._uploader is not None:
+            loop = asyncio.get_running_loop()
+            self._deadline = min(self._deadline, loop.time() + seconds)
+            loop.call_later(seconds, self._uploader.stop_waiting)
+
+    async def close(self, seconds: float) -> bool:
+        """Deliver the remaining pieces for at most `seconds`, then end the delivery.
+
+        Return False if the service lacks pieces that it still wants.
+        """
+        delivered = True
+        if self._uploader is not None and self._channel is not None:
+            folder, loop = self._job.folder, asyncio.get_running_loop()
+            self._deadline = loop.time() + seconds
+            last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
+            delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
+            if not self._uploader.is_done:
+                log.warning("The service does not have all outputs; they stay in this run's folder.")
+            # A service that accepts the request and never answers must not use up the time for writing the result.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(LAST_HEARTBEAT_TIMEOUT, min(ASK_TIMEOUT, self._deadline - loop.time()))):
+                    await last
+            for task in self._tasks:
+                task.cancel()
+            self._channel.close()
+        if self.spool is not None:
+            self.spool.close()
+        return delivered
