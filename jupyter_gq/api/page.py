@@ -20,12 +20,14 @@ from tornado.web import HTTPError, RequestHandler
 
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import NotLeading
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import errors
 from .access import Access
-from .endpoint import SECURITY_HEADERS, Wiring, permitted_caller
+from .endpoint import SECURITY_HEADERS, permitted_caller
 from .errors import Refusal, refusal_of
+from .wiring import Wiring
 
 log = logging.getLogger(__name__)
 
@@ -131,15 +133,17 @@ class PageData(_Browser):
         caller = await self.caller()
         if caller is None:
             raise errors.no_token()
-        controller = self._wiring.controller
+        services = self._wiring.services
+        if services is None:
+            raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
-        health = controller.health()
+        health = self._wiring.status.check_health()
         overview = Overview(
-            me=controller.me(caller),
-            devices=controller.devices(caller).devices,
-            queues=controller.queues(caller).queues,
-            notebooks=controller.notebooks(caller, owner).notebooks,
-            jobs=controller.jobs(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
+            me=services.overview.describe_user(caller),
+            devices=services.overview.list_devices(caller).devices,
+            queues=services.overview.list_queues(caller).queues,
+            notebooks=services.tickets.list_notebooks(caller, owner).notebooks,
+            jobs=services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,
         )

@@ -89,7 +89,7 @@ async def test_the_page_and_its_data(browse, bundle):
 
     for who, group in (("ann", "vision"), ("bob", "nlp")):
         caller = Caller(user=who, groups=frozenset({group}))
-        browse.world.controller.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
+        browse.world.controller.jobs.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
     browser = await browse("ann")
     page = await browser.open()
     assert page.code == 200
@@ -112,7 +112,7 @@ async def test_an_admin_sees_everybody(browse, bundle):
     from jupyter_gq.controller.caller import Caller
 
     caller = Caller(user="ann", groups=frozenset({"vision"}))
-    browse.world.controller.submit(caller, submission(bundle), None)
+    browse.world.controller.jobs.submit(caller, submission(bundle), None)
     browser = await browse("root")
     data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
     assert [job["owner"] for job in json.loads(data.body)["jobs"]] == ["ann"]

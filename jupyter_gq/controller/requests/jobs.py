@@ -106,11 +106,11 @@ class Jobs:
             self._context.wake()
         return self._presenter.job(self._own(caller, job))
 
-    def view(self, caller: Caller, job: str) -> JobView:
+    def show(self, caller: Caller, job: str) -> JobView:
         """One job."""
         return self._presenter.job(self._own(caller, job))
 
-    def page(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+    def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
         """Newest first. `owner`: only for admins; "*" = everybody."""
         whose = caller.user
         if owner is not None and caller.admin:
@@ -122,7 +122,7 @@ class Jobs:
         following = shown[-1].workload.id if len(found) > limit and shown else None
         return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
 
-    def outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
+    def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """The next pieces of its output after the piece `after`."""
         record = self._own(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
@@ -133,7 +133,7 @@ class Jobs:
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
 
-    def executed_notebook(self, caller: Caller, job: str) -> JsonObject:
+    def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """The notebook with its outputs so far. `NotFound` before there is one."""
         record = self._own(caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
@@ -141,7 +141,7 @@ class Jobs:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
 
-    def log(self, caller: Caller, job: str) -> str:
+    def read_log(self, caller: Caller, job: str) -> str:
         """The end of the log of its newest run; "" before there is one."""
         record = self._own(caller, job)
         return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
@@ -162,7 +162,7 @@ class Jobs:
                 self._context.wake()
         return last
 
-    def heartbeat(self, job: str, beat: Heartbeat) -> None:
+    def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
         """The runner is alive; it may say how far it is, and when its state was saved."""
         record = self._context.records.alive(job)
         if record is None or beat.run != record.workload.run:

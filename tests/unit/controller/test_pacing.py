@@ -96,7 +96,7 @@ async def test_notebooks_are_begun_by_the_hub_and_wait_for_nobody(world):
     world.backend.left = 0
     job, ticket = world.send(BOB, "nlp"), world.ask(CAROL, "0.5")
     await world.step()
-    assert world.controller.ticket(CAROL, ticket.id).phase == "starting"
+    assert world.controller.tickets.show(CAROL, ticket.id).phase == "starting"
     assert world.job(job).phase == "waiting"
 
 
@@ -104,7 +104,7 @@ async def test_one_that_was_put_aside_can_be_cancelled(world):
     world.backend.left = 0
     job = world.send(ANN, "vision")
     await world.step()
-    world.controller.cancel(ANN, job)
+    world.controller.jobs.cancel(ANN, job)
     world.backend.left = 2
     await world.step()
     assert world.job(job).phase == "cancelled"
@@ -115,11 +115,11 @@ async def test_what_was_decided_goes_on_between_steps_as_room_comes(world):
     jobs = [world.send(ANN, "vision") for _ in range(5)]
     await world.step()
     world.backend.left = 0
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"] * 3
     world.backend.left = 2
     late = world.send(ANN, "vision", priority=80)
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["starting", "starting", "waiting"]
     assert world.job(late).phase == "waiting", "nothing is decided between steps"
     assert [launch.workload.id for launch in world.backend.launches] == jobs[:4]
@@ -132,7 +132,7 @@ async def test_portion_follows_portion(world):
     await world.step()
     world.backend.left = 1
     for expected in (["starting", "waiting"], ["starting", "starting"]):
-        await world.controller.go_on()
+        await world.controller.launch_more()
         assert phases(world, jobs[2:]) == expected
 
 
@@ -140,15 +140,15 @@ async def test_between_steps_a_little_room_is_left_until_there_is_more(world):
     jobs = [world.send(ANN, "vision") for _ in range(3)]
     await world.step()
     world.backend.left, world.backend.most = 1, 4
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"]
 
 
 async def test_who_was_withdrawn_is_not_started_between_steps(world):
     jobs = [world.send(ANN, "vision") for _ in range(4)]
     await world.step()
-    world.controller.cancel(ANN, jobs[2])
-    await world.controller.go_on()
+    world.controller.jobs.cancel(ANN, jobs[2])
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["cancelled", "starting"]
 
 
@@ -158,7 +158,7 @@ async def test_after_a_step_that_failed_nothing_goes_on(world):
     world.backend.observe = has_a_defect
     with pytest.raises(ZeroDivisionError):
         await world.step()
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"]
 
 
@@ -167,7 +167,7 @@ async def test_a_step_that_cannot_look_leaves_nothing_to_go_on_with(world):
     await world.step()
     observe, world.backend.observe = world.backend.observe, cannot_be_seen
     await world.step()
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"]
     world.backend.observe = observe
     await world.step()
@@ -179,7 +179,7 @@ async def test_a_service_that_does_not_lead_any_more_does_not_go_on(world):
     await world.step()
     world.leads = False
     with pytest.raises(NotLeading):
-        await world.controller.go_on()
+        await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"]
 
 
@@ -187,7 +187,7 @@ async def test_one_that_cannot_be_launched_does_not_keep_the_others(world):
     jobs = [world.send(ANN, "vision") for _ in range(4)]
     await world.step()
     world.backend.refused = jobs[2]
-    await world.controller.go_on()
+    await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["failed", "starting"]
 
 
