@@ -41,6 +41,7 @@ from .scale.wanted_nodes import with_wanted_nodes
 from .state.cluster_index import ClusterIndex
 from .state.cycle_state import Books
 from .state.instructions import decided
+from .state.launch_capacity import split_by_capacity
 from .workloads import gang
 from .workloads.seniority import seniority
 
@@ -67,7 +68,8 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     grow(books)
     take_idle(books)
     reserve(books)
-    instructions, deferred = decided(books)
+    capacity = books.index.launch_capacity
+    instructions, deferred = split_by_capacity(decided(books), capacity, lambda name: books.workloads[name].kind)
     if not explained:
         return Decision(instructions=instructions, pending=(), deferred=deferred)
     note_shielded(books)

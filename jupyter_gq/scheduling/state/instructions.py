@@ -7,28 +7,21 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 from .cycle_state import Books
-from .launch_capacity import split_by_capacity
 
 
-def decided(books: Books) -> tuple[tuple[Instruction, ...], tuple[Admit, ...]]:
-    """Return all instructions, and the admissions that exceed the launch capacity.
-
-    First among the instructions is what starts, in the order of admission; the others follow in the order decided.
-    """
+def decided(books: Books) -> tuple[Instruction, ...]:
+    """Return all instructions: first what starts, in the order of admission, then the others in the order decided."""
     shrinks = [shrink for shrink in books.units.shrinks() if shrink.workload not in books.evicted]
-    starts, deferred = split_by_capacity(
-        _starts(books), books.index.launch_capacity, lambda name: books.workloads[name].kind
-    )
-    return (*books.resumed, *starts, *books.instructions, *shrinks, *_reservations(books)), deferred
+    return (*books.resumed, *_starts(books), *books.instructions, *shrinks, *_reservations(books))
 
 
-def _starts(books: Books) -> list[Admit | Grow]:
+def _starts(books: Books) -> list[Instruction]:
     """Of each workload all units together; who came last counts first as above the quota."""
     over = {account.queue.name: account.over_quota - account.pledged for account in books.accounts}
     together: dict[str, list[Workload]] = {}
     for unit in books.admitted.values():
         together.setdefault(whole_workload(unit).id, []).append(unit)
-    starts: list[Admit | Grow] = []
+    starts: list[Instruction] = []
     for name, units in reversed(together.items()):
         queue = units[0].queue
         milli = sum(gang.held(unit) for unit in units)
