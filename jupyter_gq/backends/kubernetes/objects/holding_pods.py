@@ -1,4 +1,4 @@
-"""Pods that only hold devices, as data: reservation pods, and placeholder pods for nodes that have not come yet. Pure."""
+"""Pods that only hold devices, as data: reservation pods, and placeholder pods for nodes that may come. Pure."""
 
 from collections.abc import Collection
 

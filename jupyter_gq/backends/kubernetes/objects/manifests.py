@@ -1,4 +1,4 @@
-"""Manifests of the objects that the backend makes. Pure: the same decision gives the same pod, whoever makes it and when.
+"""Manifests of what the backend makes. Pure: the same decision gives the same pod, whoever makes it and when.
 
 Rules
 -----

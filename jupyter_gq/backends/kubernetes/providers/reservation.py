@@ -10,7 +10,7 @@ from .allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
 
 #: Kind under which the NVIDIA device plugin describes its devices to CDI.
 _CDI = "k8s.device-plugin.nvidia.com/gpu"
-#: Its runtime looks at the variable, also where the default runtime does not.
+#: Runtime class whose runtime reads the variable, also if the default runtime does not.
 _RUNTIME_CLASS = "nvidia"
 #: The container runtime's list of devices, where it reads one from mounts.
 _MOUNTS = "/var/run/nvidia-container-devices"
