@@ -13,7 +13,7 @@ The usable amount of a kind of request, if requests of that kind alone came:
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ Integers = NDArray[np.int64]
 #: Whole numbers kept as floats: sums and products of them are exact below 2**53, in any order.
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Array = TypeVar("Array", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_])
 
 #: An amount that stands for a resource that is not counted.
 _UNCOUNTED = 1 << 40
@@ -210,6 +211,6 @@ class States:
             )
 
 
-def doubled(array: NDArray[Any]) -> NDArray[Any]:
+def doubled(array: Array) -> Array:
     """Return the array followed by as many rows of zeros."""
     return np.concatenate([array, np.zeros_like(array)])
