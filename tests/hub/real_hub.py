@@ -176,7 +176,7 @@ class RealHub:
 
 
 class Person:
-    """A user of the hub: by REST in his name, or in a browser that keeps cookies."""
+    """A user of the hub: by REST in the user's name, or in a browser that keeps cookies."""
 
     def __init__(self, hub: RealHub, name: str) -> None:
         self.hub, self.name = hub, name

@@ -1,4 +1,4 @@
-"""The page on which a user chooses his share."""
+"""The page on which users choose a share."""
 
 import re
 

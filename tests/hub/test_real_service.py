@@ -61,7 +61,7 @@ def hub(tmp_path_factory):
 
 
 async def me(person):
-    """What the service says to the user, with a token of his own through the proxy."""
+    """What the service says to the user, with the user's own token through the proxy."""
     if not hasattr(person, "token"):
         scopes = ["access:services!service=jupyter-gq", "custom:gq:submit"]
         answer = await person.rest.post(f"/users/{person.name}/tokens", json={"scopes": scopes})
