@@ -9,13 +9,13 @@ A `Cluster` collects; `snapshot()` gives the frozen value. Ids are the names giv
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jupyter_gq.domain.amount import Instant, MiB, MilliGpu, parse_quota, parse_request
+from jupyter_gq.domain.amount import Instant, MiB, MilliGpu, Seconds, parse_quota, parse_request
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Activity, Kind, Leaving, Request, Stop, TaskPlacement, Workload
+from jupyter_gq.domain.workload import Activity, Backoff, Kind, Leaving, Request, Stop, TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import (
     Admit,
     Decision,
@@ -90,6 +90,14 @@ def stopping(workload: Workload, by: str | None = None, requeue: bool = True) ->
     """A running workload that was told to stop."""
     stop = Stop(reason=EvictReason.RECLAIMED, sentence="Paused.", by=by, at=NOW, requeue=requeue)
     return replace(workload, state=State.STOPPING, stop=stop)
+
+
+def backing_off(
+    workload: Workload, until: float = NOW + 60, *, pause: float = 60, times: int = 1, sentence: str = "No room."
+) -> Workload:
+    """The same workload, whose place was refused; it pauses until then."""
+    backoff = Backoff(until=Instant(until), pause=Seconds(pause), times=times, sentence=sentence)
+    return replace(workload, backoff=backoff)
 
 
 def idle(workload: Workload, for_seconds: float, **fields) -> Workload:

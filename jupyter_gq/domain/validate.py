@@ -40,6 +40,10 @@ def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
     yield from _of_topologies(snapshot.topologies)
     yield from _of_queues(snapshot.queues, queues)
     yield from _of_usage(snapshot.usage)
+    yield from _twice("unobserved kind", snapshot.unobserved)
+    yield from _negative(
+        "the launch capacity", {f"of {kind}": tasks for kind, tasks in snapshot.launch_capacity.items()}
+    )
     yield from _twice("workload", [workload.id for workload in snapshot.workloads])
     known = {*queues, *snapshot.vanished}
     for workload in snapshot.workloads:
@@ -164,6 +168,9 @@ def _of_work(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator
     who = _who(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
+    if workload.backoff is not None:
+        amounts = {"backoff.pause": workload.backoff.pause, "backoff.times": workload.backoff.times}
+        yield from _negative(who, amounts)
     yield from _of_request(who, workload.request)
     yield from _of_constraint(who, workload.topology, topologies)
     yield from _of_groups(who, workload.groups, topologies)

@@ -116,6 +116,20 @@ class Leaving:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Backoff:
+    """A pause of a pending workload, which begins when a backend refuses the place that was decided for it."""
+
+    #: Number of refusals in a row.
+    times: int
+    #: End of the pause: no cycle before it considers the workload.
+    until: Instant
+    #: Length of the pause.
+    pause: Seconds
+    #: Why the last place was refused, in the words of the backend.
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
     """What is known of a notebook's use. None anywhere means unknown, and unknown is never idle."""
 
@@ -187,6 +201,8 @@ class Workload:
     requeued_at: Instant | None = None
     #: Where room is kept for it while it waits, or while it stops to go on there; empty = nowhere in particular.
     reserved: tuple[TaskPlacement, ...] = ()
+    #: The pause since its last place was refused, whether it is over or not; None = its last place was not refused.
+    backoff: Backoff | None = None
 
     @property
     def milli(self) -> MilliGpu:
@@ -203,6 +219,10 @@ class Workload:
     def waits_since(self) -> Instant:
         """Since when it waits, if it waits."""
         return self.submitted_at if self.requeued_at is None else self.requeued_at
+
+    def is_backing_off(self, now: Instant) -> bool:
+        """Tell whether the workload waits and its back-off is not over yet."""
+        return self.state is State.PENDING and self.backoff is not None and now < self.backoff.until
 
     @property
     def holds(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .amount import NO_GPU, Instant, MilliGpu
-from .workload import TaskPlacement
+from .workload import Backoff, TaskPlacement
 
 #: Reason of an `Eviction` that nobody ordered: the notebook's server failed.
 ENDED: Final = "ENDED"
@@ -41,20 +41,6 @@ class Place:
         """Return the node of the first task, and the devices of all tasks in order."""
         devices = tuple(device for task in placement for device in task.devices)
         return cls(node=placement[0].node if placement else "", devices=devices)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
-    """The last time that a decided place turned out not to be available."""
-
-    #: Number of refusals in a row.
-    times: int
-    #: End of the pause: the workload is not scheduled before.
-    until: Instant
-    #: Length of the pause in seconds.
-    pause: float
-    #: Explanation for the owner.
-    sentence: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +83,8 @@ class WorkloadDetail:
     over_quota: MilliGpu = NO_GPU
     #: Node and devices of the present or last run; None before the first admission.
     place: Place | None = None
-    #: The refusal since which the workload waits; None = the last place was not refused.
-    refusal: Refusal | None = None
+    #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
+    backoff: Backoff | None = None
 
     # Jobs: from the manifest.
 

@@ -3,12 +3,14 @@
 Values that an administrator has set before are kept and added to.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import jupyterhub
 from traitlets.config.loader import LazyConfigValue
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
@@ -23,7 +25,7 @@ USER_SCOPES = [f"access:services!service={SERVICE}", "custom:gq:submit"]
 SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:servers", "delete:servers"]
 
 
-def make_page_login() -> dict[str, Any]:
+def make_page_login() -> JsonObject:
     """Return the settings of the login to the service's page: the scopes that it may grant to users who hold them."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
@@ -79,9 +81,9 @@ def get_list(section: Any, name: str) -> list[Any]:
     return list(get_value(section, name, []))
 
 
-def get_dict(section: Any, name: str) -> dict[str, Any]:
+def get_dict(section: Any, name: str) -> JsonObject:
     """Return a dict that the file has set, or an empty one."""
-    found: Mapping[str, Any] = get_value(section, name, {})
+    found: JsonMapping = get_value(section, name, {})
     return dict(found)
 
 

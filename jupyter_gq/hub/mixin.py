@@ -23,6 +23,7 @@ from traitlets import Float, Integer, List, Unicode, default
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import options_form
 from .admission.admission import Admission, ServerRequest, Share, StartRefused, WaitLimits, attach, give_back
@@ -104,7 +105,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         super().__init__(*args, **kwargs)
 
     @default("user_options")
-    def _no_options(self) -> dict[str, Any]:
+    def _no_options(self) -> JsonObject:
         return {}
 
     @default("options_form")
@@ -215,7 +216,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             await self._give_share_back()
         return status
 
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def progress(self) -> AsyncIterator[JsonObject]:
         """Yield the events of the start from the present moment on; each viewer gets its own stream."""
         while True:
             async with aclosing(self._board.watch()) as statuses:
@@ -247,14 +248,14 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             environment.update(self._share.environment)
         return environment
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> JsonObject:
         """Return the spawner's state with the ticket."""
-        state: dict[str, Any] = super().get_state()
+        state: JsonObject = super().get_state()
         if self._share is not None and self._share.ticket:
             state[_STATE] = {"ticket": self._share.ticket, "gpus": self._share.gpus}
         return state
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: JsonObject) -> None:
         """Restore the ticket after a restart of the Hub."""
         super().load_state(state)
         saved = state.get(_STATE)

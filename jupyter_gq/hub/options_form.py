@@ -23,6 +23,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import Choice, Eviction, Me, PoolView
 from jupyter_gq.domain.amount import ONE_GPU, format_gpus, parse_quota
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 from .admission.credentials import READ_SCOPES, short_lived_token
 from .admission.profiles import AS_THE_PROFILE_SAYS, NamedShares
@@ -61,7 +62,7 @@ async def render_page(spawner: Any, profiles: Profiles | None = None) -> str:
     return _load_templates().get_template("gq_options.html").render(view=view)
 
 
-def read_form(form: dict[str, list[Any]]) -> dict[str, Any]:
+def read_form(form: dict[str, list[Any]]) -> JsonObject:
     """Return `user_options` from the fields of the form or of a query string."""
     return {name: values[0] if len(values) == 1 else values for name, values in form.items()}
 
@@ -119,7 +120,7 @@ class OptionsView:
     ended: str = ""
     profiles: Profiles | None = None
     #: Data of the profiles for the script; None if no profile names a share.
-    rules: dict[str, Any] | None = None
+    rules: JsonObject | None = None
 
 
 async def _fetch_me(spawner: Any) -> Me:

@@ -1,43 +1,45 @@
-"""A scheduler that remembers: between cycles it is told what happened, not everything again.
+"""A scheduler that keeps an index of the cluster between cycles and is told about changes only.
 
 Rules
 -----
-1. `decide` says what `run_cycle` would say of a snapshot of the same moment, exactly.
-2. It decides only. What really happened (what was started, stopped, lost) is put by whoever saw it; until then the next
-   decision says the same again.
-3. A decision costs what it changes and what must be asked anew, not what there is.
+Same decisions: `decide` decides exactly what `run_cycle` would decide about a snapshot of the same moment.
+
+Decisions have no effect here: whoever carries a decision out puts the workloads as they became. Until then the next
+decision is the same again.
+
+Cost of a change: a decision costs what it changes and what must be asked again, not the size of the cluster.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Kind, Workload
 
 from .cycle import decide
 from .decision import Decision
 from .policy import Policy
-from .state.cluster_index import Facts
+from .state.cluster_index import ClusterConfig, ClusterIndex
 from .state.cycle_state import Books
 
 
 class Scheduler:
-    """The cycle, on facts that are kept up to date."""
+    """The scheduling cycle on an index that is kept up to date."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Begin with that state. Raises `InvalidSnapshot` as `run_cycle` does."""
-        self._facts = Facts(snapshot, policy)
-        self._queues = snapshot.queues
+        """Index the snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""
+        self._index = ClusterIndex(snapshot, policy)
 
     def put(self, workload: Workload) -> None:
-        """It is new, or it has changed. A final one is removed."""
-        self._facts.put(workload)
+        """Add a workload, or replace the one with its id. A final one is removed."""
+        self._index.put(workload)
 
     def remove(self, name: str) -> None:
-        """The workload of that id is final, or gone; nothing when it is not known."""
-        self._facts.remove(name)
+        """Remove the workload of that id; does nothing if it is not known."""
+        self._index.remove(name)
 
     def set(
         self,
@@ -46,33 +48,46 @@ class Scheduler:
         queues: tuple[Queue, ...] | None = None,
         topologies: tuple[Topology, ...] | None = None,
         usage: Mapping[str, float] | None = None,
+        unobserved: tuple[Kind, ...] | None = None,
         policy: Policy | None = None,
     ) -> None:
-        """Another cluster, other queues or another policy: everything is counted anew, unless it is the same."""
-        facts = self._facts
-        changed = Snapshot(
-            nodes=facts.nodes if nodes is None else nodes,
-            queues=self._queues if queues is None else queues,
-            workloads=tuple(facts.workloads.values()),
-            topologies=facts.topologies if topologies is None else topologies,
-            usage=facts.usage if usage is None else usage,
+        """Replace parts of the configuration; None leaves a part as it is. If one differs, everything is indexed anew.
+
+        Raises `InvalidSnapshot` if the queues are not a tree; the scheduler is then unchanged.
+        """
+        before = self._index.config
+        after = ClusterConfig(
+            nodes=before.nodes if nodes is None else nodes,
+            queues=before.queues if queues is None else queues,
+            topologies=before.topologies if topologies is None else topologies,
+            usage=before.usage if usage is None else usage,
+            unobserved=before.unobserved if unobserved is None else unobserved,
+            policy=before.policy if policy is None else policy,
         )
-        policy = facts.policy if policy is None else policy
-        before = (facts.nodes, self._queues, facts.topologies, facts.usage, facts.policy)
-        if before != (changed.nodes, changed.queues, changed.topologies, changed.usage, policy):
-            self._facts = Facts(changed, policy)
-            self._queues = changed.queues
+        if after != before:
+            snapshot = replace(
+                self._index.snapshot(),
+                nodes=after.nodes,
+                queues=after.queues,
+                topologies=after.topologies,
+                usage=after.usage,
+                unobserved=after.unobserved,
+            )
+            self._index = ClusterIndex(snapshot, after.policy)
 
     def follow(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Take up a whole snapshot; only what differs from what is known costs more than a look."""
+        """Take over a whole snapshot. Only workloads that differ from the known ones cost more than a comparison."""
         self.set(
             nodes=snapshot.nodes,
             queues=snapshot.queues,
             topologies=snapshot.topologies,
             usage=snapshot.usage,
+            unobserved=snapshot.unobserved,
             policy=policy,
         )
-        known = self._facts.workloads
+        self._index.new_nodes = snapshot.new_nodes
+        self._index.launch_capacity = snapshot.launch_capacity
+        known = self._index.workloads
         for name in known.keys() - {workload.id for workload in snapshot.workloads}:
             self.remove(name)
         for workload in snapshot.workloads:
@@ -81,16 +96,19 @@ class Scheduler:
                 self.put(workload)
 
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
-        """One cycle. Without `explain` nobody is told why he waits: `pending` is empty."""
-        books = Books(self._facts, now)
+        """Run one cycle. If `explain` is false, `pending` of the decision is empty."""
+        books = Books(self._index, now)
         try:
             return decide(books, explained=explain)
         finally:
             books.forget()
 
     def decide_with(self, workload: Workload, now: Instant) -> Decision:
-        """One cycle as if this workload, which is not known yet, were there as well; afterwards all is as it was."""
-        if workload.id in self._facts.workloads:
+        """Run one cycle as if this workload were there as well, and forget the workload afterwards.
+
+        Raises `ValueError` if a workload of that id is known already.
+        """
+        if workload.id in self._index.workloads:
             raise ValueError(f"the workload {workload.id!r} is known already")
         self.put(workload)
         try:

@@ -63,7 +63,9 @@ class _Future:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
         self._lasting = lasting
-        self._scheduler = Scheduler(replace(snapshot, workloads=()), policy)
+        # Every backend is expected to be observed again, and to launch whatever is admitted.
+        cluster = replace(snapshot, workloads=(), unobserved=(), launch_capacity={})
+        self._scheduler = Scheduler(cluster, policy)
         self._workloads: dict[str, Workload] = {}
         #: What has been run of each before its present run.
         self._done: dict[str, float] = {}
@@ -98,6 +100,9 @@ class _Future:
             started = workload.started_at if workload.started_at is not None else self._now
             elapsed = Seconds(max(0.0, self._now - started))
             self._expect_end(workload, self._lasting(workload, elapsed) - elapsed)
+        if workload.backoff is not None and workload.is_backing_off(self._now):
+            # Run 0 ends nothing: at that time it is only decided anew.
+            heapq.heappush(self._ends, (workload.backoff.until, 0, workload.id))
 
     def _expect_end(self, workload: Workload, rest: float) -> None:
         run = self._runs[workload.id] = self._runs.get(workload.id, 0) + 1

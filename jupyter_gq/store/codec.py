@@ -27,7 +27,7 @@ _Decoder = Callable[[Any], Any]
 #: Fields of `WorkloadDetail` whose stored name is another one, with that name.
 _STORED_NAMES: Final = {
     "place": "where",
-    "refusal": "refused",
+    "backoff": "refused",
     "tasks_with_bundle": "taken",
     "consecutive_losses": "lost",
     "owner_groups": "groups",

@@ -13,14 +13,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.capabilities import Attestation, Capabilities, NodeRequest, Pace
+from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
-from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node, NodeRequest
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool

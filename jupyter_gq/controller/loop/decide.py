@@ -8,7 +8,7 @@ Rules
 3. Who asks what would be changes nothing. Between taking it up and putting it back nothing is awaited.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,9 +20,6 @@ from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.preview import admission
 
-from .backoff import held_back, without
-from .scale_up import Growth
-
 
 class Deciding:
     """Asked by the loop, and by requests beside it."""
@@ -31,43 +28,31 @@ class Deciding:
         self._context = context
         #: None before the first question, and after one that failed.
         self._scheduler: Scheduler | None = None
-        self._growth = Growth(context)
 
     def decide(self) -> Decision:
-        """What is to be done now. Those whose place was refused a moment ago are left out, and told so."""
-        context, now = self._context, self._context.clock.now()
-        waiting = held_back(context.records.refused(), now)
-        snapshot = without(context.snapshot(), waiting)
-        with self._knowing(snapshot) as scheduler:
-            decision = scheduler.decide(now)
-        decision = self._growth.follow(snapshot, decision)
-        return replace(decision, pending=(*decision.pending, *waiting.values())) if waiting else decision
+        """Return what is to be done now."""
+        return self.of(self._context.snapshot())
 
     def of(self, snapshot: Snapshot) -> Decision:
-        """What is to be done about that snapshot, which is one of now."""
+        """Return what is to be done about that snapshot, which is one of now."""
         with self._knowing(snapshot) as scheduler:
-            decision = scheduler.decide(self._context.clock.now())
-        return self._growth.explained(snapshot, decision)
+            return scheduler.decide(self._context.clock.now())
 
     def outlooks(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
         """What would happen to each of them if it alone were queued now, by the caller. Their ids are nobody's."""
-        snapshot = self._considered()
+        snapshot = self._context.snapshot()
         queues = {workload.queue for workload in workloads}
         if queues <= {queue.name for queue in snapshot.queues}:
             with self._knowing(snapshot) as scheduler:
                 return self._each(scheduler, snapshot, workloads)
         # Another tree is counted anew: not by the scheduler that is kept, which would count the old one anew after it.
-        snapshot = _only_rivals(self._considered([caller]), queues)
+        snapshot = _only_rivals(self._context.snapshot([caller]), queues)
         return self._each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
 
     def _each(self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]) -> list[admission.Outlook]:
         now = self._context.clock.now()
         decisions = [scheduler.decide_with(admission.queued(workload), now) for workload in workloads]
         return [admission.outlook(snapshot, *each) for each in zip(workloads, decisions, strict=True)]
-
-    def _considered(self, also: Iterable[Caller] = ()) -> Snapshot:
-        context = self._context
-        return without(context.snapshot(also), held_back(context.records.refused(), context.clock.now()))
 
     @contextmanager
     def _knowing(self, snapshot: Snapshot) -> Iterator[Scheduler]:

@@ -11,8 +11,8 @@ Rules
    process is gone, so it has stopped.
 5. No view of a backend is no news: nothing is concluded from a backend that could not be observed, nor from one that
    forgets (it is told again, see `act`).
-6. What was refused its place goes back in line with its seniority, and is held back for a while: each time in a row
-   for twice as long. So it does not win every cycle, and hammers nobody.
+6. A workload whose place was refused goes back to its queue with its seniority and backs off: each time in a row for
+   twice as long. So it does not win every cycle, and its backend is not asked all the time.
 """
 
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from jupyter_gq.backends.protocol import Observation, Outcome, Phase
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import Event, State
-from jupyter_gq.domain.workload import Kind
-from jupyter_gq.domain.workload_detail import ENDED, Eviction, Refusal
+from jupyter_gq.domain.workload import Backoff, Kind
+from jupyter_gq.domain.workload_detail import ENDED, Eviction
 from jupyter_gq.store.protocol import Record
 
 #: How often a job may vanish before it fails.
 MOST_LOST = 3
 FURTHER_AFTER = Seconds(600)
-#: Seconds for which a workload is held back after its place was refused: at first, and at most.
+#: Seconds for which a workload backs off after its place was refused: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
 VANISHED = "It vanished without a word"
 
@@ -67,7 +67,7 @@ def judge(record: Record, seen: Observation | None, now: Instant, *, forgetful: 
         ending = Ending(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
         return [*changes, _ended(record, state, ending)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
-        detail = DetailChange(refusal=None) if record.detail.refusal else DetailChange()
+        detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
         changes.append(Change(workload=workload.id, event=Event.STARTED, detail=detail))
     return changes
 
@@ -76,7 +76,7 @@ def _ended(record: Record, state: State, ending: Ending) -> Change:
     if state is State.STOPPING:
         return _stopped(record, ending)
     if ending.outcome is Outcome.REFUSED:
-        return _held_back(record, ending)
+        return _back_off(record, ending)
     if ending.outcome is Outcome.SUCCEEDED:
         return _final(record, Event.SUCCEEDED, ending, "")
     if ending.outcome is Outcome.FAILED:
@@ -133,13 +133,13 @@ def _came_further(record: Record, at: Instant) -> bool:
     return saved is not None and started is not None and saved > started and at - started >= FURTHER_AFTER
 
 
-def _held_back(record: Record, ending: Ending) -> Change:
-    """Its place was not to be had."""
-    known = record.detail.refusal
-    times = known.times + 1 if known is not None else 1
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1))
-    refusal = Refusal(times=times, until=Instant(ending.at + pause), pause=pause, sentence=ending.sentence)
-    return _back_in_line(record, Event.LOST, ending.at, DetailChange(refusal=refusal, sentence=""))
+def _back_off(record: Record, ending: Ending) -> Change:
+    """Return a workload whose place was refused to its queue, with a pause that doubles with each refusal in a row."""
+    before = record.detail.backoff
+    times = 1 if before is None else before.times + 1
+    pause = Seconds(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (times - 1)))
+    backoff = Backoff(times=times, until=Instant(ending.at + pause), pause=pause, sentence=ending.sentence)
+    return _back_in_line(record, Event.LOST, ending.at, DetailChange(backoff=backoff, sentence=""))
 
 
 def _back_in_line(record: Record, event: Event, at: Instant, detail: DetailChange) -> Change:

@@ -11,8 +11,8 @@ from typing import TypedDict
 from jupyter_gq.domain import states
 from jupyter_gq.domain.amount import Instant, MilliGpu
 from jupyter_gq.domain.states import Event
-from jupyter_gq.domain.workload import Activity, Stop, TaskPlacement
-from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress, Refusal
+from jupyter_gq.domain.workload import Activity, Backoff, Stop, TaskPlacement
+from jupyter_gq.domain.workload_detail import CodeError, Eviction, Place, Progress
 from jupyter_gq.store.protocol import Record
 
 
@@ -37,7 +37,7 @@ class DetailChange(TypedDict, total=False):
     eviction: Eviction
     over_quota: MilliGpu
     place: Place
-    refusal: Refusal | None
+    backoff: Backoff | None
     progress: Progress
     error: CodeError
     task_tokens: Mapping[int, str]

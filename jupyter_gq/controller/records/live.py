@@ -16,8 +16,6 @@ class Live:
         self.notebooks: dict[str, Record] = {}
         #: That wait no more: placed, running, or ending.
         self.begun: dict[str, Record] = {}
-        #: That wait since their place was refused.
-        self.refused: dict[str, Record] = {}
         for record in records:
             self.put(record)
 
@@ -28,7 +26,6 @@ class Live:
         for group, belongs in (
             (self.notebooks, record.workload.kind is Kind.NOTEBOOK),
             (self.begun, not waits),
-            (self.refused, waits and record.detail.refusal is not None),
         ):
             if belongs:
                 group[name] = record
@@ -37,5 +34,5 @@ class Live:
 
     def drop(self, name: str) -> None:
         """It is final."""
-        for group in (self.all, self.notebooks, self.begun, self.refused):
+        for group in (self.all, self.notebooks, self.begun):
             group.pop(name, None)

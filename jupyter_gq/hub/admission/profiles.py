@@ -20,6 +20,7 @@ from typing import Any
 
 from jupyter_gq.domain.amount import parse_request
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .request import GPUS, BadOptions, ShareRequest, read_request, unwrap_options
 
@@ -28,7 +29,7 @@ PROFILE = "profile"
 AS_THE_PROFILE_SAYS = "As the profile says"
 _UNLISTED = "--unlisted-choice"
 
-Profile = Mapping[str, Any]
+Profile = JsonMapping
 
 
 def read_request_with_profiles(
@@ -61,7 +62,7 @@ def read_request_with_profiles(
     return offered
 
 
-def find_chosen_profile(options: Mapping[str, Any], profiles: Sequence[Profile]) -> Profile | None:
+def find_chosen_profile(options: JsonMapping, profiles: Sequence[Profile]) -> Profile | None:
     """Return the profile that the options name, None if they name none; raise `BadOptions` for an unknown profile."""
     slug = options.get(PROFILE)
     if slug is None or slug == "":
@@ -112,7 +113,7 @@ def find_named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
     }
 
 
-def _find_share(profile: Profile, options: Mapping[str, Any]) -> Any:
+def _find_share(profile: Profile, options: JsonMapping) -> Any:
     named = profile.get(GPUS)
     for name, option in _get_options(profile).items():
         if options.get(name + _UNLISTED):
@@ -124,13 +125,13 @@ def _find_share(profile: Profile, options: Mapping[str, Any]) -> Any:
     return named
 
 
-def _check_choice(name: str, option: Profile, options: Mapping[str, Any]) -> None:
+def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
     unlisted, choice = options.get(name + _UNLISTED), options.get(name)
     for value in (unlisted, choice):
         if value is not None and not isinstance(value, str):
             raise BadOptions(f"The option {name} must be text.")
     rule = option.get("unlisted_choice") or {}
-    choices: Mapping[str, Any] = option.get("choices") or {}
+    choices: JsonMapping = option.get("choices") or {}
     if unlisted:
         if not rule.get("enabled"):
             raise BadOptions(f"The option {name} accepts only offered choices: {', '.join(choices)}.")

@@ -15,6 +15,7 @@ from typing import Any
 
 from jupyter_gq.domain.amount import MilliGpu, format_gpus, parse_request
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 #: The key of the share in `user_options`.
 GPUS = "gpus"
@@ -45,7 +46,7 @@ class ShareRequest:
         return self.milli > 0
 
 
-def unwrap_options(user_options: Any) -> dict[str, Any]:
+def unwrap_options(user_options: Any) -> JsonObject:
     """Return the options without the nesting of Hub 6; raise `BadOptions` if they are not a JSON object."""
     if user_options is None:
         return {}

@@ -13,12 +13,10 @@ Rules
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 #: Variables that name the devices of a container; values of other origin are dropped.
 VISIBILITY = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
@@ -34,19 +32,19 @@ class PodParts:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    node_affinity: Json | None = None
+    node_affinity: JsonObject | None = None
     scheduler_name: str | None = None
     runtime_class: str | None = None
-    tolerations: Sequence[Json] = ()
-    volumes: Sequence[Json] = ()
+    tolerations: Sequence[JsonObject] = ()
+    volumes: Sequence[JsonObject] = ()
     #: This field and those below belong to the notebook's container.
-    environment: Sequence[Json] = ()
+    environment: Sequence[JsonObject] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    volume_mounts: Sequence[Json] = ()
+    volume_mounts: Sequence[JsonObject] = ()
 
 
-def read_parts(pod: Json, container: str) -> PodParts:
+def read_parts(pod: JsonObject, container: str) -> PodParts:
     """Return the parts of a pod, given as data of the API; `container` is the name of the notebook's container."""
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
     notebook = next(each for each in spec["containers"] if each["name"] == container)
@@ -93,7 +91,7 @@ def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collecti
     return sorted(name for name in asked if _is_share_only(name, share_only) and name not in additions.resources)
 
 
-def _merge_environment(present: Sequence[Json], ours: Mapping[str, str]) -> list[Json]:
+def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
     others = [each for each in present if each["name"] not in ours and each["name"] not in VISIBILITY]
     return [*others, *({"name": name, "value": _escape(value)} for name, value in ours.items())]
 
@@ -113,6 +111,6 @@ def _is_share_only(resource: str, share_only: Collection[str]) -> bool:
     return any(fnmatchcase(resource, pattern) for pattern in share_only)
 
 
-def _merge_by_key(present: Sequence[Json], ours: Sequence[Json], key: str) -> list[Json]:
+def _merge_by_key(present: Sequence[JsonObject], ours: Sequence[JsonObject], key: str) -> list[JsonObject]:
     mine = {each[key] for each in ours}
     return [*(each for each in present if each.get(key) not in mine), *ours]

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import StartRefused
 from jupyter_gq.hub.base import SpawnerMixin
 
@@ -64,7 +65,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """Return whether the pod is ready; KubeSpawner's own method fails on an incomplete status."""
         return is_running(pod)
 
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def progress(self) -> AsyncIterator[JsonObject]:
         """Yield the events of the pod."""
         try:
             async with aclosing(super().progress()) as events:

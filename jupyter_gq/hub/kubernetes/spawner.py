@@ -39,6 +39,7 @@ from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.mixin import GPUShareMixin
 
@@ -60,7 +61,7 @@ class CompleteEvents(EventReflector):  # type: ignore[misc]
     """A reflector of events with all fields that KubeSpawner reads."""
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[JsonObject]:
         """The events, oldest first."""
         return sorted(map(complete_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
@@ -74,19 +75,19 @@ class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     @validate("resources")
-    def _listen(self, proposal: Any) -> dict[str, Any]:
+    def _listen(self, proposal: Any) -> JsonObject:
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
         return _ObservedPods(proposal.value, on_removal=self._remember)
 
-    def _remember(self, name: str, pod: dict[str, Any]) -> None:
+    def _remember(self, name: str, pod: JsonObject) -> None:
         end = explain_end(pod)
         if end:
             self.end_reasons[name] = end
 
 
-class _ObservedPods(dict[str, Any]):
-    def __init__(self, pods: dict[str, Any], on_removal: Any) -> None:
+class _ObservedPods(JsonObject):
+    def __init__(self, pods: JsonObject, on_removal: Any) -> None:
         super().__init__(pods)
         self._on_removal = on_removal
 
@@ -213,14 +214,14 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
 
     # --- state ------------------------------------------------------------------------------------------------------
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> JsonObject:
         """Return the spawner's state with the reason of the last end, which outlives the server."""
-        state: dict[str, Any] = super().get_state()
+        state: JsonObject = super().get_state()
         if self.gpu_ended:
             state[_ENDED] = self.gpu_ended
         return state
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: JsonObject) -> None:
         """Restore the state after a restart of the Hub, or for the next server of the same name."""
         super().load_state(state)
         self.gpu_ended = state.get(_ENDED, "")
@@ -255,7 +256,7 @@ def _keep_log_end(pod: Any) -> None:
     notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
 
-def _node_affinity(data: dict[str, Any]) -> Any:
+def _node_affinity(data: JsonObject) -> Any:
     affinity = get_k8s_model(V1NodeAffinity, data)
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:

@@ -23,7 +23,7 @@ from jupyter_gq.scheduling.quota.accounts import charge, entitled
 from jupyter_gq.scheduling.quota.reclaim_rights import may_take
 from jupyter_gq.scheduling.state.cycle_state import Books, Hold
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import is_growth
+from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
 
 def hold_for(books: Books, workload: Workload, place: tuple[TaskPlacement, ...], *, not_before: Instant) -> None:
@@ -88,7 +88,7 @@ def may_pass(books: Books, workload: Workload, held: Hold) -> bool:
         return True
     if holder.state is State.SUSPENDED:  # what it has lent
         return workload.preemptible and workload.kind is Kind.TRAINING
-    if is_growth(workload):
+    if is_surplus(workload):
         return False
     if workload.queue == holder.queue:
         if workload.priority > holder.priority:
@@ -111,7 +111,7 @@ def _can_be_taken_back(books: Books, workload: Workload, holder: Workload) -> bo
     if not workload.preemptible or workload.kind is not Kind.TRAINING or giver is taker:
         return False
     milli = gang.smallest(workload)
-    if books.facts.min_runtimes.of(giver, taker) or not _has_a_claim(books, holder):
+    if books.index.min_runtimes.of(giver, taker) or not _has_a_claim(books, holder):
         return False
     charge(giver, milli, fixed=False)
     allowed = may_take(taker, giver, gang.smallest(holder), gives=milli)

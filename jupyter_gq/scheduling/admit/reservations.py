@@ -72,7 +72,7 @@ def reserve(books: Books) -> None:
                 _hold(books, hold.workload, hold.place)
             else:
                 _hold(books, hold.workload, better.place)
-    for pool, line in books.facts.by_wait.items():
+    for pool, line in books.index.pending.by_wait.items():
         for workload in _long_waiting(books, pool, line.members, after):
             place = _place_for(books, workload)
             if place is not None:
@@ -103,7 +103,7 @@ def free_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) ->
 
 def _with_reservation(books: Books) -> list[Workload]:
     """Those whose place is written down and cannot be promised yet."""
-    found = [w for name, w in books.facts.reserved.items() if name in books.waiting and name not in books.kept]
+    found = [w for name, w in books.index.reserved.items() if name in books.waiting and name not in books.kept]
     return sorted(found, key=longest_wait)
 
 
@@ -160,7 +160,7 @@ def _soonest(books: Books, workload: Workload) -> _Outlook | None:
 def _running(books: Books, pool: str) -> Iterator[Workload]:
     """All who hold devices of the pool, or begin to in this cycle."""
     for preemptible in (True, False):
-        for ranked in books.facts.holders[preemptible].get(pool, {}).values():
+        for ranked in books.index.holders.by_leaf[preemptible].get(pool, {}).values():
             for unit in ranked:
                 if unit.id not in books.leaving and unit.id not in books.evicted:
                     yield unit
@@ -180,7 +180,7 @@ def _expected_end(books: Books, workload: Workload) -> tuple[float, bool]:
 def those_on(books: Books, place: Iterable[TaskPlacement]) -> list[Workload]:
     """Who holds devices of that place and stays, or begins to in this cycle; by id."""
     devices = {device for task in place for device in task.devices}
-    on_node = books.facts.on_node
+    on_node = books.index.holders.on_node
     there = {unit.id: unit for task in place for unit in on_node.get(task.node, {}).values()}
     stays = [unit for unit in there.values() if unit.id not in books.leaving and unit.id not in books.evicted]
     found = [

@@ -17,7 +17,7 @@ from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import is_growth
+from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
 from .held_devices import passing
 
@@ -100,7 +100,7 @@ def _promise(books: Books, unit: Workload) -> bool:
 
 def _is_above_share(unit: Workload, account: Account) -> bool:
     """It is more than its workload needs, and would lift a queue above its fair share."""
-    if not is_growth(unit):
+    if not is_surplus(unit):
         return False
     milli = gang.smallest(unit)
     return any(each.lasting + milli > each.fair_share for each in account.chain)

@@ -19,19 +19,20 @@ def take_turns(books: Books, promising: Test = always, *, growth: bool = False, 
         books.units.fresh_lines()
     takes_part = books.is_seeking if growth else books.is_unsettled
     with passing(books, None) if books.holds else nullcontext():  # once for all that are asked whether they may fit
-        return Turn(books.accounts, books.facts.lines, takes_part, promising, user_shares(books), by_pool=by_pool)
+        lines, shares = books.index.pending.lines, user_shares(books)
+        return Turn(books.accounts, lines, takes_part, promising, shares, by_pool=by_pool)
 
 
 def rounds(books: Books) -> range:
     """More often than that nobody new can be served."""
-    return range(len(books.waiting) + len(books.facts.wanted) + 1)
+    return range(len(books.waiting) + len(books.index.replicas.wanted) + 1)
 
 
 def user_shares(books: Books) -> dict[str, dict[str, int]] | None:
     """What each user has of each leaf queue, with what this cycle decided; None if that does not matter."""
     if not books.policy.per_user:
         return None
-    found = {queue: dict(shares) for queue, shares in books.facts.shares.items()}
+    found = {queue: dict(shares) for queue, shares in books.index.holders.user_usage.items()}
     gone = [books.workloads[name] for name in books.evicted if books.workloads[name].queue in found]
     changes = [(workload, -gang.held(workload)) for workload in gone]
     changes += [(workload, gang.held(workload)) for workload in books.admitted.values()]

@@ -28,7 +28,7 @@ from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import notices
 from .eviction import move, move_part
@@ -65,13 +65,13 @@ def may_move(books: Books, workload: Workload) -> bool:
     if not workload.preemptible or workload.kind is not Kind.TRAINING or workload.started_at is None:
         return False
     account = books.account(workload)
-    if isinstance(workload, Part):
+    if isinstance(workload, Replica):
         queues = [each.queue for each in account.chain]
         if any((queue.limit, queue.cpu_limit, queue.memory_limit) != (None, None, None) for queue in queues):
             return False
     elif books.units.before(workload):
         return False
-    least = max(books.policy.moved_after, books.facts.min_runtimes.of(account, account))
+    least = max(books.policy.moved_after, books.index.min_runtimes.of(account, account))
     return books.now > workload.started_at + least
 
 
@@ -133,7 +133,7 @@ class _Search:
         for each in chosen:
             if each.id in places:
                 nodes = sorted({task.node for task in places[each.id]})
-                if isinstance(each, Part):
+                if isinstance(each, Replica):
                     move_part(self._books, each, places[each.id], workload, notices.moved(each, workload, nodes))
                 else:
                     move(self._books, each, places[each.id], workload, notices.moved(each, workload, nodes))
@@ -190,7 +190,8 @@ class _Search:
 
     def _movable(self, pool: str) -> list[Workload]:
         books = self._books
-        holders = (each for ranked in books.facts.holders[True].get(pool, {}).values() for each in ranked.members)
+        leaves = books.index.holders.by_leaf[True].get(pool, {})
+        holders = (each for ranked in leaves.values() for each in ranked.members)
         found = sorted((each for each in holders if may_move(books, each)), key=disruption)
         self._rank |= {each.id: rank for rank, each in enumerate(found)}
         return found
@@ -199,7 +200,7 @@ class _Search:
         amount = self._books.ledger.amount
         return {
             node.name: sum(amount(device.id, View.FUTURE) for device in node.devices if device.pool == pool)
-            for node in self._books.facts.nodes
+            for node in self._books.index.config.nodes
         }
 
     def _forget(self, changed: Iterable[TaskPlacement]) -> None:
@@ -279,7 +280,7 @@ class _Search:
         largest_first = sorted(leaving, key=lambda w: (-w.request.milli, -gang.held(w), w.id))
         for each in largest_first:
             whole = gang.as_it_stands(each)
-            view = View.NOW if isinstance(each, Part) else View.FUTURE
+            view = View.NOW if isinstance(each, Replica) else View.FUTURE
             place = assemble.place(books.ledger, self._pool(each), whole, view)
             if place is None or len(place) < len(each.placement):
                 return None

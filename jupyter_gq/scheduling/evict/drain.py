@@ -15,7 +15,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.state.units import GivenUp
-from jupyter_gq.scheduling.workloads.replicas import Part, whole_of
+from jupyter_gq.scheduling.workloads.replicas import Replica, whole_workload
 
 from . import notices
 from .eviction import evict_whole
@@ -23,8 +23,8 @@ from .eviction import evict_whole
 
 def leave_nodes(books: Books) -> None:
     """Tell all training to go that can be paused and stands on a node that is being emptied."""
-    for node in books.facts.emptying:
-        for _, unit in sorted(books.facts.on_node.get(node, {}).items(), reverse=True):
+    for node in books.index.config.draining:
+        for _, unit in sorted(books.index.holders.on_node.get(node, {}).items(), reverse=True):
             if _can_leave(books, unit):
                 _tell_to_go(books, unit, node)
 
@@ -32,11 +32,11 @@ def leave_nodes(books: Books) -> None:
 def _can_leave(books: Books, unit: Workload) -> bool:
     if unit.kind is not Kind.TRAINING or not unit.preemptible:
         return False
-    return whole_of(unit).id not in books.evicted and unit.id not in books.units.given_up
+    return whole_workload(unit).id not in books.evicted and unit.id not in books.units.given_up
 
 
 def _tell_to_go(books: Books, unit: Workload, node: str) -> None:
-    if isinstance(unit, Part):
+    if isinstance(unit, Replica):
         books.release(unit)
         sentence = partial(notices.emptied, node=node)
         books.give_up(GivenUp(part=unit, reason=EvictReason.NODE_EMPTIED, by=None, sentence=sentence))

@@ -11,7 +11,7 @@ from jupyter_gq.scheduling.admit.start import try_admit
 from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.state.units import GivenUp
-from jupyter_gq.scheduling.workloads.replicas import Part, whole_of
+from jupyter_gq.scheduling.workloads.replicas import Replica, whole_workload
 
 #: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
 Sentence = Callable[[Workload, Workload], str]
@@ -32,7 +32,7 @@ def evict_whole(books: Books, workload: Workload, reason: EvictReason, sentence:
             books.retract(part)
         elif part.id in books.promised:
             books.break_promise(part)
-        elif isinstance(part, Part):
+        elif isinstance(part, Replica):
             books.give_up(GivenUp(part=part, reason=reason, by=None, sentence=lambda _: sentence))
     books.release(core)
     evict(books, core, reason, None, sentence)
@@ -51,7 +51,7 @@ def move(books: Books, workload: Workload, place: tuple[TaskPlacement, ...], by:
     books.kept |= {workload.id, by.id}
 
 
-def move_part(books: Books, part: Part, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
+def move_part(books: Books, part: Replica, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
     """Write down that it stops here and starts there, where the ledger holds the devices for it already."""
     books.charges.hold(part, later=False)  # twice now, once when it has stopped here
     books.give_up(GivenUp(part=part, reason=EvictReason.CONSOLIDATED, by=by.id, sentence=lambda _: sentence))
@@ -84,8 +84,8 @@ def take_from(books: Books, victims: Sequence[Workload], by: Workload, reason: E
 
 
 def _tell_to_go(books: Books, victim: Workload, by: Workload, reason: EvictReason, sentence: Sentence) -> None:
-    name = whole_of(by).id
-    if isinstance(victim, Part):
+    name = whole_workload(by).id
+    if isinstance(victim, Replica):
         books.give_up(GivenUp(part=victim, reason=reason, by=name, sentence=lambda part: sentence(part, by)))
     else:
         evict(books, victim, reason, name, sentence(victim, by))

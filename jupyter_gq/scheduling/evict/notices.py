@@ -9,13 +9,13 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.limits import Broken
 from jupyter_gq.scheduling.wording import enumerate_names, for_whom, gpus, minutes, rest_amount, who_with_amount
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 
 def reclaimed(victim: Workload, by: Workload) -> str:
     """For the owner of `victim`, whose devices go to another queue."""
     needed = f"{for_whom(by)} needed its {_needed(victim, by)} back"
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {needed}. {_grows_back(victim)}"
     return f"Paused: {needed}. {_comes_back(victim)}"
 
@@ -34,14 +34,14 @@ def preempted(victim: Workload, by: Workload) -> str:
         f"{who_with_amount(by, gang.smallest(by))} in the same queue has the higher priority "
         f"({by.priority} over {victim.priority})"
     )
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {text}. {_grows_back(victim)}"
     return f"Paused: {text}. {_comes_back(victim)}"
 
 
 def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     """For the owner of `victim`, which goes on at another place, on these nodes."""
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         tasks = sum(group.tasks for group in gang.groups_of(victim.whole))
         fits = f"so that {who_with_amount(by, gang.smallest(by))} fits"
         return (
@@ -56,7 +56,7 @@ def moved(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
 def over_limit(victim: Workload, broken: Broken) -> str:
     """For the owner of work in a queue whose limit was lowered."""
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: {lowered}. Grows again by itself when there is room under it."
     return f"Paused: {lowered}. Continues by itself when there is room under it."
 
@@ -101,18 +101,18 @@ def stale(workload: Workload, now: float) -> str:
 
 def emptied(victim: Workload, node: str) -> str:
     """For the owner of training on a node that is being emptied."""
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: the node {node} is being emptied. {_grows_back(victim)}"
     return f"Paused: the node {node} is being emptied. {_comes_back(victim)}"
 
 
-def _runs_on(part: Part) -> str:
+def _runs_on(part: Replica) -> str:
     """Such as "Runs on with 3 of its 4 tasks"; the part knows what is left of its workload."""
     wanted = sum(group.tasks for group in gang.groups_of(part.whole))
     return f"Runs on with {len(part.whole.placement)} of its {wanted} tasks"
 
 
-def _grows_back(part: Part) -> str:
+def _grows_back(part: Replica) -> str:
     device = "a GPU is" if gang.smallest(part) <= 1000 else f"{gpus(gang.smallest(part))} are"
     return f"Grows again by itself when {device} free."
 

@@ -20,7 +20,7 @@ from jupyter_gq.scheduling.quota.reclaim_rights import is_above_rest
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.state.units import GivenUp
 from jupyter_gq.scheduling.workloads.disruption import disruption
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import notices
 from .eviction import evict
@@ -58,7 +58,7 @@ def _over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
 
 
 def _tell_to_go(books: Books, victim: Workload, broken: Broken) -> None:
-    if isinstance(victim, Part):
+    if isinstance(victim, Replica):
         books.give_up(
             GivenUp(
                 part=victim,

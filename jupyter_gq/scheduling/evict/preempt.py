@@ -25,7 +25,7 @@ from .within_share import make_room_within_share
 
 def preempt(books: Books) -> bool:
     """Serve all who may take the place of lower priorities in their queue; the result is that of `serve_in_rounds`."""
-    if len(books.facts.priorities) < 2:
+    if not books.index.priorities.differ():
         return False
     lowest: dict[str, int] = {}
 
@@ -40,7 +40,7 @@ def preempt(books: Books) -> bool:
 
 def _lowest_priority(books: Books, queue: str) -> int:
     """Of those who hold something in that queue, or were admitted or promised something."""
-    return min(books.facts.priorities_in(queue), default=0)
+    return min(books.index.priorities.in_queue(queue), default=0)
 
 
 def _preempt_for(books: Books, workload: Workload, stock: Stock) -> list[Workload] | None:

@@ -11,7 +11,7 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.state.units import GivenUp
-from jupyter_gq.scheduling.workloads.replicas import whole_of
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
 from . import notices
@@ -26,7 +26,7 @@ def name_beneficiaries(books: Books) -> None:
             for device in task.devices:
                 first.setdefault(device, taker)
     units = [*map(books.unit, books.promised), *books.admitted.values()]
-    served = {whole_of(unit).id for unit in units}
+    served = {whole_workload(unit).id for unit in units}
     for place, instruction in enumerate(books.instructions):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue

@@ -11,7 +11,7 @@ Rules
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.workloads.replicas import Part, is_short
+from jupyter_gq.scheduling.workloads.replicas import Replica, is_short
 
 from . import notices
 from .eviction import evict_whole
@@ -19,7 +19,8 @@ from .eviction import evict_whole
 
 def requeue_stale(books: Books) -> bool:
     """Evict every gang that has been stale for too long; True when there was one."""
-    found = [books.workloads[name] for name in sorted(books.facts.stale) if _is_overdue(books, books.workloads[name])]
+    stale = sorted(books.index.holders.stale.values(), key=lambda workload: workload.id)
+    found = [workload for workload in stale if _is_overdue(books, workload)]
     for workload in found:
         evict_whole(books, workload, EvictReason.STALE_GANG, notices.stale(workload, books.now))
     return bool(found)
@@ -30,4 +31,4 @@ def _is_overdue(books: Books, workload: Workload) -> bool:
     if since is None or books.now < since + books.policy.stale_after or workload.id in books.evicted:
         return False
     units = books.units.of(workload)
-    return is_short(workload) and not any(isinstance(unit, Part) and unit.vital for unit in units)
+    return is_short(workload) and not any(isinstance(unit, Replica) and unit.vital for unit in units)

@@ -24,7 +24,7 @@ from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import obstacle
 from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 #: May this one go, as things stand now?
 Allowed = Callable[[Workload], bool]
@@ -87,7 +87,7 @@ class _Trial:
             self.gone.add(unit.id)
         return True
 
-    def _parts_before(self, candidate: Workload) -> list[Part]:
+    def _parts_before(self, candidate: Workload) -> list[Replica]:
         return [part for part in self.books.units.before(candidate) if part.id not in self.gone]
 
     def undo(self) -> None:
@@ -231,7 +231,7 @@ def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[W
 
 def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
     """It is a part of something that goes as a whole."""
-    return isinstance(victim, Part) and any(each.id == victim.whole.id for each in released)
+    return isinstance(victim, Replica) and any(each.id == victim.whole.id for each in released)
 
 
 def _leave_alone(books: Books, workload: Workload, victim: Workload) -> bool:

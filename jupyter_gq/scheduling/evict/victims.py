@@ -35,7 +35,7 @@ class Stock:
         self._books = books
         self._pools = {
             pool: {queue: _LeafStock(victims) for queue, victims in leaves.items()}
-            for pool, leaves in books.facts.holders[True].items()
+            for pool, leaves in books.index.holders.by_leaf[True].items()
         }
         #: Placed in this cycle and not yet in the lists, by leaf queue: few of them are ever asked for.
         self._fresh: dict[str, dict[str, None]] = {}
@@ -100,7 +100,7 @@ class Stock:
     def _past(self, leaf: _LeafStock, queue: str, taker: str) -> _LeafStock:
         """The part of `leaf` that has run long enough; looked up once for each length of time that some rule says."""
         books = self._books
-        least = books.facts.min_runtimes.of(books.accounts.of(queue), books.accounts.of(taker))
+        least = books.index.min_runtimes.of(books.accounts.of(queue), books.accounts.of(taker))
         if not least:
             return leaf
         if least not in leaf.past:

@@ -77,7 +77,7 @@ class InTheWay:
             nodes.update((task.node, None) for task in holder.placement)
             if len(nodes) >= workload.min_members + MORE_NODES:
                 break
-        there = {w.id: w for node in nodes for w in books.facts.on_node.get(node, {}).values()}
+        there = {w.id: w for node in nodes for w in books.index.holders.on_node.get(node, {}).values()}
         there.update((w.id, w) for w in placed_in_this_cycle(books) if any(t.node in nodes for t in w.placement))
         rank = {node: number for number, node in enumerate(nodes)}
         found = [w for w in there.values() if is_there(books, w)]
@@ -94,7 +94,7 @@ class InTheWay:
         books = self._books
         placed = [w for w in placed_in_this_cycle(books) if pool in books.pools_of(w)]
         lists: dict[tuple[bool, bool], list[list[Workload]]] = {}
-        for preemptible, pools in books.facts.holders.items():
+        for preemptible, pools in books.index.holders.by_leaf.items():
             for queue, leaf in pools.get(pool, {}).items():
                 rank = (books.accounts.of(queue).over_quota == 0, not preemptible)
                 lists.setdefault(rank, []).append(leaf.members)

@@ -32,7 +32,7 @@ class _Candidates:
 
 def note_shielded(books: Books) -> None:
     """Write into the books who would have been helped if others had run long enough."""
-    if not books.facts.min_runtimes.in_use:
+    if not books.index.min_runtimes.in_use:
         return
     by_queue: dict[str, _Candidates] = {}
     found: dict[object, Shield | None] = {}

@@ -16,11 +16,12 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, format_gpus
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
-from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.placement.shortage import Lack
+from jupyter_gq.domain.workload import Backoff, Kind, Workload
+from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import Shield
 from jupyter_gq.scheduling.wording import (
+    UNOBSERVED,
     enumerate_names,
     for_whom,
     gpus,
@@ -33,7 +34,7 @@ from jupyter_gq.scheduling.wording import (
     who_with_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import whole_of
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 from .supply import Tight
 
@@ -46,6 +47,37 @@ def unknown_queue(queue: str) -> Explanation:
         reason=PendingReason.UNKNOWN_QUEUE,
         sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
         "Cancel it and choose another queue, or ask your administrator.",
+    )
+
+
+def backs_off(backoff: Backoff) -> Explanation:
+    """Explain that the workload pauses since a backend refused its place.
+
+    The sentence has no countdown: every listener would be told each second.
+    """
+    pause = round(backoff.pause)
+    return Explanation(
+        reason=PendingReason.PLACE_REFUSED,
+        sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
+        numbers={"times": backoff.times, "seconds": pause},
+        remedy=Remedy(grant=Grant.TIME, amount=pause),
+    )
+
+
+def out_of_sight(numbers: Numbers) -> Explanation:
+    """Explain that a backend cannot be observed, so that nothing is decided about its workloads."""
+    return Explanation(
+        reason=PendingReason.OUT_OF_SIGHT,
+        sentence=f"Waiting: {UNOBSERVED[0].lower()}{UNOBSERVED[1:]}",
+        numbers=numbers,
+    )
+
+
+def starts_soon() -> Explanation:
+    """Explain that the workload fits and its backend begins others first."""
+    return Explanation(
+        reason=PendingReason.STARTS_SOON,
+        sentence="What it needs is free: it starts as soon as those before it have been begun.",
     )
 
 
@@ -175,7 +207,7 @@ def out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: 
     )
 
 
-def never_fits(lack: Lack, numbers: Numbers) -> Explanation:
+def never_fits(lack: Shortage, numbers: Numbers) -> Explanation:
     """It would not fit even if nobody held anything."""
     return Explanation(
         reason=PendingReason.NO_DEVICE,
@@ -253,9 +285,9 @@ def _amounts(units: Sequence[Workload]) -> str:
     """Those who hold something, with how much; parts of one workload together."""
     milli: dict[str, int] = {}
     for unit in units:
-        milli[whole_of(unit).id] = milli.get(whole_of(unit).id, 0) + gang.held(unit)
-    partly = {whole_of(unit).id for unit in units} - {unit.id for unit in units}
-    by_id = {whole_of(unit).id: whole_of(unit) for unit in units}
+        milli[whole_workload(unit).id] = milli.get(whole_workload(unit).id, 0) + gang.held(unit)
+    partly = {whole_workload(unit).id for unit in units} - {unit.id for unit in units}
+    by_id = {whole_workload(unit).id: whole_workload(unit) for unit in units}
     return enumerate_names(
         [("part of " if name in partly else "") + who_with_amount(by_id[name], milli[name]) for name in milli]
     )
@@ -263,4 +295,4 @@ def _amounts(units: Sequence[Workload]) -> str:
 
 def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
     """The ids of their workloads, each once."""
-    return tuple(dict.fromkeys(whole_of(unit).id for unit in units))
+    return tuple(dict.fromkeys(whole_workload(unit).id for unit in units))

@@ -1,7 +1,6 @@
-"""The line of a leaf queue: those who wait in it, by class, and how far one iteration has come along it.
+"""The pending workloads of one leaf queue by request class, and how far one iteration over them has come.
 
-Identical requests of a queue form a class: when one of them cannot be helped, none of them can, and they are passed
-over together.
+Identical requests of a queue form a class. If one member cannot start, none can, and the whole class is skipped.
 """
 
 import heapq
@@ -15,24 +14,28 @@ from .sorted_workloads import Ranked
 
 
 class Line:
-    """Those who wait in one leaf queue, by class. It lasts from cycle to cycle."""
+    """The pending workloads of one leaf queue, by class. They are kept from cycle to cycle."""
 
     __slots__ = ("_keys", "_known", "classes")
 
     def __init__(self, known: dict[ClassKey, ClassKey] | None = None) -> None:
-        """`known`: shared by lines, so that like requests of several queues have one key, which compares at once."""
+        """Make an empty line.
+
+        `known` holds one key for each class. Lines that share it have one key object for like requests, so comparing
+        them takes no time.
+        """
         self._known = {} if known is None else known
-        #: Never one without members.
+        #: A class without members is removed.
         self.classes: dict[ClassKey, Ranked[Seniority]] = {}
-        #: Of each member.
+        #: The class of each member.
         self._keys: dict[str, ClassKey] = {}
 
     def class_of(self, workload: Workload) -> ClassKey:
-        """The class of one who waits here, or did."""
+        """Return the class of a workload that waits here, or did."""
         return self._keys.get(workload.id) or request_class(workload)
 
     def add(self, workload: Workload) -> None:
-        """It waits from now on."""
+        """Add a pending workload."""
         key = request_class(workload)
         key = self._keys[workload.id] = self._known.setdefault(key, key)
         if key not in self.classes:
@@ -40,7 +43,7 @@ class Line:
         self.classes[key].add(workload)
 
     def remove(self, workload: Workload) -> None:
-        """It waits no more; it is the same as when it was added."""
+        """Remove a workload, given as it was when it was added."""
         key = self._keys.pop(workload.id)
         self.classes[key].remove(workload)
         if not self.classes[key]:
@@ -48,7 +51,7 @@ class Line:
 
 
 class Leaf:
-    """Where each class of a line stands in one iteration."""
+    """The position of one iteration in each class of a line."""
 
     __slots__ = ("at", "heads", "line", "takes_part")
 
@@ -61,7 +64,7 @@ class Leaf:
             self._push(key, 0, promising)
 
     def _push(self, key: ClassKey, start: int, promising: ClassTest) -> None:
-        """The first of that class from `start` on who takes part follows, if the class is promising."""
+        """Queue the first member of a class, from `start` on, that takes part, if the class is promising."""
         ranked, takes_part = self.line.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
@@ -72,26 +75,26 @@ class Leaf:
                 return
 
     def head(self) -> Workload | None:
-        """Who is the first one now; None when nobody is left."""
+        """Return the workload whose turn it is; None if nobody is left."""
         if not self.heads:
             return None
         key = self.heads[0][1]
         return self.line.classes[key].members[self.at[key]]
 
     def advance(self) -> None:
-        """The first one is done; the next of its class follows."""
+        """Go on to the next member of the same class: the present one has been served."""
         _, key = heapq.heappop(self.heads)
         self._push(key, self.at[key] + 1, any_class)
 
     def pass_over(self) -> None:
-        """The first one cannot be helped, nor any of its class."""
+        """Skip the present workload and its whole class for the rest of the iteration."""
         heapq.heappop(self.heads)
 
 
 class FairLeaf:
-    """As `Leaf`, where among equals the user with less of the queue goes first (see `seniority`).
+    """A `Leaf` that prefers, among equals, the user who uses less of the queue (see `seniority`).
 
-    What a user has only grows on the way, so a place in the heap that is out of date is found out when it comes up.
+    Usage only grows during an iteration, so an entry of the heap that is out of date is noticed when it comes up.
     """
 
     __slots__ = ("at", "heads", "hopeless", "members", "used")
@@ -110,7 +113,7 @@ class FairLeaf:
         heapq.heapify(self.heads)
 
     def head(self) -> Workload | None:
-        """Who is the first one now; None when nobody is left."""
+        """Return the workload whose turn it is; None if nobody is left."""
         while self.heads:
             place, key = self.heads[0]
             workload = self.members[key][self.at[key]]
@@ -124,7 +127,7 @@ class FairLeaf:
         return None
 
     def advance(self) -> None:
-        """The first one is done; the next of its class and user follows."""
+        """Go on to the next workload of the same class and user: the present one has been served."""
         _, key = heapq.heappop(self.heads)
         members, index = self.members[key], self.at[key]
         self.used[key[1]] = self.used.get(key[1], 0) + gang.smallest(members[index])
@@ -133,5 +136,5 @@ class FairLeaf:
             heapq.heappush(self.heads, (fair_seniority(members[index + 1], self.used), key))
 
     def pass_over(self) -> None:
-        """The first one cannot be helped, nor any of its class, whoever it belongs to."""
+        """Skip the present workload and its whole class, of all users, for the rest of the iteration."""
         self.hopeless.add(heapq.heappop(self.heads)[1][0])

@@ -1,15 +1,16 @@
-"""Whose turn it is: between queues by what they use of what is theirs, inside a queue by priority and seniority.
+"""Queue order: between queues by usage against quota and fair share, inside a queue by job order.
 
 Rules
 -----
-1. Inside a queue: by seniority (see `seniority`).
-2. Between sibling queues, with the workload each would start next: who is not above its fair share; who stays within
-   its deserved quota with it; who stays within its fair share with it; higher queue priority; the smaller part of its
-   share used with it; the smaller part used before; the smaller share; the name.
-3. Who takes something back (reclaim) ranks before the one it was taken from: that is what rule 2's second and third
-   parts are for. Otherwise the two would take turns for ever.
-4. After each step only the queues on the way from that leaf to the root are compared anew.
-5. Like requests of a queue are passed over together (see `lines`).
+1. Job order. Inside a queue workloads follow their seniority (see `seniority`).
+2. Queue order. Sibling queues are compared with the workload that each would start next: first the queue that is not
+   above its fair share; then the queue that stays within its deserved quota with it; then within its fair share with
+   it; then the higher queue priority; then the smaller part of its share used with it; then the smaller part used
+   before; then the smaller share; then the name.
+3. No ping-pong. A queue that reclaims ranks before the queue that it reclaims from: the second and third comparison of
+   the queue order see to that. Otherwise the two queues would take turns without end.
+4. Local change. After each step only the queues from that leaf up to the root are compared again.
+5. Classes. Like requests of a queue are skipped together (see `pending_queue`).
 """
 
 import heapq
@@ -27,11 +28,11 @@ _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
 class Turn:
-    """An iterator over waiting workloads in their order, which changes with what is decided on the way.
+    """An iterator over pending workloads in their order, which changes with each decision on the way.
 
-    Of those in `lines` those are left out who do not take part, and the classes that are not promising: for which it is
-    certain from the beginning that they would be passed over. Call `done` or `pass_over` for the workload that
-    `next` returned before asking for another; call `touch` for a queue whose accounts were changed by something else.
+    Workloads that do not take part are left out, and so are classes that are not promising: members of such a class are
+    certain to be skipped. After `next`, call `done` or `pass_over` before asking for another workload. Call `touch` for
+    a queue whose account was changed by something else.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Turn:
         *,
         by_pool: bool = False,
     ) -> None:
-        """`shares`: what each user has of each leaf queue; None = that does not matter.
+        """Begin with the pending workloads of `lines`, by name of the leaf queue.
 
-        `by_pool`: `promising` says the same of all of a class whose queues have the same pool, so it is asked once.
+        `shares` is what each user has of each leaf queue; None if that does not matter. With `by_pool`, `promising` has
+        one answer for all members of a class whose queues have the same pool, so it is asked once for each pool.
         """
         self._accounts = accounts
         found: dict[str, Leaf | FairLeaf] = {}
@@ -61,14 +63,14 @@ class Turn:
                 found[name] = FairLeaf(line, takes_part, tests[pool], shares.get(name, {}))
         self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
-        #: For each queue (and for the top, ""), its children that have somebody waiting: (key, version, name).
+        #: For each queue, and for the top (""), its children with pending workloads: (key, version, name).
         self._heaps: dict[str, list[tuple[_Key, int, str]]] = {}
         self._current = ""
         for name in sorted(self._leaves):
             self.touch(accounts.of(name))
 
     def next(self) -> Workload | None:
-        """Whose turn it is; None when nobody is left."""
+        """Return the workload whose turn it is; None if nobody is left."""
         name = self._best("")
         while name is not None and name not in self._leaves:
             name = self._best(name)
@@ -78,17 +80,17 @@ class Turn:
         return self._leaves[name].head()
 
     def done(self) -> None:
-        """It has been served."""
+        """Record that the present workload has been served."""
         self._leaves[self._current].advance()
         self.touch(self._accounts.of(self._current))
 
     def pass_over(self) -> None:
-        """It cannot be helped in this round, nor can those like it in its queue."""
+        """Skip the present workload and all of its class in this queue for the rest of the iteration."""
         self._leaves[self._current].pass_over()
         self.touch(self._accounts.of(self._current))
 
     def touch(self, account: Account) -> None:
-        """Its books have changed: compare it and its ancestors anew."""
+        """Compare a queue and its ancestors again: the account of the queue has changed."""
         for each in account.chain:
             name = each.queue.name
             version = self._version.get(name, 0) + 1
@@ -99,7 +101,7 @@ class Turn:
                 heapq.heappush(self._heaps.setdefault(parent, []), (_key(each, head), version, name))
 
     def _head(self, name: str) -> Workload | None:
-        """The workload that this queue would start next."""
+        """Return the workload that this queue would start next; None if there is none."""
         while name not in self._leaves:
             best = self._best(name)
             if best is None:
@@ -115,7 +117,7 @@ class Turn:
 
 
 def _key(account: Account, head: Workload) -> _Key:
-    """Rule 2; smaller goes first."""
+    """Return the sort key of a queue by the queue-order rule; smaller goes first."""
     milli = gang.smallest(head)
     using = account.lasting
     share = max(account.queue.quota, account.fair_share)

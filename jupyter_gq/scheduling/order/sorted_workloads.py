@@ -1,17 +1,17 @@
-"""Workloads kept in an order, for many cycles: one comes or goes without the others being sorted again."""
+"""Workloads kept in order over many cycles: adding or removing one does not sort the others again."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from jupyter_gq.domain.workload import Workload
 
 #: A sort key that ends with the id of the workload, so that no two are the same.
-Key = TypeVar("Key", bound=tuple[Any, ...])
+Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class Ranked(Generic[Key]):
-    """A sorted list of workloads. Those added before the first question are sorted together, when it is asked."""
+    """A sorted list of workloads. Members added before the first look are sorted together, at that look."""
 
     __slots__ = ("_frozen", "_key", "_keys", "_members", "_sorted")
 
@@ -30,7 +30,7 @@ class Ranked(Generic[Key]):
 
     @property
     def members(self) -> list[Workload]:
-        """All of them in their order; not to be changed."""
+        """The members in order; not to be changed by the caller."""
         if not self._sorted:
             self._members.sort(key=self._key)
             self._keys = [self._key(member) for member in self._members]
@@ -38,17 +38,17 @@ class Ranked(Generic[Key]):
         return self._members
 
     def key_of(self, index: int) -> Key:
-        """The sort key of the member there; `members` has been asked for before."""
+        """Return the sort key of the member at that index; `members` must have been read before."""
         return self._keys[index]
 
     def frozen(self) -> tuple[Workload, ...]:
-        """All of them in their order; the same tuple until somebody comes or goes."""
+        """Return all members in order, as the same tuple until one is added or removed."""
         if self._frozen is None:
             self._frozen = tuple(self.members)
         return self._frozen
 
     def add(self, workload: Workload) -> None:
-        """It comes."""
+        """Insert a workload at its place."""
         self._frozen = None
         if not self._sorted:
             self._members.append(workload)
@@ -59,7 +59,7 @@ class Ranked(Generic[Key]):
         self._members.insert(index, workload)
 
     def remove(self, workload: Workload) -> None:
-        """It goes; it is the same as when it came."""
+        """Remove a workload, given as it was when it was added."""
         self._frozen = None
         members = self.members
         index = bisect_left(self._keys, self._key(workload))

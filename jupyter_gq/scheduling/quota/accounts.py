@@ -1,14 +1,14 @@
-"""The accounts of the queue tree: what is used, what is promised, what is deserved.
+"""Accounts of the queue tree: what each queue uses, what it is promised, what it deserves.
 
 Rules
 -----
-1. Every charge and every check walks from the leaf up to the root.
-2. `used` counts all that holds quota now, also what is stopping: a device is free when its process is gone.
-   `lasting` is what it will be when everything told to stop has stopped and everything promised has started.
-3. A limit holds for both. A missing limit never means "nothing runs".
-4. Work that is not preemptible must fit the deserved quota of each ancestor.
-5. Fair shares are computed once a cycle, from what is held and what waits (also what was evicted and comes back),
-   so that an eviction does not change them.
+1. Path. Every charge and every check walks from the leaf up to the root.
+2. Usage. `used` counts everything that holds quota now, stopping work included: a device is free when its process is
+   gone. `lasting` is the usage after everything that was told to stop has stopped and everything promised has started.
+3. Limits. A limit holds for `used` and for `lasting`. A missing limit never means "nothing runs".
+4. Fixed work. Work that is not preemptible must fit the deserved quota of each ancestor.
+5. Fair shares are computed once a cycle, from what is held and what waits, so that an eviction does not change them.
+   Evicted work that comes back counts as well.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ from .past_usage import NO_PAST, Past
 
 
 class Rule(StrEnum):
-    """Which promise forbids something."""
+    """The kind of promise that forbids something."""
 
     LIMIT = "LIMIT"
     QUOTA = "QUOTA"
@@ -40,7 +40,7 @@ UNSAID = (None, None)
 
 
 class Account:
-    """The books of one queue. Amounts are milli-GPU."""
+    """The account of one queue. Amounts are milli-GPU."""
 
     __slots__ = (
         "chain",
@@ -65,52 +65,52 @@ class Account:
 
     def __init__(self, queue: Queue, *, known: bool = True) -> None:
         self.queue = queue
-        #: False: workloads name it, but the configuration does not.
+        #: False if workloads name the queue but the configuration does not.
         self.known = known
         self.parent: Account | None = None
         self.children: list[Account] = []
-        #: From itself up to its root.
+        #: The accounts from this queue up to its root.
         self.chain: tuple[Account, ...] = (self,)
         self.used = 0
         self.lasting = 0
         #: The parts of `used` and `lasting` that are not preemptible.
         self.fixed_used = 0
         self.fixed_lasting = 0
-        #: Processors and memory of `used` and `lasting`, and what the queue says of them; counted only if one does.
+        #: Processors and memory of `used` and `lasting`, with limits and quotas; counted only if some queue names any.
         self.rest_used = self.rest_lasting = NO_REST
         self.rest_limit = (queue.cpu_limit, queue.memory_limit)
         self.rest_quota = (queue.cpu_quota, queue.memory_quota)
-        #: The part of `lasting` that is only promised, and holds nothing yet.
+        #: The part of `lasting` that is only promised and holds nothing yet.
         self.pledged = 0
-        #: What its subtree holds and wants, as far as the limits below it allow.
+        #: What the subtree holds and wants, as far as the limits below this queue allow.
         self.demand = 0
         self.fair_share = 0
-        #: What it has used, as a part of its pool; 0 where past use does not count.
+        #: Past usage, as a part of the pool; 0 where past usage does not count.
         self.past = Fraction(0)
-        #: Its demand has changed since shares were divided.
+        #: True if the demand has changed since shares were divided.
         self.stale = True
 
     @property
     def wanted(self) -> int:
-        """Its demand as far as its limit allows."""
+        """The demand, as far as the limit allows."""
         limit = self.queue.limit
         return self.demand if limit is None else min(self.demand, limit)
 
     @property
     def deserved(self) -> int:
-        """Its quota as far as its limit allows."""
+        """The quota, as far as the limit allows."""
         limit = self.queue.limit
         return self.queue.quota if limit is None else min(self.queue.quota, limit)
 
     @property
     def over_quota(self) -> int:
-        """The part of `lasting` above the deserved quota."""
+        """The part of `lasting` above the quota."""
         return max(0, self.lasting - self.queue.quota)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Obstacle:
-    """The promise that forbids something, and the queue that made it."""
+    """A promise that forbids something, and the queue that made it."""
 
     rule: Rule
     account: Account
@@ -125,7 +125,7 @@ _sums: Callable[[Account], _Sums] = attrgetter(
 
 
 class Accounts:
-    """All queues of a snapshot."""
+    """The accounts of all queues of a snapshot."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Accounts:
                 parent.children.append(account)
         for account in self._by_name.values():
             account.chain = _chain(account)
-        #: Some queue says something of processors or memory: otherwise nobody counts them.
+        #: True if some queue names a limit or quota of processors or memory; otherwise neither is counted.
         self.counts_rest = any(
             bound is not None
             for account in self._by_name.values()
@@ -160,7 +160,7 @@ class Accounts:
         return iter(self._by_name.values())
 
     def of(self, queue: str) -> Account:
-        """The account of that queue; one without quota and without devices if the configuration has none."""
+        """Return the account of a queue; if the configuration has no such queue, one without quota and devices."""
         account = self._by_name.get(queue)
         if account is None:
             account = Account(Queue(name=queue, pool="", over_quota_weight=0), known=False)
@@ -168,16 +168,16 @@ class Accounts:
         return account
 
     def roots(self, pool: str) -> list[Account]:
-        """The roots of that pool, by name."""
+        """Return the roots of a pool, by name."""
         found = [a for a in self._by_name.values() if a.parent is None and a.queue.pool == pool]
         return sorted(found, key=lambda account: account.queue.name)
 
     def pools(self) -> list[str]:
-        """The pools that some queue uses."""
+        """Return the names of the pools that some queue uses."""
         return sorted({account.queue.pool for account in self._by_name.values()})
 
     def demand(self, account: Account, milli: int) -> None:
-        """Count what a workload of this leaf holds or wants (negative: no more); takes effect with `divide`."""
+        """Add what a workload of this leaf holds or wants (negative: remove it); takes effect with `divide`."""
         for each in account.chain:
             before = each.wanted
             each.demand += milli
@@ -185,16 +185,16 @@ class Accounts:
             milli = each.wanted - before
 
     def divide(self) -> None:
-        """Compute the fair shares that a changed demand may have changed (rule 5)."""
+        """Compute the fair shares that a changed demand may have changed."""
         for pool in self.pools():
             _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 
     def copy(self) -> Sums:
-        """The sums of every account, for `restore`."""
+        """Return the sums of every account, for `restore`."""
         return [(account, _sums(account)) for account in self._by_name.values()]
 
     def restore(self, before: Sums) -> None:
-        """The sums are again what they were."""
+        """Set the sums back to what `copy` returned."""
         for account, sums in before:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums[:5]
@@ -204,7 +204,10 @@ class Accounts:
 def charge(
     account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, rest: Rest = NO_REST
 ) -> None:
-    """Add `milli` (negative: take off) and `rest` to `used` (now) and to `lasting` (later), up to the root."""
+    """Add `milli` (negative: subtract) and `rest`, from the leaf to the root.
+
+    Adds to `used` if `now`, and to `lasting` if `later`.
+    """
     used = milli if now else 0
     lasting = milli if later else 0
     for each in account.chain:
@@ -223,14 +226,17 @@ def _plus(one: Rest, other: Rest) -> Rest:
 
 
 def pledge(account: Account, milli: int, *, fixed: bool, rest: Rest = NO_REST) -> None:
-    """Add a promise of `milli` and `rest` (negative: take it back) to `lasting`, up to the root."""
+    """Add a promise of `milli` and `rest` (negative: take it back) to `lasting`, from the leaf to the root."""
     charge(account, milli, fixed=fixed, now=False, rest=rest)
     for each in account.chain:
         each.pledged += milli
 
 
 def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, rest: Rest = NO_REST) -> Obstacle | None:
-    """The first promise on the way up that forbids to add `milli`, now or once all that stops has stopped."""
+    """Return the first promise, from the leaf to the root, that forbids to add `milli` and `rest`, or None.
+
+    With `now`, present usage counts as well; otherwise only what is left once all that stops has stopped.
+    """
     for each in account.chain:
         limit = each.queue.limit
         if limit is not None and (max(each.used, each.lasting) if now else each.lasting) + milli > limit:
@@ -254,7 +260,7 @@ def _is_above_rest(account: Account, rest: Rest, now: bool) -> bool:
 
 
 def entitled(account: Account, milli: int) -> bool:
-    """Every queue on the way up stays within its deserved quota with `milli` more."""
+    """Return True if every queue from the leaf to the root stays within its deserved quota with `milli` more."""
     return all(each.lasting + milli <= each.queue.quota for each in account.chain)
 
 
@@ -270,7 +276,7 @@ def _chain(account: Account) -> tuple[Account, ...]:
 
 
 def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, changed: bool) -> None:
-    """Divide among siblings and below them, where demand or (`changed`) the total is not what it was."""
+    """Divide among siblings and below them, if demand has changed or (`changed`) the total has."""
     if not changed and not any(each.stale for each in siblings):
         return
     claims = [

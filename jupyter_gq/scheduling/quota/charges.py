@@ -1,10 +1,10 @@
-"""What a unit costs its queues: the accounts' half of every decision.
+"""Charges: what a unit adds to the accounts of its queues.
 
 Rules
 -----
-1. GPUs count always; processors and memory of nodes only where some queue says something of them.
-2. What has a place, or is promised one, counts with all that stands there: who moves takes along what it holds above
-   its smallest gang. Who is asked about without a place counts with its smallest gang.
+1. Resources. GPUs always count; processors and memory of nodes only if some queue names a limit or quota of them.
+2. Amount. A unit that has a place, or is promised one, counts with everything that stands there: work that moves takes
+   along what it holds above its smallest gang. A unit without a place counts with its smallest gang.
 """
 
 from jupyter_gq.domain.workload import Workload
@@ -15,23 +15,26 @@ from .accounts import Accounts, Obstacle, charge, obstacle, pledge
 
 
 class Charges:
-    """Enters units into the accounts of their queues; `sign` -1 takes back."""
+    """Enters units into the accounts of their queues; `sign` -1 takes them out again."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
 
     def hold(self, unit: Workload, sign: int = 1, *, now: bool = True, later: bool = True) -> None:
-        """It holds what it has now, and will go on holding it."""
+        """Charge what the unit holds, to `used` (now) and to `lasting` (later)."""
         account, rest = self._accounts.of(unit.queue), self._held_rest(unit, sign)
         charge(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, rest=rest)
 
     def promise(self, unit: Workload, sign: int = 1) -> None:
-        """It is to hold what its placement says, once others have stopped."""
+        """Charge to `lasting` what the unit will hold once others have stopped."""
         account, rest = self._accounts.of(unit.queue), self._held_rest(unit, sign)
         pledge(account, sign * gang.held(unit), fixed=not unit.preemptible, rest=rest)
 
     def obstacle(self, unit: Workload, *, now: bool) -> Obstacle | None:
-        """The first promise of its queues that forbids to start it, now or once all that stops has."""
+        """Return the first promise of the unit's queues that forbids to start it, or None.
+
+        With `now`, present usage counts; otherwise only what is left once all that stops has stopped.
+        """
         account = self._accounts.of(unit.queue)
         milli = gang.held(unit) if unit.placement else gang.smallest(unit)
         return obstacle(account, milli, fixed=not unit.preemptible, now=now, rest=self._needed_rest(unit))

@@ -1,14 +1,16 @@
-"""Divide an amount of GPUs among sibling queues.
+"""Fair shares: divide an amount of GPUs among sibling queues.
 
 Rules
 -----
-1. Each gets its deserved quota first, as far as it wants that much and its limit allows, even if the sum is more
-   than there is: a quota is a promise.
-2. What is left goes to the highest priority first; inside one priority by weight, in whole GPUs; weight 0 gets none.
-3. What a queue does not want goes round again; what rounding left over goes GPU by GPU to the largest remainder,
-   ties in the order given.
-4. Past use bends the parts of rule 2, if it is asked for: with w the part by weight among those who want more, u the
-   part of everything that the queue has used, and k how much that counts, the part is w + k (w - u), but not negative.
+1. Deserved first. Each queue gets its deserved quota, as far as it wants that much and its limit allows, even if the
+   sum is more than there is: a quota is a promise.
+2. Surplus. What is left goes to the highest priority first, and inside one priority by weight, in whole GPUs. Weight 0
+   gets none.
+3. Rounding. What a queue does not want goes round again. What rounding left over goes GPU by GPU to the largest
+   remainder, ties in the order given.
+4. Past usage bends the parts of the surplus rule, if the policy asks for it. With w the part by weight among the queues
+   that want more, u the part of everything that the queue has used, and k how much that counts, the part is
+   w + k (w - u), but not negative.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,29 +24,32 @@ NOTHING = Fraction(0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """What one queue may want of the amount that is divided."""
+    """The quota, limit, demand and weight of one queue that wants a part of the amount."""
 
     #: Deserved quota.
     quota: int
-    #: Never more than that; None = no limit.
+    #: The most that the queue may have; None = no limit.
     limit: int | None = None
-    #: What it holds and what waits in it.
+    #: What the queue holds and what waits in it.
     demand: int
-    #: Part of the surplus, relative to its siblings.
+    #: Part of the surplus, relative to the siblings.
     weight: int = 1
-    #: Surplus goes to higher ones first.
+    #: Surplus goes to higher priorities first.
     priority: int = 0
     #: Past use, as a part of all that could have been used.
     past: Fraction = NOTHING
 
     @property
     def wanted(self) -> int:
-        """Its demand as far as its limit allows."""
+        """The demand, as far as the limit allows."""
         return self.demand if self.limit is None else min(self.demand, self.limit)
 
 
 def divide(total: int, claims: Sequence[Claim], past_counts: Fraction = NOTHING) -> list[MilliGpu]:
-    """The fair share of each claim, in the order given; `past_counts` is the k of rule 4."""
+    """Return the fair share of each claim, in the order given.
+
+    `past_counts` is the factor k of the past-usage rule; 0 leaves past usage out.
+    """
     shares = [min(claim.quota, claim.wanted) for claim in claims]
     surplus = total - sum(shares)
     bands = sorted({claim.priority for claim in claims}, reverse=True)
@@ -60,7 +65,10 @@ def divide(total: int, claims: Sequence[Claim], past_counts: Fraction = NOTHING)
 def _by_weight(
     surplus: int, claims: Sequence[Claim], shares: list[int], members: list[int], past_counts: Fraction
 ) -> tuple[int, dict[int, Fraction]]:
-    """Rule 2 for one priority, in rounds until nobody gives anything back."""
+    """Divide by weight inside one priority, in rounds, until no queue gives anything back.
+
+    Returns what is left, and the remainders that rounding left to each queue.
+    """
     remainders: dict[int, Fraction] = {}
     again = True
     while again and surplus > 0:
@@ -84,7 +92,7 @@ def _by_weight(
 
 
 def _parts(hungry: Mapping[int, Claim], past_counts: Fraction) -> dict[int, Fraction] | dict[int, int]:
-    """Rules 2 and 4: the parts of those who get any; they need not add up to 1."""
+    """Return the part of each queue that gets any surplus; the parts need not add up to 1."""
     weights = {i: claim.weight for i, claim in hungry.items() if claim.weight > 0}
     if not past_counts:
         return weights
@@ -98,7 +106,7 @@ def _bent(part: Fraction, past: Fraction, past_counts: Fraction) -> Fraction:
 
 
 def _by_remainder(surplus: int, claims: Sequence[Claim], shares: list[int], remainders: dict[int, Fraction]) -> int:
-    """Rule 3: at most one GPU each, largest remainder first."""
+    """Give one GPU at most to each queue with a remainder, largest remainder first; return what is left."""
     for i in sorted(remainders, key=lambda i: (-remainders[i], i)):
         if surplus <= 0:
             break

@@ -1,6 +1,6 @@
-"""Broken limits: of GPUs, of processors or of memory of nodes, each by itself.
+"""Exceeded limits of GPUs, of processors and of memory of nodes, each by itself.
 
-A limit is broken when its queue will be above it once everything told to stop has stopped.
+A limit is exceeded if its queue will be above it once everything that was told to stop has stopped.
 """
 
 from collections.abc import Iterator
@@ -16,26 +16,26 @@ from .accounts import UNSAID, Account
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Broken:
-    """One limit of one queue."""
+    """An exceeded limit of one queue."""
 
     account: Account
     #: Processors (0) or memory of nodes (1); None = GPUs.
     which: int | None
 
     def concerns(self, unit: Workload) -> bool:
-        """It holds some of what the queue has too much of."""
+        """Return True if the unit holds some of the resource that the queue has too much of."""
         return bool(gang.held(unit) if self.which is None else gang.held_rest(unit)[self.which])
 
     @property
     def amount(self) -> str:
-        """Such as "2 GPUs", "8 CPU cores", "512 GiB of memory"."""
+        """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""
         if self.which is None:
             return gpus(self.account.queue.limit or NO_GPU)
         return rest_amount(self.which, self.account.rest_limit[self.which] or 0) + " of memory" * self.which
 
 
 def broken_limits(account: Account) -> Iterator[Broken]:
-    """Those of that queue."""
+    """Yield the exceeded limits of one queue."""
     if account.queue.limit is not None and account.lasting > account.queue.limit:
         yield Broken(account=account, which=None)
     if account.rest_limit != UNSAID:
@@ -45,5 +45,5 @@ def broken_limits(account: Account) -> Iterator[Broken]:
 
 
 def broken_above(account: Account, unit: Workload) -> Iterator[Broken]:
-    """Those of that leaf and of the queues above it that `unit` has a part in."""
+    """Yield the exceeded limits of a leaf and of the queues above it that the unit has a part in."""
     return (broken for each in account.chain for broken in broken_limits(each) if broken.concerns(unit))

@@ -1,16 +1,16 @@
-"""How long what has started may run before it has to give way to others.
+"""Min runtime: how long a run is protected before it has to give way to others.
 
 Rules
 -----
-1. For preemption inside a queue: what the victim's queue says (`preempt_min_runtime`), else the nearest queue above it
-   that says something, else the default of the policy.
-2. For reclaim there are two methods, of which the policy chooses one. `queue`: as rule 1, with `reclaim_min_runtime`.
+1. Preemption inside a queue: the victim's queue decides (`preempt_min_runtime`), else the nearest queue above it that
+   names a time, else the default of the policy.
+2. Reclaim has two methods, of which the policy chooses one. `queue`: as for preemption, with `reclaim_min_runtime`.
    `lca`: the search begins where the paths of the two queues part, one step below their lowest common ancestor on the
-   victim's side. So what a team sets holds against its sisters, and what its department sets holds against others.
-   Roots are children of one common ancestor that says nothing; for one and the same queue the two methods agree.
-3. The time counts from the start of the present run. What has not started yet is not protected, nor what is elastic
-   as far as it has more than its smallest gang: its surplus may go at any time.
-4. A lowered limit, a lost node and the owner are not others: no time protects against them.
+   victim's side. So the time of a team holds against its sister teams, and the time of its department against other
+   departments. Roots are children of one common ancestor that names no time. For one queue the methods agree.
+3. Start. The time counts from the start of the present run. Work that has not started is not protected, nor are the
+   surplus replicas of elastic work: they may go at any time.
+4. Exceptions. A lowered limit, a lost node and the owner are not others: no time protects against them.
 """
 
 from collections.abc import Sequence
@@ -21,43 +21,49 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from .accounts import Account, Accounts
 
-#: It may go at once.
+#: The victim may go at once.
 AT_ONCE = Seconds(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shield:
-    """Those who would give way to somebody who waits, once they have run long enough."""
+    """The victims that would give way to a pending workload once they have run long enough."""
 
     victims: tuple[Workload, ...]
-    #: Until the last of them may go.
+    #: Seconds until the last of the victims may go.
     left: Seconds
 
 
 def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
-    """Rule 1; `victim` is the path of its queue, from the leaf to the root."""
+    """Return the protected seconds before a preemption.
+
+    `victim` is the path of the victim's queue, from the leaf to the root.
+    """
     return next((q.preempt_min_runtime for q in victim if q.preempt_min_runtime is not None), rule.preempt)
 
 
 def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
-    """Rule 2; both are paths from the leaf to the root."""
+    """Return the protected seconds before a reclaim; both paths go from the leaf to the root."""
     start = _parting(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
     return next((q.reclaim_min_runtime for q in victim[start:] if q.reclaim_min_runtime is not None), rule.reclaim)
 
 
 def left(victim: Workload, least: Seconds, now: Instant) -> Seconds:
-    """How long it may still run (rule 3); 0 = it may go."""
-    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Part):
+    """Return the seconds for which the victim is still protected; 0 = it may go now."""
+    if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
 
 
 def _parting(taker: Sequence[Queue], victim: Sequence[Queue]) -> int:
-    """Index in the path of the victim of the highest queue that is not above the taker; the leaf if there is none."""
+    """Return the index, in the victim's path, of the highest queue that is not above the taker.
+
+    If there is no such queue, return 0, the index of the leaf.
+    """
     shared = 0
     for ours, theirs in zip(reversed(taker), reversed(victim), strict=False):
         if ours.name != theirs.name:
@@ -67,18 +73,18 @@ def _parting(taker: Sequence[Queue], victim: Sequence[Queue]) -> int:
 
 
 class MinRuntimes:
-    """The rules for the queues of one snapshot, each pair of queues looked up once."""
+    """The min runtimes of one snapshot, each pair of queues looked up once."""
 
     def __init__(self, accounts: Accounts, rule: MinRuntimeRule) -> None:
         self._rule = rule
         self._found: dict[tuple[str, str], Seconds] = {}
-        #: Somebody says something: otherwise every answer is 0.
+        #: False if no queue and no policy names a time: every answer is 0 then.
         self.in_use = bool(rule.preempt or rule.reclaim) or any(
             account.queue.preempt_min_runtime or account.queue.reclaim_min_runtime for account in accounts
         )
 
     def of(self, victim: Account, taker: Account) -> Seconds:
-        """How long work of the leaf `victim` runs at least before it gives way to work of the leaf `taker`."""
+        """Return how long work of the leaf `victim` runs at least before it gives way to work of the leaf `taker`."""
         if not self.in_use:
             return AT_ONCE
         key = (victim.queue.name, taker.queue.name)

@@ -1,13 +1,15 @@
-"""Past use: what each queue has held, forgotten by halves. It bends the parts of the surplus (see `fairshare`, rule 4).
+"""Past usage: what each queue has held, with half of it forgotten after each half-life.
+
+Past usage bends the parts of the surplus (see the past-usage rule of `quota.fair_share`).
 
 Rules
 -----
-1. A GPU held for a second is a GPU-second; after each half-life half of what was counted is forgotten.
-2. What starts for the first time counts at once as if it had run for `entry_cost` seconds already: so who submits a
-   burst of small jobs does not seem to have used nothing until it is over.
-3. Shares go by what was known at the last of `STEPS` steps in a half-life, not by this second's: otherwise two queues
-   at the same level would take one GPU from each other in every cycle.
-4. Use is measured by what the pool of the queue would give if all of it were held for ever: 0 = none of it, 1 = all.
+1. Decay. A GPU held for a second is a GPU-second. After each half-life, half of what was counted is forgotten.
+2. Entry cost. A workload that starts for the first time counts at once as if it had run for `entry_cost` seconds
+   already. Otherwise a burst of small jobs would seem to have used nothing until it is over.
+3. Steps. Shares follow what was known at the last of `STEPS` steps in a half-life, not the usage of this second.
+   Otherwise two queues at the same level would take one GPU from each other in every cycle.
+4. Scale. Usage is measured by what the pool would give if all of it were held for ever: 0 = none of it, 1 = all of it.
 """
 
 from collections.abc import Mapping
@@ -19,9 +21,9 @@ from jupyter_gq.domain.amount import ONE_GPU, Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.policy import UsageRule
 
-#: So often in a half-life shares take up what has been used.
+#: Number of times in a half-life at which shares take up the usage.
 STEPS = 10
-#: Less GPU-seconds than that are forgotten.
+#: Fewer GPU-seconds than this are forgotten.
 _NOTHING = 0.001
 #: Parts are compared as whole multiples of this.
 _FINEST = 10**6
@@ -33,13 +35,13 @@ class Usage:
 
     at: Instant
     seconds: Mapping[str, float] = field(default_factory=dict)
-    #: As it was at the last step (rule 3): what `Snapshot.usage` is.
+    #: The usage at the last step: the value of `Snapshot.usage`.
     known: Mapping[str, float] = field(default_factory=dict)
     known_at: Instant
 
 
 def advance(usage: Usage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> Usage:
-    """Now is `now`, and since `usage.at` these queues have held so many milli-GPU."""
+    """Return the usage at `now`, if these queues have held so many milli-GPU since `usage.at`."""
     passed = max(0.0, now - usage.at)
     kept = exp2(-passed / half_life)
     gained = half_life / log(2) * (1 - kept) / ONE_GPU
@@ -53,18 +55,18 @@ def advance(usage: Usage, held: Mapping[str, int], now: Instant, half_life: Seco
 
 
 def enter(usage: Usage, queue: str, milli: int, entry_cost: Seconds) -> Usage:
-    """Something of that size has started for the first time (rule 2)."""
+    """Return the usage with the entry cost of a workload of `milli` that starts for the first time."""
     cost = entry_cost * milli / ONE_GPU
     return replace(usage, seconds={**usage.seconds, queue: usage.seconds.get(queue, 0.0) + cost}) if cost else usage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Past:
-    """Past use as the division of shares takes it."""
+    """Past usage in the form that the division of shares takes."""
 
-    #: How much it counts (the k of `fairshare`, rule 4).
+    #: How much past usage counts: the factor k of the past-usage rule in `quota.fair_share`.
     counts: Fraction = Fraction(0)
-    #: Of each queue, with all below it, as a part of its pool (rule 4).
+    #: Usage of each queue, with all below it, as a part of its pool.
     parts: Mapping[str, Fraction] = field(default_factory=dict)
 
 
@@ -72,7 +74,7 @@ NO_PAST = Past()
 
 
 def past_of(snapshot: Snapshot, rule: UsageRule) -> Past:
-    """What the past use in the snapshot means under this rule."""
+    """Return what the past usage of a snapshot means under this rule."""
     if rule.half_life is None or not rule.weight:
         return NO_PAST
     queues = {queue.name: queue for queue in snapshot.queues}

@@ -1,4 +1,7 @@
-"""Who may take from whom across queues: rules 1 to 4 of `reclaim`, asked for one victim at a time."""
+"""The right to reclaim: which queue may take from which other, asked for one victim at a time.
+
+The rules are those of `evict.reclaim`: comparison, guarantee, fairness, and the rule for the levels below.
+"""
 
 from fractions import Fraction
 
@@ -12,9 +15,10 @@ ONCE = Fraction(1)
 def may_take(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
-    """Rules 1 to 4 for one more victim of `gives` in the leaf `giver`, for `milli` more in the leaf `taker`.
+    """Return True if the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
 
-    What has started is not taken because of what its queue is only promised.
+    `milli` is what the taker needs. With `started`, the victim runs already, and what its queue is only promised does
+    not count against that queue. `margin` is the policy's reclaim margin.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -32,7 +36,10 @@ def may_take(
 
 
 def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
-    """Rule 3 for processors and memory."""
+    """Return True if processors or memory are a reason to reclaim.
+
+    The taker must be within its quota of the resource, and the giver above.
+    """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
         return False
@@ -48,13 +55,13 @@ def _within(account: Account, which: int, more: int) -> bool:
 
 
 def is_above_rest(path: tuple[Account, ...], which: int) -> bool:
-    """Each of these queues that has a quota of it, and one at least, is above that."""
+    """Return True if each queue of the path that has a quota of this resource is above it, and at least one has."""
     said = [each for each in path if each.rest_quota[which] is not None]
     return bool(said) and not any(_within(each, which, 0) for each in said)
 
 
 def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: Fraction) -> bool:
-    """The giver, with what is left to it, is still further above its fair share than the taker then is (rule 2)."""
+    """Return True if the giver, after giving, is still further above its fair share than the taker then is."""
     if not giver.fair_share:
         return True
     return margin * (taker.lasting + milli) * giver.fair_share < left * taker.fair_share
@@ -65,7 +72,7 @@ def _using(giver: Account, started: bool) -> int:
 
 
 def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:
-    """The two paths from the leaves up to where they part."""
+    """Return the two paths from the leaves up to where they part."""
     shared = 0
     for ours, theirs in zip(reversed(taker.chain), reversed(giver.chain), strict=False):
         if ours is not theirs:

@@ -1,292 +1,251 @@
-"""What is so between cycles: who holds, who waits, what is free. It is kept up to date one workload at a time.
+"""The index of the cluster: what cycles ask about nodes, queues and workloads, updated one workload at a time.
 
 Rules
 -----
-1. `put` and `remove` are the only ways in and out, and undo each other exactly: facts that grew step by step are the
-   same as facts made of the whole snapshot.
-2. A cycle works on the facts and takes back what it did (`Books.forget`); what became of its decision is put
-   afterwards, by whoever carried it out.
-3. Nothing here depends on the time: a cycle asks what does.
+Exact updates: `put` and `remove` are the only ways in and out, and undo each other exactly. An index that grew step by
+step equals an index made of the whole snapshot.
+
+No trace of a cycle: a cycle works on the accounts, the ledger and the pending workloads of the index, and takes back
+all that it did (`CycleState.undo`). Whoever carries the decision out puts the changed workloads afterwards.
+
+No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
+(`set_time`). A workload that backs off counts nowhere: the other workloads are decided about as if it were not there.
+
+Unobserved kinds: their pending workloads count nowhere either. Their runs keep what they hold, and cannot be evicted.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import Node, Topology
+from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.order.pending_queue import Line
-from jupyter_gq.scheduling.order.sorted_workloads import Ranked
-from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
-from jupyter_gq.scheduling.placement.shortage import Lack, lack_of
+from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
+from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from jupyter_gq.scheduling.quota.charges import Charges
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
 from jupyter_gq.scheduling.quota.past_usage import past_of
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
-from jupyter_gq.scheduling.workloads.replicas import Part, held_parts, leaving_parts, wanted_parts
-from jupyter_gq.scheduling.workloads.request_class import ClassKey
-from jupyter_gq.scheduling.workloads.seniority import Seniority, seniority
+from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
-#: States whose work can be stopped by an eviction.
-EVICTABLE = frozenset({State.ADMITTED, State.STARTING, State.RUNNING})
-
-
-def wait(workload: Workload) -> tuple[float, str]:
-    """Sort key: who has waited longest."""
-    return (workload.waits_since, workload.id)
+from .backoff_index import BackoffIndex
+from .holder_index import EVICTABLE, HolderIndex
+from .pending_index import PendingIndex
+from .priority_counts import PriorityCounts
+from .replica_index import ReplicaIndex
 
 
-class Facts:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterConfig:
+    """Everything in a snapshot but its workloads, and the policy. An index is made for one configuration."""
+
+    nodes: tuple[Node, ...]
+    queues: tuple[Queue, ...]
+    topologies: tuple[Topology, ...]
+    #: Past use of each queue in GPU-seconds, decayed.
+    usage: Mapping[str, float]
+    #: Kinds of workload about which nothing is decided (see `Snapshot.unobserved`).
+    unobserved: tuple[Kind, ...]
+    policy: Policy
+
+    @property
+    def draining(self) -> list[str]:
+        """The names of the nodes that are being drained."""
+        return [node.name for node in self.nodes if node.emptying]
+
+
+class ClusterIndex:
     """Everything that is known before a cycle begins, in the form in which cycles ask for it."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
-        self.policy = policy
-        self.nodes = snapshot.nodes
-        #: Names of those that are being emptied.
-        self.emptying = tuple(node.name for node in snapshot.nodes if node.emptying)
-        self.topologies = snapshot.topologies
-        self.usage = snapshot.usage
-        self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
-        self.charges = Charges(self.accounts)
-        self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
-        #: What is asked for, for policies that go by it.
-        self.mix = Mix()
-        self._mixes = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
-        choice = choice_of(policy.placement, self.mix)
-        of_fractions = policy.fraction_placement or policy.placement
-        self.ledger = DeviceLedger(
-            snapshot.nodes,
-            self.accounts.pools(),
-            choice=choice,
-            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions, self.mix),
+        """Index the snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""
+        self.config = ClusterConfig(
+            nodes=snapshot.nodes,
+            queues=snapshot.queues,
             topologies=snapshot.topologies,
+            usage=snapshot.usage,
+            unobserved=snapshot.unobserved,
+            policy=policy,
         )
-        self._parts = MemoryParts(snapshot.nodes)
-        self._empty: DeviceLedger | None = None
+        #: What the cluster may add, and what can be launched soon. No index depends on them: they may be replaced.
+        self.new_nodes = snapshot.new_nodes
+        self.launch_capacity = snapshot.launch_capacity
+        self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
+        self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
+        self._mix = RequestMix()
+        self._counts_mix = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
+        self.ledger = self._empty_ledger(snapshot, policy)
+        #: All workloads that are not final, by id.
         self.workloads: dict[str, Workload] = {}
-        #: Pending ones.
-        self.waiting: dict[str, Workload] = {}
-        #: The same, by leaf queue.
-        self.lines: dict[str, Line] = {}
-        #: What each user holds of each leaf queue and will go on holding; only if that matters to the policy.
-        self.shares: dict[str, dict[str, int]] = {}
-        #: The same, by leaf queue, in their order.
-        self.queued: dict[str, Ranked[Seniority]] = {}
-        #: Told to stop, and still holding.
-        self.leaving: dict[str, Workload] = {}
-        #: Those for whom room is kept from cycle to cycle.
+        #: Pending workloads whose last place was refused; while they back off, no other index knows them.
+        self.backoffs = BackoffIndex()
+        #: Pending workloads of unobserved kinds, by id; no other index knows them either.
+        self.unobserved: dict[str, Workload] = {}
+        #: The workloads with a reservation, by id.
         self.reserved: dict[str, Workload] = {}
-        #: The pending ones that need devices, by pool, those first who have waited longest.
-        self.by_wait: dict[str, Ranked[tuple[float, str]]] = {}
-        #: Who holds devices and can be stopped, preemptible or not: by pool and leaf queue, in the order of disruption.
-        self.holders: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
-        #: The same, by node.
-        self.on_node: dict[str, dict[str, Workload]] = {}
-        #: Of elastic workloads that hold devices: what they have above their smallest gang, that gang under the id of
-        #: the workload, and what they could still have; by workload.
-        self.parts: dict[str, dict[str, Part]] = {}
-        self.cores: dict[str, Workload] = {}
-        self.wanted: dict[str, dict[str, Part]] = {}
-        #: Gangs that lost some of their tasks.
-        self.stale: dict[str, Workload] = {}
-        #: How many workloads have each priority.
-        self.priorities: Counter[int] = Counter()
-        self._priorities_in: dict[str, Counter[int]] = {}
-        self._lacks: dict[object, Lack | None] = {}
-        self._classes: dict[ClassKey, ClassKey] = {}
-        #: Those whose bytes are lent.
-        self.suspended: dict[str, Workload] = {}
-        #: Running notebooks: the only ones that can be idle.
-        self.notebooks: dict[str, Workload] = {}
+        self.priorities = PriorityCounts()
+        self.pending = PendingIndex(by_wait=policy.reserve_after is not None)
+        self.holders = HolderIndex(self.pools_of, by_user=policy.per_user)
+        self.replicas = ReplicaIndex()
+        self._charges = Charges(self.accounts)
+        self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        #: The nodes as if no workload held anything; made when it is first needed.
+        self._empty: DeviceLedger | None = None
+        self._lacks: dict[object, Shortage | None] = {}
         for workload in snapshot.workloads:
             self.put(workload)
 
     def put(self, workload: Workload) -> None:
-        """It is new, or has changed."""
+        """Add a workload, or replace the one with its id. A final one is removed."""
         self.remove(workload.id)
         if workload.state in FINAL:
             return
-        workload = self._parts.of_workload(workload, self.accounts.of(workload.queue).queue.pool)
+        workload = self._memory.of_workload(workload, self._pool(workload))
         self.workloads[workload.id] = workload
-        self._count_priority(workload, 1)
-        if workload.reserved:
-            self.reserved[workload.id] = workload
-        if self._mixes:
-            self._ask(workload, 1)
-        if workload.state is State.PENDING:
-            self.waiting[workload.id] = workload
-            self.line_up(workload)
-            if workload.queue not in self.queued:
-                self.queued[workload.queue] = Ranked(seniority)
-            self.queued[workload.queue].add(workload)
-            if self._reserves(workload):
-                self.by_wait.setdefault(self._pool(workload), Ranked(wait)).add(workload)
-            self.accounts.demand(self.accounts.of(workload.queue), workload.milli)
-        elif workload.holds:
-            self._count(workload, 1)
-            self._list(workload)
+        if not self.backoffs.add(workload):
+            self._enter(workload)
 
     def remove(self, name: str) -> None:
-        """It is final, or gone; nothing when it is not known."""
+        """Remove the workload of that id; does nothing if it is not known."""
         workload = self.workloads.pop(name, None)
-        if workload is None:
-            return
-        self._count_priority(workload, -1)
-        self.reserved.pop(name, None)
-        if self._mixes:
-            self._ask(workload, -1)
-        if workload.state is State.PENDING:
-            del self.waiting[name]
-            self.step_out(workload)
-            self.queued[workload.queue].remove(workload)
-            if not self.queued[workload.queue]:
-                del self.queued[workload.queue]
-            if self._reserves(workload):
-                self.by_wait[self._pool(workload)].remove(workload)
-            self.accounts.demand(self.accounts.of(workload.queue), -workload.milli)
-        elif workload.holds:
-            self._count(workload, -1)
-            self._unlist(workload)
+        if workload is not None and not self.backoffs.remove(workload):
+            self._leave(workload)
 
-    def _reserves(self, workload: Workload) -> bool:
-        return self.policy.reserve_after is not None and gang.needs_devices(workload)
+    def set_time(self, now: Instant) -> None:
+        """Let the workloads take part whose back-off is over at `now`, and no workload that still backs off."""
+        ended, begun = self.backoffs.set_time(now)
+        for workload in ended:
+            self._enter(workload)
+        for workload in begun:
+            self._leave(workload)
+
+    def _enter(self, workload: Workload) -> None:
+        """Add a workload to every other index."""
+        if self._is_withheld(workload):
+            self.unobserved[workload.id] = workload
+            return
+        if workload.reserved:
+            self.reserved[workload.id] = workload
+        self._count(workload, 1)
+        if workload.state is State.PENDING:
+            self.pending.add(workload, self._pool(workload))
+        elif workload.holds:
+            self._add_holder(workload)
+
+    def _leave(self, workload: Workload) -> None:
+        """Undo `_enter`."""
+        if self._is_withheld(workload):
+            del self.unobserved[workload.id]
+            return
+        self.reserved.pop(workload.id, None)
+        self._count(workload, -1)
+        if workload.state is State.PENDING:
+            self.pending.remove(workload, self._pool(workload))
+        elif workload.holds:
+            self._remove_holder(workload)
+
+    def is_observed(self, workload: Workload) -> bool:
+        """Tell whether the backend of the workload's kind is observed, so that something may be decided about it."""
+        return workload.kind not in self.config.unobserved
+
+    def _is_withheld(self, workload: Workload) -> bool:
+        return workload.state is State.PENDING and not self.is_observed(workload)
+
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot from which an equal index can be made."""
+        return Snapshot(
+            nodes=self.config.nodes,
+            queues=self.config.queues,
+            workloads=tuple(self.workloads.values()),
+            topologies=self.config.topologies,
+            usage=self.config.usage,
+            new_nodes=self.new_nodes,
+            unobserved=self.config.unobserved,
+            launch_capacity=self.launch_capacity,
+        )
+
+    def pools_of(self, workload: Workload) -> frozenset[str]:
+        """Return the pools of the devices that the workload holds.
+
+        If it holds none but host resources of nodes, that is the pool of its queue.
+        """
+        pool_of = self._pool_of
+        found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
+        if not found and workload.placement and self.ledger.layout.counts_room:
+            return frozenset((self._pool(workload),))
+        return found
+
+    def shortage_when_empty(self, pool: str, workload: Workload) -> Shortage | None:
+        """Return what the workload would lack if no workload held anything; None if it would fit.
+
+        The answer is computed once for all workloads with the same requests.
+        """
+        key = (pool, workload.request, workload.min_members, workload.groups, workload.topology)
+        if key not in self._lacks:
+            if self._empty is None:
+                self._empty = empty_ledger(self.config.nodes, self.config.topologies)
+            self._lacks[key] = find_shortage(self._empty, pool, workload)
+        return self._lacks[key]
+
+    def _empty_ledger(self, snapshot: Snapshot, policy: Policy) -> DeviceLedger:
+        choice = make_policy(policy.placement, self._mix)
+        of_fractions = policy.fraction_placement or policy.placement
+        return DeviceLedger(
+            snapshot.nodes,
+            self.accounts.pools(),
+            choice=choice,
+            fractions=choice if of_fractions is policy.placement else make_policy(of_fractions, self._mix),
+            topologies=snapshot.topologies,
+        )
 
     def _pool(self, workload: Workload) -> str:
         return self.accounts.of(workload.queue).queue.pool
 
-    def line_up(self, workload: Workload) -> None:
-        """It waits in the line of its queue, and takes its turn."""
-        if workload.queue not in self.lines:
-            self.lines[workload.queue] = Line(self._classes)
-        self.lines[workload.queue].add(workload)
-
-    def step_out(self, workload: Workload) -> None:
-        """It does not wait any more; it is the same as when it lined up."""
-        line = self.lines[workload.queue]
-        line.remove(workload)
-        if not line.classes:
-            del self.lines[workload.queue]
-
-    def pool_of(self, device: str) -> str:
-        """The pool of that device; "" for one that does not exist."""
-        return self._pool_of.get(device, "")
-
-    def pools_of(self, workload: Workload) -> frozenset[str]:
-        """The pools of the devices that it holds; that of its queue, if it holds only room that nodes count."""
-        pool_of = self._pool_of
-        found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
-        if not found and workload.placement and self.ledger.layout.counts_room:
-            return frozenset((self.accounts.of(workload.queue).queue.pool,))
-        return found
-
-    @property
-    def empty(self) -> DeviceLedger:
-        """The nodes as if nobody held anything: what could ever fit while devices are as healthy as now."""
-        if self._empty is None:
-            self._empty = empty_ledger(self.nodes, self.topologies)
-        return self._empty
-
-    def _ask(self, workload: Workload, sign: int) -> None:
-        pool = self.accounts.of(workload.queue).queue.pool
-        for group in gang.groups_of(workload):
-            self.mix.add(pool, group.request, sign * group.tasks)
-
-    def lack_when_empty(self, pool: str, workload: Workload) -> Lack | None:
-        """What it lacks even when nobody holds anything; found out once for all who ask for the same."""
-        key = (pool, workload.request, workload.min_members, workload.groups, workload.topology)
-        if key not in self._lacks:
-            self._lacks[key] = lack_of(self.empty, pool, workload)
-        return self._lacks[key]
-
-    def priorities_in(self, queue: str) -> Iterable[int]:
-        """The priorities of all who wait or hold something in a leaf queue."""
-        return self._priorities_in.get(queue, ())
-
-    def _count_priority(self, workload: Workload, sign: int) -> None:
-        for counter in (self.priorities, self._priorities_in.setdefault(workload.queue, Counter())):
-            counter[workload.priority] += sign
-            if not counter[workload.priority]:
-                del counter[workload.priority]
-
     def _count(self, workload: Workload, sign: int) -> None:
-        account = self.accounts.of(workload.queue)
+        """Count the workload (`sign` 1) or discount it (-1) wherever only sums are kept."""
+        self.priorities.count(workload, sign)
+        if self._counts_mix:
+            for group in gang.groups_of(workload):
+                self._mix.add(self._pool(workload), group.request, sign * group.tasks)
+        if workload.state is State.PENDING:
+            self.accounts.demand(self.accounts.of(workload.queue), sign * workload.milli)
+        elif workload.holds:
+            self._count_held(workload, sign)
+
+    def _count_held(self, workload: Workload, sign: int) -> None:
         stopping = workload.state is State.STOPPING
-        milli = gang.held(workload)
-        if self.policy.per_user and not stopping:
-            shares = self.shares.setdefault(workload.queue, {})
-            shares[workload.owner] = shares.get(workload.owner, 0) + sign * milli
-        self.charges.hold(workload, sign, later=not stopping)
+        self._charges.hold(workload, sign, later=not stopping)
         if workload.state is State.SUSPENDED:
             self.ledger.keep_room(workload, free=-sign, future=-sign)
         else:
             self.ledger.hold(workload, stopping=stopping, sign=sign)
         comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
         if comes_back:
-            self.accounts.demand(account, sign * max(milli, workload.milli))
-        for part in leaving_parts(workload):
-            self.charges.hold(part, sign, later=False)
-            self.ledger.hold(part, stopping=True, sign=sign)
+            account = self.accounts.of(workload.queue)
+            self.accounts.demand(account, sign * max(gang.held(workload), workload.milli))
+        for replica in stopping_replicas(workload):
+            self._charges.hold(replica, sign, later=False)
+            self.ledger.hold(replica, stopping=True, sign=sign)
 
-    def _list(self, workload: Workload) -> None:
-        if workload.state is State.SUSPENDED:
-            self.suspended[workload.id] = workload
-        if workload.state is State.STOPPING:
-            self.leaving[workload.id] = workload
-        for part in leaving_parts(workload):
-            self.leaving[part.id] = part
-        if workload.state not in EVICTABLE:
-            return
-        if workload.stale_since is not None:
-            self.stale[workload.id] = workload
-        if workload.kind is Kind.NOTEBOOK:
-            self.notebooks[workload.id] = workload
-        core, parts = held_parts(workload)
-        for unit in (core, *parts):
-            self._list_unit(unit)
-        if workload.elastic:
-            self._list_parts(core, parts, wanted_parts(workload))
+    def _add_holder(self, workload: Workload) -> None:
+        core, surplus = split_replicas(workload)
+        observed = self.is_observed(workload)
+        self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)
+        if workload.elastic and workload.state in EVICTABLE and observed:
+            wanted = wanted_replicas(workload)
+            self.replicas.add(core, surplus, wanted)
+            for replica in wanted:
+                self.pending.enqueue(replica)
 
-    def _list_unit(self, unit: Workload) -> None:
-        for pool in self.pools_of(unit):
-            leaves = self.holders[unit.preemptible].setdefault(pool, {})
-            if unit.queue not in leaves:
-                leaves[unit.queue] = Ranked(disruption)
-            leaves[unit.queue].add(unit)
-        for task in unit.placement:
-            self.on_node.setdefault(task.node, {})[unit.id] = unit
-
-    def _unlist(self, workload: Workload) -> None:
-        self.leaving.pop(workload.id, None)
-        for part in leaving_parts(workload):
-            self.leaving.pop(part.id, None)
-        self.notebooks.pop(workload.id, None)
-        self.suspended.pop(workload.id, None)
-        self.stale.pop(workload.id, None)
-        if workload.state not in EVICTABLE:
-            return
-        core, parts = held_parts(workload)
-        for unit in (core, *parts):
-            for pool in self.pools_of(unit):
-                leaves = self.holders[unit.preemptible][pool]
-                leaves[unit.queue].remove(unit)
-                if not leaves[unit.queue]:
-                    del leaves[unit.queue]
-            for task in unit.placement:
-                self.on_node[task.node].pop(unit.id, None)
-        self.cores.pop(workload.id, None)
-        self.parts.pop(workload.id, None)
-        for part in self.wanted.pop(workload.id, {}).values():
-            self.step_out(part)
-
-    def _list_parts(self, core: Workload, parts: list[Part], wanted: list[Part]) -> None:
-        if parts:
-            self.cores[core.id] = core
-            self.parts[core.id] = {part.id: part for part in parts}
-        if wanted:
-            self.wanted[core.id] = {part.id: part for part in wanted}
-        for part in wanted:
-            self.line_up(part)
+    def _remove_holder(self, workload: Workload) -> None:
+        core, surplus = split_replicas(workload)
+        evictable = self.is_observed(workload) and workload.state in EVICTABLE
+        self.holders.remove(workload, (core, *surplus), evictable=evictable)
+        for replica in self.replicas.remove(workload.id):
+            self.pending.dequeue(replica)

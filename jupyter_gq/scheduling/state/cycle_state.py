@@ -18,11 +18,13 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Evict, Instruction, Suspend
 from jupyter_gq.scheduling.quota import min_runtime
 from jupyter_gq.scheduling.quota.accounts import Account, Obstacle
+from jupyter_gq.scheduling.quota.charges import Charges
 from jupyter_gq.scheduling.quota.min_runtime import Shield
-from jupyter_gq.scheduling.workloads.replicas import Part
+from jupyter_gq.scheduling.workloads.replicas import Replica
 from jupyter_gq.scheduling.workloads.seniority import longest_wait
 
-from .cluster_index import EVICTABLE, Facts
+from .cluster_index import ClusterIndex
+from .holder_index import EVICTABLE
 from .units import GivenUp, Units
 
 
@@ -39,17 +41,18 @@ class Hold:
 class Books:
     """Everything that a cycle knows and changes."""
 
-    def __init__(self, facts: Facts, now: Instant) -> None:
-        self.facts = facts
-        self.policy = facts.policy
+    def __init__(self, index: ClusterIndex, now: Instant) -> None:
+        index.set_time(now)
+        self.index = index
+        self.policy = index.config.policy
         self.now = now
-        self.workloads = facts.workloads
-        self.accounts = facts.accounts
-        self.charges = facts.charges
-        self.ledger = facts.ledger
-        self.waiting = facts.waiting
+        self.workloads = index.workloads
+        self.accounts = index.accounts
+        self.charges = Charges(index.accounts)
+        self.ledger = index.ledger
+        self.waiting = index.pending.by_id
         #: Held and told to stop, before this cycle or in it.
-        self.leaving = dict(facts.leaving)
+        self.leaving = dict(index.holders.stopping)
         #: Pending ones whose room is kept: where they will go.
         self.promised: dict[str, tuple[TaskPlacement, ...]] = {}
         #: Told to stop only to go on elsewhere: the new place.
@@ -67,7 +70,7 @@ class Books:
         #: Those who wait until others have run long enough to give way to them.
         self.shielded: dict[str, Shield] = {}
         self.evicted: dict[str, Evict | Suspend] = {}
-        self.units = Units(facts)
+        self.units = Units(index.replicas, index.pending)
         self.instructions: list[Instruction] = []
         #: Suspended ones that get their bytes back.
         self.resumed: list[Instruction] = []
@@ -78,12 +81,12 @@ class Books:
         self._enter_reserved()
 
     def forget(self) -> None:
-        """Take back everything that this cycle did: the facts are again what they were before it."""
+        """Take back everything that this cycle did: the index is again what they were before it."""
         self.ledger.rollback(0)
         self.accounts.restore(self._before)
         self.units.forget()
         for name, started in self.admitted.items():
-            if not isinstance(started, Part):
+            if not isinstance(started, Replica):
                 self.waiting[name] = self.workloads[name]
 
     def _enter_reserved(self) -> None:
@@ -92,7 +95,7 @@ class Books:
         Where one that waits longer still needs a device of it, that one is asked first (see `reservations`).
         """
         needed: set[str] = set()
-        for workload in sorted(self.facts.reserved.values(), key=longest_wait):
+        for workload in sorted(self.index.reserved.values(), key=longest_wait):
             devices = {device for task in workload.reserved for device in task.devices}
             stops = workload.id in self.leaving
             if not (stops or needed.isdisjoint(devices)) or not self._keep(workload, stops=stops):
@@ -118,7 +121,7 @@ class Books:
         started = replace(unit, placement=place, reserved=())
         self.charges.hold(started)
         self.admitted[unit.id] = started
-        if isinstance(unit, Part):
+        if isinstance(unit, Replica):
             self.units.join(unit, place, promised=False)
         else:
             del self.waiting[unit.id]
@@ -129,7 +132,7 @@ class Books:
         started = self.admitted.pop(unit.id)
         self.charges.hold(started, -1, later=False)
         self.ledger.give_up(started)
-        if isinstance(started, Part):
+        if isinstance(started, Replica):
             self.units.part(started)
         else:
             self.waiting[started.id] = self.workloads[started.id]
@@ -139,7 +142,7 @@ class Books:
         """It will start at this place, which the ledger keeps for it by now."""
         self.charges.promise(replace(unit, placement=place))
         self.promised[unit.id] = place
-        if isinstance(unit, Part):
+        if isinstance(unit, Replica):
             self.units.join(unit, place, promised=True)
 
     def withdraw(self, unit: Workload) -> tuple[TaskPlacement, ...]:
@@ -147,7 +150,7 @@ class Books:
         place = self.promised.pop(unit.id)
         self.ledger.withdraw(unit, place)
         self.charges.promise(replace(unit, placement=place), -1)
-        if isinstance(unit, Part):
+        if isinstance(unit, Replica):
             self.units.part(unit)
         return place
 
@@ -159,7 +162,7 @@ class Books:
     def break_promise(self, unit: Workload) -> None:
         """Strike out what this cycle had promised to a unit that is released by now."""
         del self.promised[unit.id]
-        if isinstance(unit, Part):
+        if isinstance(unit, Replica):
             self.units.part(unit)
 
     # --- who goes
@@ -227,11 +230,11 @@ class Books:
 
     def is_seeking(self, unit: Workload) -> bool:
         """It waits without a promise, or elastic work could still have it."""
-        return self.units.is_wanted(unit) if isinstance(unit, Part) else self.is_unsettled(unit)
+        return self.units.is_wanted(unit) if isinstance(unit, Replica) else self.is_unsettled(unit)
 
     def is_moot(self, unit: Workload) -> bool:
         """It would be a part of something that has lost its place meanwhile."""
-        return isinstance(unit, Part) and not self.units.is_wanted(unit)
+        return isinstance(unit, Replica) and not self.units.is_wanted(unit)
 
     def unit(self, name: str) -> Workload:
         """The unit of that id that was promised a place."""
@@ -243,17 +246,17 @@ class Books:
         It looks at every workload: only for what is rare.
         """
         there = [w for w in self.workloads.values() if w.state in EVICTABLE and w.id not in self.evicted]
-        return [self.units.now(workload) for workload in there]
+        return [self.units.now(workload) for workload in there if self.index.is_observed(workload)]
 
     def notebooks(self) -> list[Workload]:
         """The notebooks among those who stay."""
-        return [notebook for notebook in self.facts.notebooks.values() if notebook.id not in self.evicted]
+        return [notebook for notebook in self.index.holders.notebooks.values() if notebook.id not in self.evicted]
 
     def may_still_run(self, victim: Workload, taker: Workload) -> Seconds:
         """For how long `victim` does not give way to `taker` yet; 0 = it may have to go (see `min_runtime`)."""
-        least = self.facts.min_runtimes.of(self.account(victim), self.account(taker))
+        least = self.index.min_runtimes.of(self.account(victim), self.account(taker))
         return min_runtime.left(victim, least, self.now)
 
     def pools_of(self, unit: Workload) -> frozenset[str]:
         """The pools of the devices that it holds."""
-        return self.facts.pools_of(unit)
+        return self.index.pools_of(unit)

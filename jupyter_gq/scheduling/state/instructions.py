@@ -4,13 +4,13 @@ from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Admit, Grow, Instruction, Reserve
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import whole_of
+from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
 from .cycle_state import Books
 
 
 def decided(books: Books) -> tuple[Instruction, ...]:
-    """Everything to be done: first what starts, in the order of admission, then the rest in the order decided."""
+    """Return all instructions: first what starts, in the order of admission, then the others in the order decided."""
     shrinks = [shrink for shrink in books.units.shrinks() if shrink.workload not in books.evicted]
     return (*books.resumed, *_starts(books), *books.instructions, *shrinks, *_reservations(books))
 
@@ -20,7 +20,7 @@ def _starts(books: Books) -> list[Instruction]:
     over = {account.queue.name: account.over_quota - account.pledged for account in books.accounts}
     together: dict[str, list[Workload]] = {}
     for unit in books.admitted.values():
-        together.setdefault(whole_of(unit).id, []).append(unit)
+        together.setdefault(whole_workload(unit).id, []).append(unit)
     starts: list[Instruction] = []
     for name, units in reversed(together.items()):
         queue = units[0].queue
@@ -39,7 +39,9 @@ def _starts(books: Books) -> list[Instruction]:
 def _reservations(books: Books) -> list[Reserve]:
     """What is to be written down of the places that are kept; who starts needs none any more."""
     found = []
-    for name in sorted((books.facts.reserved.keys() | books.kept) - books.admitted.keys()):
+    for name in sorted((books.index.reserved.keys() | books.kept) - books.admitted.keys()):
+        if not books.index.is_observed(books.workloads[name]):
+            continue
         place = _kept_place(books, name) if name in books.kept else ()
         if place != books.workloads[name].reserved:
             found.append(Reserve(workload=name, placement=place))

@@ -17,29 +17,31 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Shrink
 from jupyter_gq.scheduling.order.pending_queue import Line
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.replicas import Part, wanted_parts, without
+from jupyter_gq.scheduling.workloads.replicas import Replica, wanted_replicas, without
 
-from .cluster_index import Facts
+from .pending_index import PendingIndex
+from .replica_index import ReplicaIndex
 
-Parts = dict[str, Part]
+Parts = dict[str, Replica]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenUp:
     """A part that was told to go while the rest goes on."""
 
-    part: Part
+    part: Replica
     reason: EvictReason
     by: str | None
     #: Makes the sentence for its owner, from the part with what is left of its workload.
-    sentence: Callable[[Part], str]
+    sentence: Callable[[Replica], str]
 
 
 class Units:
     """The parts of one cycle."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    def __init__(self, index: ReplicaIndex, pending: PendingIndex) -> None:
+        self._index = index
+        self._pending = pending
         #: Where this cycle changed something: what there is now of each workload, and what it could still have.
         self._parts: dict[str, Parts] = {}
         self._wanted: dict[str, Parts] = {}
@@ -48,8 +50,8 @@ class Units:
         #: What is left of those who gave something up.
         self._left: dict[str, Workload] = {}
         #: Wanted by what this cycle admitted: not yet in the lines, and in them.
-        self._fresh: list[Part] = []
-        self._lined_up: list[Part] = []
+        self._fresh: list[Replica] = []
+        self._lined_up: list[Replica] = []
 
     # --- questions
 
@@ -59,22 +61,22 @@ class Units:
 
     def of(self, workload: Workload) -> list[Workload]:
         """Its smallest gang and its parts; the last one goes first."""
-        core = self._facts.cores.get(workload.id, workload)
+        core = self._index.cores.get(workload.id, workload)
         return [core, *self._there(workload.id).values()]
 
-    def before(self, unit: Workload) -> list[Part]:
+    def before(self, unit: Workload) -> list[Replica]:
         """The parts that have to go before this unit can go, the first one first."""
-        return [] if isinstance(unit, Part) else list(reversed(self._there(unit.id).values()))
+        return [] if isinstance(unit, Replica) else list(reversed(self._there(unit.id).values()))
 
-    def promised(self, name: str) -> Part | None:
+    def promised(self, name: str) -> Replica | None:
         """The part of that id that was promised a place, or was once."""
         return self._promised.get(name)
 
-    def is_wanted(self, part: Part) -> bool:
+    def is_wanted(self, part: Replica) -> bool:
         """Its workload could still have it, and still has its place."""
         return part.id in self._wished(part.whole.id)
 
-    def wanted_by(self, name: str, freed: int) -> Iterator[Part]:
+    def wanted_by(self, name: str, freed: int) -> Iterator[Replica]:
         """What that workload could still have, for which so many milli-GPU are being freed."""
         for part in list(self._wished(name).values()):
             if freed <= 0:
@@ -82,39 +84,39 @@ class Units:
             freed -= gang.smallest(part)
             yield part
 
-    def wanted_at_start(self, name: str) -> list[Part]:
+    def wanted_at_start(self, name: str) -> list[Replica]:
         """What a workload that this cycle admitted could still have, if it cannot change once it runs."""
         return [part for part in self._wished(name).values() if not part.elastic]
 
     def in_use(self) -> bool:
         """Somebody could still have more."""
-        return bool(self._facts.wanted or self._wanted)
+        return bool(self._index.wanted or self._wanted)
 
     # --- changes
 
     def want(self, workload: Workload) -> None:
         """Note what it could have above these tasks; elastic work may take its turn for that."""
-        parts = wanted_parts(workload)
+        parts = wanted_replicas(workload)
         if parts:
             self._wanted[workload.id] = {part.id: part for part in parts}
             self._fresh += [part for part in parts if part.elastic]
 
-    def join(self, part: Part, placement: tuple[TaskPlacement, ...], *, promised: bool) -> None:
+    def join(self, part: Replica, placement: tuple[TaskPlacement, ...], *, promised: bool) -> None:
         """It is, or will be, one of the parts of its workload."""
         name = part.whole.id
-        del self._own(self._wanted, self._facts.wanted, name)[part.id]
-        self._own(self._parts, self._facts.parts, name)[part.id] = replace(part, placement=placement)
+        del self._own(self._wanted, self._index.wanted, name)[part.id]
+        self._own(self._parts, self._index.surplus, name)[part.id] = replace(part, placement=placement)
         if promised:
             self._promised[part.id] = part
         elif part.vital:
             whole = self.now(part.whole)
             self.want(replace(whole, placement=(*whole.placement, *placement)))
 
-    def part(self, part: Part) -> None:
+    def part(self, part: Replica) -> None:
         """Undo `join`: its workload could have it once more."""
         name = part.whole.id
-        del self._own(self._parts, self._facts.parts, name)[part.id]
-        self._own(self._wanted, self._facts.wanted, name)[part.id] = replace(part, placement=())
+        del self._own(self._parts, self._index.surplus, name)[part.id]
+        self._own(self._wanted, self._index.wanted, name)[part.id] = replace(part, placement=())
 
     def drop(self, workload: Workload) -> None:
         """It goes, and wants nothing more."""
@@ -125,20 +127,20 @@ class Units:
         """It goes while the rest goes on."""
         part, whole = given_up.part, given_up.part.whole
         self._left[whole.id] = without(self.now(whole), part.placement)
-        del self._own(self._parts, self._facts.parts, whole.id)[part.id]
+        del self._own(self._parts, self._index.surplus, whole.id)[part.id]
         self.given_up[part.id] = given_up
 
-    def moved(self, part: Part, place: tuple[TaskPlacement, ...]) -> Part:
+    def moved(self, part: Replica, place: tuple[TaskPlacement, ...]) -> Replica:
         """The part that goes on there instead of one that was given up here."""
         there = replace(part, id=f"{part.id}+", state=State.PENDING, placement=place)
-        self._own(self._parts, self._facts.parts, part.whole.id)[there.id] = there
+        self._own(self._parts, self._index.surplus, part.whole.id)[there.id] = there
         return there
 
-    def keep(self, part: Part) -> None:
+    def keep(self, part: Replica) -> None:
         """Undo `give_up`."""
         whole = self.now(part.whole)
         self._left[whole.id] = replace(whole, placement=(*whole.placement, *part.placement))
-        self._own(self._parts, self._facts.parts, whole.id)[part.id] = part
+        self._own(self._parts, self._index.surplus, whole.id)[part.id] = part
         del self.given_up[part.id]
 
     def shrinks(self) -> list[Shrink]:
@@ -165,7 +167,7 @@ class Units:
         for part in self._fresh:
             if self.is_wanted(part):
                 found.setdefault(part.queue, Line()).add(part)
-                self._facts.line_up(part)
+                self._pending.enqueue(part)
                 self._lined_up.append(part)
         self._fresh = []
         return found
@@ -173,16 +175,16 @@ class Units:
     def forget(self) -> None:
         """The lines are again as they were before the cycle."""
         for part in self._lined_up:
-            self._facts.step_out(part)
+            self._pending.dequeue(part)
         self._lined_up = []
 
     # --- inside
 
     def _there(self, name: str) -> Parts:
-        return self._parts[name] if name in self._parts else self._facts.parts.get(name, {})
+        return self._parts[name] if name in self._parts else self._index.surplus.get(name, {})
 
     def _wished(self, name: str) -> Parts:
-        return self._wanted[name] if name in self._wanted else self._facts.wanted.get(name, {})
+        return self._wanted[name] if name in self._wanted else self._index.wanted.get(name, {})
 
     @staticmethod
     def _own(changed: dict[str, Parts], facts: dict[str, Parts], name: str) -> Parts:

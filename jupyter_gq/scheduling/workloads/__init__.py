@@ -1,1 +1,1 @@
-"""What the core knows of one workload by itself: its gang, its replicas, its seniority, its request class."""
+"""Knowledge of one workload by itself: gang, replicas, seniority, request class, disruption."""

@@ -1,33 +1,33 @@
-"""In which order work loses its devices: those first who lose least.
+"""Victim order: the workload that loses least goes first.
 
 Rules
 -----
-1. What was promised or admitted in this cycle loses nothing. What has not started loses nothing either.
-2. Then the lower priority; then parts of elastic work, which goes on without them; then the newest run, then the newest
-   submission, then the last task of a workload, then the id.
-3. Work that saves its state goes on where it saved, so it loses less: its run counts as `SAVING_COUNTS` younger than it
-   is. Not more: who never saves is not protected by that, but has to go before a much older one that does. And a run
-   does not come nearer or farther with each save, so the order is the same from cycle to cycle.
+1. Nothing lost. Work that was promised or admitted in this cycle loses nothing; nor does work that has not started.
+2. Order. Then the lower priority goes first; then surplus replicas of elastic work, which goes on without them; then
+   the newest run; then the newest submission; then the last task of a workload; then the id.
+3. Saved state. A workload that saves its state continues where it saved, so it loses less: its run counts as
+   `SAVING_COUNTS` younger than it is. The bonus is bounded, so that a job that never saves goes before a much older job
+   that does. The time of the save itself does not matter, so the order stays the same from cycle to cycle.
 """
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
-from .replicas import Part
+from .replicas import Replica
 
-#: By so much younger a run counts that has saved its state.
+#: A run that has saved its state counts as that much younger.
 SAVING_COUNTS = Seconds(3600)
 
 Disruption = tuple[bool, bool, int, bool, float, float, int, str]
 
 
 def disruption(workload: Workload) -> Disruption:
-    """Sort key of what could be stopped; those of this cycle are PENDING with a placement."""
+    """Return the sort key of a workload that could be stopped; workloads of this cycle are PENDING with a placement."""
     started = workload.started_at if workload.started_at is not None else workload.submitted_at
     if workload.checkpointed_at is not None:
         started = Instant(started + SAVING_COUNTS)
-    place = workload.index if isinstance(workload, Part) else None
+    place = workload.index if isinstance(workload, Replica) else None
     return (
         workload.state is not State.PENDING,
         workload.state is State.RUNNING,

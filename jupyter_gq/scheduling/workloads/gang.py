@@ -1,6 +1,6 @@
 """Gangs: a workload starts with at least the smallest number of tasks of each of its groups, or not at all.
 
-Amounts only; where its tasks go, see `assemble`.
+Amounts only. The placement of gangs is in `placement.gang_placement`.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from jupyter_gq.domain.workload import TaskGroup, Workload
 
 
 def needs_devices(workload: Workload) -> bool:
-    """Some of its tasks use a device."""
+    """Return True if some task of the workload uses a device."""
     if workload.groups:
         return any(group.request.devices for group in groups_of(workload))
     return workload.request.devices > 0
@@ -21,7 +21,7 @@ NO_REST: Rest = (0, 0)
 
 
 def groups_of(workload: Workload) -> tuple[TaskGroup, ...]:
-    """Its groups that have tasks; one named "" where all of its tasks are alike."""
+    """Return the task groups that have tasks; one group named "" if all tasks are alike."""
     if workload.groups:
         return tuple(group for group in workload.groups if group.tasks)
     alike = TaskGroup(name="", request=workload.request, tasks=workload.tasks, min_members=workload.min_members)
@@ -29,14 +29,14 @@ def groups_of(workload: Workload) -> tuple[TaskGroup, ...]:
 
 
 def smallest(workload: Workload) -> int:
-    """Milli-GPU of its smallest gang."""
+    """Return the milli-GPU of the smallest gang."""
     if workload.groups:
         return sum(group.request.milli * group.min_members for group in groups_of(workload))
     return workload.request.milli * workload.min_members
 
 
 def held(workload: Workload) -> int:
-    """Milli-GPU that it holds: an elastic workload may hold fewer tasks than it wants."""
+    """Return the milli-GPU that the workload holds; an elastic workload may hold fewer tasks than it wants."""
     if not workload.placement:
         return workload.milli
     if workload.groups:
@@ -45,7 +45,7 @@ def held(workload: Workload) -> int:
 
 
 def as_it_stands(workload: Workload) -> Workload:
-    """The same, with the tasks that it has as all that it wants and needs."""
+    """Return the workload with its present tasks as all that it wants and needs."""
     groups = tuple(
         replace(group, tasks=count, min_members=count)
         for group in workload.groups
@@ -56,7 +56,7 @@ def as_it_stands(workload: Workload) -> Workload:
 
 
 def smallest_rest(workload: Workload) -> Rest:
-    """Processors and memory of its smallest gang."""
+    """Return the processors and memory of the smallest gang."""
     groups = groups_of(workload)
     return (
         sum(group.request.cpu_milli * group.min_members for group in groups),
@@ -65,6 +65,6 @@ def smallest_rest(workload: Workload) -> Rest:
 
 
 def held_rest(workload: Workload) -> Rest:
-    """Processors and memory that it holds."""
+    """Return the processors and memory that the workload holds."""
     requests = [workload.request_of(task.group) for task in workload.placement]
     return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

@@ -1,17 +1,18 @@
-"""Parts: what an elastic workload can lose or get while the rest of it goes on.
+"""Replicas: the tasks that an elastic workload can lose or get while the rest of it goes on.
 
 Rules
 -----
-1. A part is written as a workload that has nothing but those tasks, so every rule of the core applies to it.
-2. What it holds above its smallest gang are parts of one task each, by group; the first tasks of a group are its
-   smallest gang, the last one goes first. The smallest gang keeps the id of the workload: when it goes, all goes.
-3. What it could still have are parts of one task each. What it lacks of its smallest gang is one part, all or nothing.
-4. A workload whose backend can neither add nor take tasks has no parts once it has started.
+1. Form. A replica is written as a workload that has nothing but those tasks, so every rule of the core applies to it.
+2. Surplus replicas. What a workload holds above its smallest gang is one replica for each task, by group. The first
+   tasks of a group are its smallest gang, and the last task goes first. The smallest gang keeps the id of the workload:
+   if it goes, everything goes.
+3. Wanted replicas. What a workload could still have is one replica for each task. What it lacks of its smallest gang is
+   one replica, all or nothing.
+4. Rigid work. A workload whose backend can neither add nor take tasks has no replicas once it has started.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Leaving, TaskGroup, TaskPlacement, Workload
@@ -20,70 +21,73 @@ from . import gang
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part(Workload):
-    """Some tasks of a workload. Its id is its own."""
+class Replica(Workload):
+    """A replica: some tasks of a workload, under an id of their own."""
 
-    #: The workload that it is a part of, as the snapshot has it.
+    #: The workload that it belongs to, as the snapshot has it.
     whole: Workload
-    #: Its place among those of its kind: the higher goes first and comes last.
+    #: Place among the replicas of the workload: the highest goes first and comes last.
     index: int
-    #: It belongs to the smallest gang, which the workload has lost in part.
+    #: The tasks belong to the smallest gang, which the workload has lost in part.
     vital: bool = False
 
 
-def whole_of(workload: Workload) -> Workload:
-    """The workload that it is a part of; itself if it is no part."""
-    return workload.whole if isinstance(workload, Part) else workload
+def whole_workload(workload: Workload) -> Workload:
+    """Return the workload that this replica belongs to; the workload itself if it is no replica."""
+    return workload.whole if isinstance(workload, Replica) else workload
 
 
-def is_growth(workload: Workload) -> bool:
-    """One task more than its workload needs."""
-    return isinstance(workload, Part) and not workload.vital
+def is_surplus(workload: Workload) -> bool:
+    """Return True for one task more than its workload needs."""
+    return isinstance(workload, Replica) and not workload.vital
 
 
-def held_parts(workload: Workload) -> tuple[Workload, list[Part]]:
-    """Its smallest gang, under its own id, and what it holds above it; the part that goes first is the last one."""
+def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
+    """Return the smallest gang, under the workload's own id, and the surplus replicas that it holds.
+
+    The replica that goes first is the last one of the list.
+    """
     spare = set(_above_smallest(workload)) if workload.elastic else None
     if not spare:
         return workload, []
     kept = tuple(task for index, task in enumerate(workload.placement) if index not in spare)
-    parts = [
-        _part(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
+    replicas = [
+        _replica(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
         for index in sorted(spare)
     ]
-    placed = [replace(part, placement=(workload.placement[part.index],)) for part in parts]
+    placed = [replace(replica, placement=(workload.placement[replica.index],)) for replica in replicas]
     return replace(workload, placement=kept), placed
 
 
-def leaving_parts(workload: Workload) -> Iterator[Part]:
-    """Its tasks that were told to stop while it goes on."""
+def stopping_replicas(workload: Workload) -> Iterator[Replica]:
+    """Yield the tasks that were told to stop while the workload goes on."""
     for index, leaving in enumerate(workload.leaving):
-        yield _leaving_part(workload, leaving, index)
+        yield _stopping_replica(workload, leaving, index)
 
 
 def is_short(workload: Workload) -> bool:
-    """It holds devices, but less than its smallest gang."""
+    """Return True if the workload holds devices, but fewer tasks than its smallest gang."""
     return workload.holds and any(_missing(workload))
 
 
-def wanted_parts(workload: Workload, *, start: int = 0) -> list[Part]:
-    """What it could still have: what it lacks of its smallest gang, or else each task that it was not given."""
+def wanted_replicas(workload: Workload, *, start: int = 0) -> list[Replica]:
+    """Return what the workload lacks of its smallest gang, or else each task that it was not given."""
     if is_short(workload):
         return [_repair(workload)]
-    if workload.leaving:  # it does not grow at one end while it shrinks at the other
+    if workload.leaving:  # a workload does not grow at one end while it shrinks at the other
         return []
     found = []
     for group in gang.groups_of(workload):
         has = sum(task.group == group.name for task in workload.placement)
         found += [(number, group.name) for number in range(has, group.tasks)]
     return [
-        _part(workload, f"{workload.id}+{index}", name, index)
+        _replica(workload, f"{workload.id}+{index}", name, index)
         for index, (_, name) in enumerate(sorted(found, key=lambda pair: pair[0]), start=start)
     ]
 
 
 def without(workload: Workload, placement: tuple[TaskPlacement, ...]) -> Workload:
-    """The workload once it has given these tasks up, the last ones of equal place first."""
+    """Return the workload after it has given up these tasks; among equal places the last one goes first."""
     left = list(workload.placement)
     for task in placement:
         position = len(left) - 1 - left[::-1].index(task)
@@ -92,7 +96,7 @@ def without(workload: Workload, placement: tuple[TaskPlacement, ...]) -> Workloa
 
 
 def _above_smallest(workload: Workload) -> Iterator[int]:
-    """Positions in its placement of the tasks that its smallest gang does not need."""
+    """Yield the positions in the placement of the tasks that the smallest gang does not need."""
     seen: dict[str, int] = {}
     least = {group.name: group.min_members for group in gang.groups_of(workload)}
     for index, task in enumerate(workload.placement):
@@ -102,30 +106,30 @@ def _above_smallest(workload: Workload) -> Iterator[int]:
 
 
 def _missing(workload: Workload) -> Iterator[int]:
-    """By group, how many tasks of its smallest gang it lacks."""
+    """Yield, for each group, how many tasks of its smallest gang are missing."""
     for group in gang.groups_of(workload):
         yield max(0, group.min_members - sum(task.group == group.name for task in workload.placement))
 
 
-def _part(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Part:
-    """One task of that group."""
+def _replica(workload: Workload, name: str, group: str, index: int, state: State = State.PENDING) -> Replica:
+    """Return one task of that group as a replica."""
     alone = replace(
         workload,
         id=name,
         request=workload.request_of(group),
         tasks=1,
         min_members=1,
-        groups=_alone(workload, group, 1),
+        groups=_only_group(workload, group, 1),
         state=state,
         placement=(),
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(alone), whole=workload, index=index)
+    return _as_replica(alone, workload, index)
 
 
-def _repair(workload: Workload) -> Part:
-    """All that it lacks of its smallest gang."""
+def _repair(workload: Workload) -> Replica:
+    """Return everything that the workload lacks of its smallest gang as one replica."""
     missing = dict(zip((group.name for group in gang.groups_of(workload)), _missing(workload), strict=True))
     count = sum(missing.values())
     groups = tuple(
@@ -143,21 +147,23 @@ def _repair(workload: Workload) -> Part:
         leaving=(),
         stop=None,
     )
-    return Part(**_fields(lacking), whole=workload, index=0, vital=True)
+    return _as_replica(lacking, workload, 0, vital=True)
 
 
-def _leaving_part(workload: Workload, leaving: Leaving, index: int) -> Part:
-    part = _part(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
-    return replace(part, placement=(leaving.task,), stop=leaving.stop)
+def _stopping_replica(workload: Workload, leaving: Leaving, index: int) -> Replica:
+    replica = _replica(workload, f"{workload.id}-{index}", leaving.task.group, index, state=State.STOPPING)
+    return replace(replica, placement=(leaving.task,), stop=leaving.stop)
 
 
-def _alone(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
-    """Its groups, of which only this one has tasks."""
+def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, ...]:
+    """Return the workload's groups, of which only this one has tasks."""
     return tuple(
         replace(each, tasks=tasks if each.name == group else 0, min_members=tasks if each.name == group else 0)
         for each in workload.groups
     )
 
 
-def _fields(workload: Workload) -> dict[str, Any]:
-    return {field.name: getattr(workload, field.name) for field in fields(Workload)}
+def _as_replica(task: Workload, whole: Workload, index: int, *, vital: bool = False) -> Replica:
+    """Return a replica with the fields of the workload `task`."""
+    same = {field.name: getattr(task, field.name) for field in fields(Workload)}
+    return Replica(**same, whole=whole, index=index, vital=vital)

@@ -1,14 +1,14 @@
-"""Requests that are alike: what cannot be had for one of them cannot be had for any, so it is asked once for all."""
+"""Request classes: if one member cannot start, no other member can, so each question is asked once for a class."""
 
 from collections.abc import Callable
 
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
 
-from .replicas import Part, is_growth
+from .replicas import Replica, is_surplus
 
 
 class ClassKey:
-    """What makes requests alike. It is looked up again and again, so its hash is kept."""
+    """The fields that make two requests alike. Their hash is kept, since keys are looked up very often."""
 
     __slots__ = ("_hash", "_parts")
 
@@ -24,7 +24,7 @@ class ClassKey:
 
 
 def request_class(workload: Workload) -> ClassKey:
-    """Those that agree in this are the same to every rule, but for their seniority."""
+    """Return the class of a workload: members differ in nothing but their seniority, for every rule of the core."""
     return ClassKey(
         workload.request,
         workload.tasks,
@@ -32,7 +32,7 @@ def request_class(workload: Workload) -> ClassKey:
         workload.preemptible,
         workload.priority,
         workload.kind,
-        is_growth(workload),
+        is_surplus(workload),
         workload.elastic,
         workload.groups,
         workload.topology,
@@ -43,8 +43,8 @@ def request_class(workload: Workload) -> ClassKey:
 
 
 def _standing(workload: Workload) -> str:
-    """The workload beside whose tasks it has to stand; "" where it may be anywhere."""
-    if not isinstance(workload, Part):
+    """Return the id of the workload beside whose tasks this one must stand; "" if it may stand anywhere."""
+    if not isinstance(workload, Replica):
         return ""
     bound = workload.topology is not None or any(group.topology is not None for group in workload.groups)
     return workload.whole.id if bound else ""
@@ -52,22 +52,22 @@ def _standing(workload: Workload) -> str:
 
 #: A question about a workload.
 Test = Callable[[Workload], bool]
-#: A question about a class, asked with one of it.
+#: A question about a class, asked with one of its members.
 ClassTest = Callable[[ClassKey, Workload], bool]
 
 
 def always(_: Workload) -> bool:
-    """It is so of every workload."""
+    """Return True: a test that every workload passes."""
     return True
 
 
 def any_class(_: ClassKey, __: Workload) -> bool:
-    """It is so of every class."""
+    """Return True: a test that every class passes."""
     return True
 
 
 def once_for_each_class(test: Test) -> ClassTest:
-    """The same question, asked once for all of a class."""
+    """Return the same test, asked once for each class and remembered."""
     known: dict[ClassKey, bool] = {}
 
     def ask(key: ClassKey, workload: Workload) -> bool:

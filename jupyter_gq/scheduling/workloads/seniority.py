@@ -1,8 +1,8 @@
-"""Who goes first inside a queue.
+"""Job order: which workload of a queue goes first.
 
-Higher priority first; then who has nothing yet before elastic work that could have more, which gets one task at a time;
-then, if the policy says so, the user who has less of the queue (what he holds, was promised, or gets on the way); then
-the older submission, then the id.
+Higher priority goes first. Then a workload that has nothing yet goes before elastic work that could have one more
+replica. Then, if the policy says so, the user who uses less of the queue (held, promised, or granted on the way) goes
+first. Then the older submission, and then the smaller id.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from jupyter_gq.domain.workload import Workload
 
 from . import gang
-from .replicas import Part
+from .replicas import Replica
 
 Seniority = tuple[int, int, float, str]
 #: What each user has of a queue, in milli-GPU.
@@ -20,24 +20,24 @@ Shares = Mapping[str, int]
 
 
 def seniority(workload: Workload) -> Seniority:
-    """Sort key inside a queue."""
-    more = 1 + workload.index if isinstance(workload, Part) and not workload.vital else 0
+    """Return the sort key of a workload inside its queue."""
+    more = 1 + workload.index if isinstance(workload, Replica) and not workload.vital else 0
     return (-workload.priority, more, workload.submitted_at, workload.id)
 
 
 def longest_wait(workload: Workload) -> tuple[float, Seniority]:
-    """Sort key: those first who have waited longest."""
+    """Return a sort key that puts the longest wait first."""
     return (workload.waits_since, seniority(workload))
 
 
 def fair_seniority(workload: Workload, used: Shares) -> tuple[int, int, int, float, str]:
-    """Sort key inside a queue where among equals the user with less of it goes first."""
+    """Return the sort key inside a queue that prefers, among equals, the user who uses less of the queue."""
     priority, more, submitted, name = seniority(workload)
     return (priority, more, used.get(workload.owner, 0), submitted, name)
 
 
 def in_fair_order(workloads: Iterable[Workload], used: Shares) -> list[Workload]:
-    """Those of a queue, given by seniority, in the order in which they would start if all could."""
+    """Return workloads of one queue, given by seniority, in the order in which they would start if all could."""
     used, by_owner = dict(used), dict[str, deque[Workload]]()
     for workload in workloads:
         by_owner.setdefault(workload.owner, deque()).append(workload)

@@ -15,7 +15,7 @@ from jupyter_gq.scheduling.evict.reclaim import reclaim
 from jupyter_gq.scheduling.evict.reprieve import spare_needless
 from jupyter_gq.scheduling.evict.stale_gangs import requeue_stale
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.state.instructions import decided
 
@@ -107,7 +107,7 @@ def _one_action(world: World, action: str) -> None:
     step = ACTIONS.get(action)
     if step is None:
         return
-    books = Books(Facts(snapshot_of(world), policy_of(world)), NOW)
+    books = Books(ClusterIndex(snapshot_of(world), policy_of(world)), NOW)
     if action != "allocate":
         _serve_once(books)
     step(books)
@@ -117,9 +117,9 @@ def _one_action(world: World, action: str) -> None:
 
 def _serve_once(books: Books) -> None:
     """In an action that takes something the peer serves each job once, so elastic work gets one task more at most."""
-    for parts in books.facts.wanted.values():
+    for parts in books.index.replicas.wanted.values():
         for part in list(parts.values())[1:]:
-            books.facts.step_out(part)
+            books.index.pending.dequeue(part)
 
 
 def _one_cycle(world: World) -> None:

@@ -1,9 +1,11 @@
 """A place that is not to be had, a backend that forgets, nodes that cannot share: nobody loses his place in line."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from jupyter_gq.app import main
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.workload import Kind
@@ -47,13 +49,13 @@ def test_a_refused_server_keeps_its_ticket_and_its_place_in_line(tmp_path):
         ticket = world.ask(ANN, "0.5").id
         asked_at = world.notebook(ANN).submitted_at
         await world.step(2)
-        told = world.controller.ticket(ANN, ticket)
+        told = world.controller.tickets.show(ANN, ticket)
         assert (told.phase, told.environment) == ("waiting", {})
         assert told.sentence.startswith("Node n1 did not take it: 0/1 nodes are available.")
         later = world.ask(ANN, "0.5").id
         assert later == ticket, "it is asked for again, and is the same"
         await world.step(2, seconds=20)
-        assert world.controller.ticket(ANN, ticket).phase == "starting"
+        assert world.controller.tickets.show(ANN, ticket).phase == "starting"
         assert world.notebook(ANN).submitted_at == asked_at
         assert [launch.workload.run for launch in world.backend.launches] == [1, 2]
 
@@ -68,7 +70,7 @@ def test_the_pause_has_an_end_and_a_start_that_works_forgets_the_refusals(tmp_pa
             await world.step(2, seconds=601)
         assert world.job(job).phase == "running"
         assert len(world.backend.launches) == 13
-        assert world.controller._context.records.get(job).detail.refusal is None
+        assert world.controller._context.records.get(job).detail.backoff is None
 
     play(tmp_path, PlaceIsTaken, story)
 
@@ -82,6 +84,36 @@ def test_others_use_the_place_while_a_refused_job_is_held_back(tmp_path):
         await world.step(3)
         assert world.job(second).phase == "running"
         assert world.job(first).phase == "paused"
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
+def test_each_job_in_back_off_has_its_own_place_in_its_queue(tmp_path):
+    """Not the first place for all of them; and a job that comes later stands behind them, or passes."""
+
+    async def story(world):
+        jobs = [world.send(ANN, "vision", "0.5") for _ in range(2)]
+        await world.step(2)
+        assert [world.job(job).phase for job in jobs] == ["paused", "paused"]
+        later = world.send(ANN, "vision")
+        world.backend.refusals = 0
+        await world.step()
+        assert world.job(later).phase == "starting", "it passes"
+        assert [world.job(job).position for job in jobs] == [1, 2]
+
+    play(tmp_path, PlaceIsTaken, story)
+
+
+def test_the_live_state_holds_the_back_off_and_replays_to_the_same_decision(tmp_path, capsys):
+    async def story(world):
+        world.send(ANN, "vision")
+        await world.step(2)
+        document = world.controller.overview.read_state()
+        (pending,) = document["decision"]["pending"]
+        assert pending["why"]["reason"] == "PLACE_REFUSED"
+        file = tmp_path / "state.json"
+        file.write_text(json.dumps(document))
+        assert main(["replay", str(file)]) == 0, capsys.readouterr().out
 
     play(tmp_path, PlaceIsTaken, story)
 

@@ -5,7 +5,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import Books
 from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, running, stopping, why
 
@@ -65,7 +65,7 @@ def test_an_eviction_does_not_change_fair_shares():
     after = Cluster().node("n", 3).queue("q", 1).queue("r", 1).add(stopping(held), a_job("b", "r"))
     gone = Cluster().node("n", 3).queue("q", 1).queue("r", 1).add(stopping(held, requeue=False), a_job("b", "r"))
     shares = [
-        {each.queue.name: each.fair_share for each in Books(Facts(cluster.snapshot(), Policy()), NOW).accounts}
+        {each.queue.name: each.fair_share for each in Books(ClusterIndex(cluster.snapshot(), Policy()), NOW).accounts}
         for cluster in (before, after, gone)
     ]
     assert shares == [{"q": 2000, "r": 1000}, {"q": 2000, "r": 1000}, {"q": 0, "r": 1000}]

@@ -9,7 +9,7 @@ from jupyter_gq.domain.workload import Leaving, Request, Stop, TaskGroup, TaskPl
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Shrink
 from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
-from jupyter_gq.scheduling.workloads import replicas as parts
+from jupyter_gq.scheduling.workloads import replicas
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, apply, evicted, running, stopped, why
 
 
@@ -341,20 +341,20 @@ def placed(workload: Workload, **tasks: int) -> Workload:
 
 
 def test_each_group_keeps_its_own_smallest_gang():
-    core, surplus = parts.held_parts(placed(a_gang_of_groups(), lead=1, work=3))
+    core, surplus = replicas.split_replicas(placed(a_gang_of_groups(), lead=1, work=3))
     assert [task.devices for task in core.placement] == [("lead-0",), ("work-0",)]
     assert [part.placement[0].devices for part in surplus] == [("work-1",), ("work-2",)]
     assert {part.request.devices for part in surplus} == {1}
 
 
 def test_what_is_missing_of_the_smallest_gang_is_wanted_at_once_and_alone():
-    (repair,) = parts.wanted_parts(placed(a_gang_of_groups(), work=2))
+    (repair,) = replicas.wanted_replicas(placed(a_gang_of_groups(), work=2))
     assert repair.vital
     assert [(group.name, group.tasks) for group in repair.groups] == [("lead", 1), ("work", 0)]
 
 
 def test_each_group_grows_up_to_its_tasks():
-    wanted = parts.wanted_parts(placed(a_gang_of_groups(), lead=1, work=2))
+    wanted = replicas.wanted_replicas(placed(a_gang_of_groups(), lead=1, work=2))
     assert [part.request.devices for part in wanted] == [1, 1]
     assert all(not part.vital for part in wanted)
 

@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.evict.eviction import evict
 from jupyter_gq.scheduling.evict.reprieve import spare_needless
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import Books
 from tests.builders import NOW, Cluster, a_job, a_notebook, apply, evicted, running, stopped
 
@@ -106,7 +106,7 @@ def test_nobody_stays_after_all_if_that_breaks_a_limit_of_processors(limit, goes
     comes = cores(a_job("comes", "q"), 1)
     cluster.add(replace(comes, request=replace(comes.request, node_labels=(("zone", "b"),))))
     cluster.add(running(cores(a_job("there", "q"), 1), "n-0"))
-    books = Books(Facts(cluster.snapshot(), Policy()), NOW)
+    books = Books(ClusterIndex(cluster.snapshot(), Policy()), NOW)
     there = books.workloads["there"]
     books.release(there)
     evict(books, there, EvictReason.RECLAIMED, None, "Paused.")

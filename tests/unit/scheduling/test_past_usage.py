@@ -10,7 +10,7 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.scheduling.policy import Policy, UsageRule
 from jupyter_gq.scheduling.quota.fair_share import Claim, divide
 from jupyter_gq.scheduling.quota.past_usage import NO_PAST, Usage, advance, enter, past_of
-from jupyter_gq.scheduling.state.cluster_index import Facts
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from tests.builders import Cluster, a_job
 
 DAY = Seconds(86_400)
@@ -117,6 +117,6 @@ def test_a_cycle_divides_by_it():
     cluster = Cluster().node("n", 4).queue("a", 0).queue("b", 0)
     cluster.add(*(a_job(f"{q}{i}", q) for q in "ab" for i in range(4))).with_usage({"a": 3 * DAY})
     for half_life, expected in ((None, [2 * GPU, 2 * GPU]), (DAY, [1 * GPU, 3 * GPU])):
-        facts = Facts(cluster.snapshot(), Policy(usage=UsageRule(half_life=half_life)))
-        facts.accounts.divide()
-        assert [facts.accounts.of(q).fair_share for q in "ab"] == expected
+        index = ClusterIndex(cluster.snapshot(), Policy(usage=UsageRule(half_life=half_life)))
+        index.accounts.divide()
+        assert [index.accounts.of(q).fair_share for q in "ab"] == expected

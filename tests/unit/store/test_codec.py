@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.domain.amount import Instant, MilliGpu
+from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
+from jupyter_gq.domain.workload import Backoff
 from jupyter_gq.domain.workload_detail import (
     ENDED,
     CodeError,
     Eviction,
     Place,
     Progress,
-    Refusal,
     SourceCell,
     WorkloadDetail,
 )
@@ -59,7 +59,7 @@ JOB = WorkloadDetail(
     eviction=Eviction(reason="RECLAIMED", sentence="nlp needs its GPU.", by="nlp", at=Instant(1000200.0)),
     over_quota=MilliGpu(1500),
     place=Place(node="box-1", devices=("GPU-1", "GPU-2", "GPU-3", "GPU-4")),
-    refusal=Refusal(times=2, until=Instant(1000260.0), pause=40, sentence="The node was full."),
+    backoff=Backoff(times=2, until=Instant(1000260.0), pause=Seconds(40), sentence="The node was full."),
     server="lab",
     notebook_path="train/digits.ipynb",
     cwd="/home/ann/train",
@@ -120,7 +120,7 @@ def test_a_key_of_a_newer_release_is_written_back():
 
 
 def test_a_part_of_a_detail_without_what_must_be_there_is_refused_by_name():
-    with pytest.raises(ValueError, match="Refusal lacks until"):
+    with pytest.raises(ValueError, match="Backoff lacks until"):
         decode_detail('{"refused": {"times": 1, "pause": 20, "sentence": ""}}')
 
 

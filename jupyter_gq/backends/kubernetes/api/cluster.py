@@ -17,9 +17,10 @@ from kubernetes import client, config
 
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonObject
 
 from .errors import ClusterError, Missing, Unreachable, error_of
-from .resources import EVENTS, JOBS, LEASES, REVIEWS, Json, Resource
+from .resources import EVENTS, JOBS, LEASES, REVIEWS, Resource
 from .token_review import pod_of
 
 #: A page of a list.
@@ -36,7 +37,7 @@ class Stream:
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
 
-    def batches(self) -> Iterator[list[Json]]:
+    def batches(self) -> Iterator[list[JsonObject]]:
         """Events as they come, those that came together in one list; ends when the server ends it."""
         left = b""
         try:
@@ -129,14 +130,14 @@ class Cluster:
 
     # --- for the loop: each call in a thread
 
-    async def create(self, resource: Resource, body: Json) -> Json:
+    async def create(self, resource: Resource, body: JsonObject) -> JsonObject:
         """Make it; raise `Exists` when there is one of its name."""
         meta = body["metadata"]
         what = f"create the {resource.noun} {meta['name']}"
         path = resource.path(meta.get("namespace", ""))
         return await self._in_thread(lambda: self._call("POST", path, what, body=body))
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+    async def get(self, resource: Resource, namespace: str, name: str) -> JsonObject | None:
         """That object; None when there is none."""
         what = f"show the {resource.noun} {name}"
         try:
@@ -153,7 +154,7 @@ class Cluster:
         """
         # Pods of a Job are ended by us, each with its own grace, and not by the collector of garbage.
         policy = "Orphan" if resource is JOBS else "Background"
-        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
+        options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
         if uid:
             options["preconditions"] = {"uid": uid}
         if grace is not None:
@@ -169,7 +170,7 @@ class Cluster:
             if error.status != 409:
                 raise
 
-    async def failed_creates(self, namespace: str, job: str) -> list[Json]:
+    async def failed_creates(self, namespace: str, job: str) -> list[JsonObject]:
         """The events of that Job which say why it makes no pod, the newest last."""
         fields = {"involvedObject.kind": "Job", "involvedObject.name": job, "reason": "FailedCreate"}
         query = {"fieldSelector": ",".join(f"{key}={value}" for key, value in fields.items()), "limit": str(_PAGE)}
@@ -177,15 +178,15 @@ class Cluster:
         page = await self._in_thread(lambda: self._call("GET", EVENTS.path(namespace), what, query=query))
         return sorted(page.get("items") or [], key=lambda event: int(event["metadata"]["resourceVersion"]))
 
-    async def read_lease(self, namespace: str, name: str) -> Json | None:
+    async def read_lease(self, namespace: str, name: str) -> JsonObject | None:
         """That Lease; None when there is none."""
         return await self.get(LEASES, namespace, name)
 
-    async def create_lease(self, body: Json) -> Json:
+    async def create_lease(self, body: JsonObject) -> JsonObject:
         """Make it; raise `Exists` when there is one."""
         return await self.create(LEASES, body)
 
-    async def replace_lease(self, body: Json) -> Json:
+    async def replace_lease(self, body: JsonObject) -> JsonObject:
         """Put it in the place of the version that it names; raise `Unreachable` when that is not the newest."""
         meta = body["metadata"]
         path, what = LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
@@ -202,12 +203,14 @@ class Cluster:
         answer = await self._in_thread(lambda: self._call("POST", REVIEWS.path(), "check a token", body=body))
         return pod_of(answer.get("status") or {}, token, audience)
 
-    async def _in_thread(self, call: Callable[[], Json]) -> Json:
+    async def _in_thread(self, call: Callable[[], JsonObject]) -> JsonObject:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     # --- for threads
 
-    def pages(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Iterator[tuple[list[Json], str]]:
+    def pages(
+        self, resource: Resource, namespace: str, query: Mapping[str, str]
+    ) -> Iterator[tuple[list[JsonObject], str]]:
         """All objects as they are now, page by page, each with the version of the list."""
         following = ""
         what = f"list the {resource.plural}"
@@ -236,8 +239,8 @@ class Cluster:
         return Stream(response)
 
     def _call(
-        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
-    ) -> Json:
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: JsonObject | None = None
+    ) -> JsonObject:
         response = self._send(verb, path, what, query=query, body=body)
         content = _body(response)
         if not 200 <= response.status < 300:
@@ -248,7 +251,7 @@ class Cluster:
             raise Unreachable(f"The cluster did not {what}: its answer was no JSON.") from error
 
     def _send(
-        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: Json | None = None
+        self, verb: str, path: str, what: str, *, query: Mapping[str, str] | None = None, body: JsonObject | None = None
     ) -> urllib3.BaseHTTPResponse:
         self.requests[verb] += 1
         settings = self._api.configuration

@@ -16,7 +16,9 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Expired, Unreachable
 from .resources import Resource
@@ -121,7 +123,7 @@ class Reflector(Generic[V]):
         *,
         namespace: str = "",
         query: Mapping[str, str] | None = None,
-        trim: Callable[[Mapping[str, Any]], V],
+        trim: Callable[[JsonMapping], V],
         changed: Listener[V],
     ) -> None:
         self._cluster, self._resource, self._namespace = cluster, resource, namespace
@@ -230,7 +232,7 @@ class Reflector(Generic[V]):
             if self._time() - began >= _WORKED:
                 self._worked()
 
-    def _take(self, events: list[dict[str, Any]]) -> None:
+    def _take(self, events: list[JsonObject]) -> None:
         """Pass on what the events say."""
         changes: list[tuple[bool, V]] = []
         broken: ClusterError | None = None

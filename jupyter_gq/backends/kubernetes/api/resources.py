@@ -1,9 +1,6 @@
 """Kinds of objects of the cluster that the product deals with, and where they are. Needs no Kubernetes client."""
 
 from dataclasses import dataclass
-from typing import Any
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,13 +2,12 @@
 
 import base64
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from jupyter_gq.domain.identity import PodIdentity
+from jupyter_gq.domain.json_types import JsonMapping
 
 
-def pod_of(status: Mapping[str, Any], token: str, audience: str) -> PodIdentity | None:
+def pod_of(status: JsonMapping, token: str, audience: str) -> PodIdentity | None:
     """The pod of that token; None where it is none of a pod, or not for that audience."""
     if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
         return None

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from jupyter_gq.backends.kubernetes.objects import names
-
-Json = Mapping[str, Any]
+from jupyter_gq.domain.json_types import JsonMapping
 
 #: Binary and decimal suffixes of quantities.
 _SUFFIXES = {
@@ -129,7 +127,7 @@ class NodeView:
         return ("", self.name)
 
 
-def pod_view(pod: Json) -> PodView:
+def pod_view(pod: JsonMapping) -> PodView:
     """The view of a pod."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
@@ -162,7 +160,7 @@ def pod_view(pod: Json) -> PodView:
     )
 
 
-def node_view(node: Json) -> NodeView:
+def node_view(node: JsonMapping) -> NodeView:
     """The view of a node."""
     meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
@@ -200,20 +198,20 @@ def quantity(text: object) -> Decimal | None:
         return None
 
 
-def _main_container(spec: Json, status: Json) -> Json:
+def _main_container(spec: JsonMapping, status: JsonMapping) -> JsonMapping:
     """The status of the first container of the spec: sidecars of others come after it."""
     statuses = status.get("containerStatuses") or ()
     wanted = next((each.get("name") for each in spec.get("containers") or ()), None)
     return next((each for each in statuses if each.get("name") == wanted), {})
 
 
-def _unschedulable(condition: Json | None) -> str:
+def _unschedulable(condition: JsonMapping | None) -> str:
     if condition is None or condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
         return ""
     return str(condition.get("message") or "no node suits it")
 
 
-def _ended(state: Json | None) -> Ended | None:
+def _ended(state: JsonMapping | None) -> Ended | None:
     if not state:
         return None
     return Ended(

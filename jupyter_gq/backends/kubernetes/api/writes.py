@@ -12,12 +12,13 @@ Rules
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Exists, Refused, Unreachable
 from .resources import PODS, Resource
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 20.0
 _PATIENCE = 60.0
@@ -111,7 +111,7 @@ class Deeds:
         self._words: dict[str, str | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def make(self, thing: Thing, body: Callable[[], Json], made: Callable[[Json], None]) -> Making:
+    def make(self, thing: Thing, body: Callable[[], JsonObject], made: Callable[[JsonObject], None]) -> Making:
         """See that it is made; `made` gets it as the cluster has it. `body` is asked for only when it is sent."""
         key = (thing.resource.plural, thing.namespace, thing.name)
         attempt = self._tries.get(key)
@@ -174,7 +174,9 @@ class Deeds:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _make(self, thing: Thing, body: Callable[[], Json], attempt: _Try, made: Callable[[Json], None]) -> None:
+    async def _make(
+        self, thing: Thing, body: Callable[[], JsonObject], attempt: _Try, made: Callable[[JsonObject], None]
+    ) -> None:
         try:
             async with self._creations:
                 found = await self._created_or_found(thing.resource, body())
@@ -190,7 +192,7 @@ class Deeds:
             log.exception("could not be made: %s", thing.name)
         self._done()
 
-    async def _created_or_found(self, resource: Resource, body: Json) -> Json:
+    async def _created_or_found(self, resource: Resource, body: JsonObject) -> JsonObject:
         meta = body["metadata"]
         try:
             return await self._cluster.create(resource, body)
@@ -249,6 +251,6 @@ def thing_of(pod: PodView) -> Thing:
     return Thing(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
 
 
-def _identity(meta: Mapping[str, Any]) -> dict[str, str]:
+def _identity(meta: JsonMapping) -> dict[str, str]:
     labels = meta.get("labels") or {}
     return {key: labels[key] for key in _IDENTITY if key in labels}

@@ -3,10 +3,10 @@
 Pure: what is seen of the Lease, and the time, are arguments.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Move(StrEnum):
     WAIT = "wait"
 
 
-def held_by(body: Mapping[str, Any]) -> Held:
+def held_by(body: JsonMapping) -> Held:
     """What an object of the API says."""
     spec = body.get("spec") or {}
     return Held(

@@ -18,29 +18,28 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.domain.errors import BackendError, JupyterGQError
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .election import Election, Move, Times, held_by
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
-
 
 class LeasePort(Protocol):
     """What is needed of the cluster. Each raises `BackendError` when it was not done, or when that is not known."""
 
-    async def read_lease(self, namespace: str, name: str) -> Json | None:
+    async def read_lease(self, namespace: str, name: str) -> JsonObject | None:
         """The Lease; None when there is none."""
         ...
 
-    async def create_lease(self, body: Json) -> Json:
+    async def create_lease(self, body: JsonObject) -> JsonObject:
         """Make it; refused when there is one."""
         ...
 
-    async def replace_lease(self, body: Json) -> Json:
+    async def replace_lease(self, body: JsonObject) -> JsonObject:
         """Put this in its place; refused when it is not at the version that the body names."""
         ...
 
@@ -87,7 +86,7 @@ class Lease:
         #: Why this service should not lead, when it was asked last; "" = it may.
         self._unfit = ""
         #: The Lease as it was read or written last; None when it has to be read again.
-        self._body: Json | None = None
+        self._body: JsonObject | None = None
         #: Why the last try failed; "" when it did not.
         self.failure = ""
 
@@ -183,9 +182,9 @@ class Lease:
             await self._write(body or self._new(), move)
         return move
 
-    async def _write(self, body: Json, move: Move) -> None:
+    async def _write(self, body: JsonObject, move: Move) -> None:
         wanted = {**body, "spec": self._spec(body.get("spec") or {}, move)}
-        send: Callable[[Json], Awaitable[Json]] = (
+        send: Callable[[JsonObject], Awaitable[JsonObject]] = (
             self._port.create_lease if move is Move.CREATE else self._port.replace_lease
         )
         began = self._elapsed()
@@ -194,11 +193,11 @@ class Lease:
         self._election.wrote(held_by(written), began, self._elapsed())
         self._body = written
 
-    def _new(self) -> Json:
+    def _new(self) -> JsonObject:
         meta = {"name": self._seat.name, "namespace": self._seat.namespace, "labels": dict(self._seat.labels)}
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
 
-    def _spec(self, before: Mapping[str, Any], move: Move) -> Json:
+    def _spec(self, before: JsonMapping, move: Move) -> JsonObject:
         now = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec = {**before, "renewTime": now, "leaseDurationSeconds": max(1, round(self._times.duration))}
         if move is Move.WAIT:

@@ -4,15 +4,13 @@ What the core counts itself, the tasks of jobs, is left out; notebooks are not: 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from jupyter_gq.backends.kubernetes.api.views import quantity
 from jupyter_gq.backends.kubernetes.objects import names
-
-Json = Mapping[str, Any]
+from jupyter_gq.domain.json_types import JsonMapping
 
 #: Pods that hold something on a node.
 QUERY = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
@@ -55,7 +53,7 @@ class Others:
         return self._cpu.get(node, 0), self._memory.get(node, 0)
 
 
-def claims_of(pod: Json, installation: str) -> Claims:
+def claims_of(pod: JsonMapping, installation: str) -> Claims:
     """What that pod asks for."""
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     labels = meta.get("labels") or {}
@@ -70,7 +68,7 @@ def claims_of(pod: Json, installation: str) -> Claims:
     )
 
 
-def _asked(spec: Json, resource: str) -> Decimal:
+def _asked(spec: JsonMapping, resource: str) -> Decimal:
     """All containers together, or the largest that runs before them; and what the runtime itself needs."""
     together = sum(_amounts(spec.get("containers") or (), resource), Decimal(0))
     before = max(_amounts(spec.get("initContainers") or (), resource), default=Decimal(0))
@@ -78,6 +76,6 @@ def _asked(spec: Json, resource: str) -> Decimal:
     return max(together, before) + overhead
 
 
-def _amounts(containers: Iterable[Json], resource: str) -> list[Decimal]:
+def _amounts(containers: Iterable[JsonMapping], resource: str) -> list[Decimal]:
     asked = [((each.get("resources") or {}).get("requests") or {}).get(resource) for each in containers]
     return [quantity(each) or Decimal(0) for each in asked]

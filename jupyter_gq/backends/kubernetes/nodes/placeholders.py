@@ -19,8 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jupyter_gq.backends.capabilities import NodeRequest
-from jupyter_gq.backends.kubernetes.api.resources import PODS, Json
+from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
 from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
@@ -29,6 +28,8 @@ from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import NodeRequest
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.pod_pool import PodPool
 
 from .agents import Agents
@@ -239,7 +240,7 @@ class Placeholders:
         self._going.add(pod.uid)
         self._deeds.delete(thing_of(pod))
 
-    def _made(self, pod: Json) -> None:
+    def _made(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
         log.info("a new node is asked for: pool=%s pod=%s", meta["annotations"][names.GROWS], meta["name"])
         self._take(pod_view(pod))

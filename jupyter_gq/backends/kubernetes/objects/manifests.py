@@ -9,17 +9,15 @@ Rules
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import without_sight
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.workload import Request, Workload
 
 from . import names
 from .merging import merged, pinned, variables, with_additions
-
-Json = dict[str, Any]
 
 AUDIENCE = "jupyter-gq"
 TOKEN_FOLDER = "/var/run/secrets/jupyter-gq"  # noqa: S105 - a folder
@@ -44,13 +42,13 @@ def training_pod(
     environment: Mapping[str, str],
     image: str,
     options: KubernetesOptions,
-) -> Json:
+) -> JsonObject:
     """The pod of one task of a run."""
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)
     runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
     labels = {**task_labels(workload, task, options.installation), **added.labels}
-    spec: Json = {
+    spec: JsonObject = {
         "restartPolicy": "Never",
         "hostname": name,
         "serviceAccountName": names.RUNNER_ACCOUNT,
@@ -72,9 +70,9 @@ def training_pod(
     return _ours(pod, name, labels, added.node)
 
 
-def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, priority_class: str) -> Json:
+def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, priority_class: str) -> JsonObject:
     """What all pods of ours have in common; `priority_class` "" = the cluster's default."""
-    common: Json = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    common: JsonObject = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if priority_class:
         common["priorityClassName"] = priority_class
     if options.image_pull_secrets:
@@ -82,7 +80,7 @@ def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, p
     return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(meta), "spec": {**common, **spec}}
 
 
-def as_job(pod: Json) -> Json:
+def as_job(pod: JsonObject) -> JsonObject:
     """A Job that makes this pod once."""
     meta = pod["metadata"]
     template_meta = {"labels": meta["labels"], "annotations": meta.get("annotations", {})}
@@ -101,7 +99,7 @@ def as_job(pod: Json) -> Json:
     }
 
 
-def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
+def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
     """The headless service that gives the tasks of a gang their names."""
     selector = {
         names.INSTALLATION: options.installation,
@@ -152,7 +150,7 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
     }
 
 
-def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
+def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
     """What no override changes, and what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
     spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
@@ -164,7 +162,7 @@ def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> 
 
 def _runner(
     workload: Workload, task: int, environment: Mapping[str, str], image: str, options: KubernetesOptions
-) -> Json:
+) -> JsonObject:
     told = {
         **environment,
         "GQ_JOB_ID": workload.id,
@@ -203,9 +201,9 @@ def _asked(workload: Workload, task: int) -> Request:
     return workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
 
 
-def _resources(asked: Request) -> Json:
-    requests: Json = {}
-    limits: Json = {}
+def _resources(asked: Request) -> JsonObject:
+    requests: JsonObject = {}
+    limits: JsonObject = {}
     if asked.cpu_milli:
         requests["cpu"] = f"{asked.cpu_milli}m"
     if asked.memory:
@@ -218,7 +216,7 @@ def _shared_memory(asked: Request) -> str:
     return f"{max(1, asked.memory // 2)}Mi" if asked.memory else _SHARED_MEMORY
 
 
-def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
+def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> JsonObject:
     mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
     if options.checkpoint_claim:
         # Owners are told apart by folder; a name that is no folder's name is replaced by one.
@@ -226,9 +224,9 @@ def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
     return mount
 
 
-def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
+def _volumes(asked: Request, options: KubernetesOptions) -> list[JsonObject]:
     token = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
-    checkpoint: Json = {"name": "gq-checkpoint", "emptyDir": {}}
+    checkpoint: JsonObject = {"name": "gq-checkpoint", "emptyDir": {}}
     if options.checkpoint_claim:
         checkpoint = {"name": "gq-checkpoint", "persistentVolumeClaim": {"claimName": options.checkpoint_claim}}
     return [
@@ -240,7 +238,7 @@ def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
     ]
 
 
-def pod_security() -> Json:
+def pod_security() -> JsonObject:
     """What the restricted pod security asks of a pod."""
     return {
         "runAsNonRoot": True,
@@ -251,6 +249,6 @@ def pod_security() -> Json:
     }
 
 
-def container_security() -> Json:
+def container_security() -> JsonObject:
     """What it asks of a container."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -8,14 +8,13 @@ from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
 
 
-def with_additions(pod: Json, added: PodAdditions) -> Json:
+def with_additions(pod: JsonObject, added: PodAdditions) -> JsonObject:
     """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
     meta, spec = pod["metadata"], dict(pod["spec"])
     if added.runtime_class:
@@ -33,7 +32,7 @@ def with_additions(pod: Json, added: PodAdditions) -> Json:
     return {**pod, "metadata": {**meta, **marks}, "spec": spec}
 
 
-def _container_with(container: Json, added: PodAdditions) -> Json:
+def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
     resources = dict(container.get("resources", {}))
     for side in ("requests", "limits"):
         both = {**resources.get(side, {}), **added.resources}
@@ -47,7 +46,7 @@ def _container_with(container: Json, added: PodAdditions) -> Json:
     }
 
 
-def pinned(pod: Json, node: str | None) -> Json:
+def pinned(pod: JsonObject, node: str | None) -> JsonObject:
     """The pod, on that node and no other; None: wherever it may."""
     if not node:
         return pod
@@ -89,5 +88,5 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def variables(values: Mapping[str, str]) -> list[Json]:
+def variables(values: Mapping[str, str]) -> list[JsonObject]:
     return [{"name": name, "value": value} for name, value in sorted(values.items())]

@@ -11,7 +11,7 @@ Rules
 import logging
 from collections.abc import Callable, Sequence
 
-from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Json, Resource
+from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
 from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, thing_of
 from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
@@ -26,6 +26,7 @@ from jupyter_gq.backends.kubernetes.shares.places import Places
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
@@ -261,7 +262,7 @@ class TrainingRuns:
     def _make_task(self, run: Run, workload: Workload, task: int, added: PodAdditions, image: str) -> Making:
         name = names.training_name(workload.id, workload.run, task)
 
-        def pod() -> Json:
+        def pod() -> JsonObject:
             passed = {key: run.environment[key] for key in _PASSED_ON if key in run.environment}
             return training_pod(workload, task, added, passed, image, self._options)
 
@@ -385,5 +386,5 @@ def _never_seen(stopped: bool, *, created: bool) -> End:
     return End(outcome=Outcome.LOST, sentence="Its pods are gone.")
 
 
-def _ignore(made: Json) -> None:
+def _ignore(made: JsonObject) -> None:
     """The watch shows it soon."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.kubernetes.api.errors import ClusterError
-from jupyter_gq.backends.kubernetes.api.resources import NODES, PODS, Json
+from jupyter_gq.backends.kubernetes.api.resources import NODES, PODS
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView, node_view, pod_view
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.manifests import (
@@ -35,6 +35,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.seen import LAST_WORDS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.pod_pool import PodPool, Visibility
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class DeviceCheck:
             await self._sleep(_LOOK)
         return Finding(problem=f"Its pod did not run within {self._patience:.0f} s: {last}")
 
-    def _pod(self, what: str, added: PodAdditions) -> Json:
+    def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
         labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: COMPONENT}
         container = {
@@ -151,7 +152,7 @@ class DeviceCheck:
             "securityContext": container_security(),
             "terminationMessagePath": TERMINATION_LOG,
         }
-        spec: Json = {
+        spec: JsonObject = {
             "restartPolicy": "Never",
             "serviceAccountName": names.RUNNER_ACCOUNT,
             "terminationGracePeriodSeconds": GRACE,
