@@ -17,7 +17,7 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
-from jupyter_gq.scheduling.placement.shortage import Lack
+from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import Shield
 from jupyter_gq.scheduling.wording import (
@@ -189,7 +189,7 @@ def out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: 
     )
 
 
-def never_fits(lack: Lack, numbers: Numbers) -> Explanation:
+def never_fits(lack: Shortage, numbers: Numbers) -> Explanation:
     """It would not fit even if nobody held anything."""
     return Explanation(
         reason=PendingReason.NO_DEVICE,

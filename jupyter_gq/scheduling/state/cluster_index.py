@@ -21,8 +21,8 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
-from jupyter_gq.scheduling.placement.shortage import Lack, lack_of
+from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
+from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from jupyter_gq.scheduling.quota.charges import Charges
@@ -69,7 +69,7 @@ class ClusterIndex:
         )
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
-        self._mix = Mix()
+        self._mix = RequestMix()
         self._counts_mix = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
         self.ledger = self._empty_ledger(snapshot, policy)
         #: All workloads that are not final, by id.
@@ -87,7 +87,7 @@ class ClusterIndex:
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
-        self._lacks: dict[object, Lack | None] = {}
+        self._lacks: dict[object, Shortage | None] = {}
         for workload in snapshot.workloads:
             self.put(workload)
 
@@ -145,7 +145,7 @@ class ClusterIndex:
             return frozenset((self._pool(workload),))
         return found
 
-    def shortage_when_empty(self, pool: str, workload: Workload) -> Lack | None:
+    def shortage_when_empty(self, pool: str, workload: Workload) -> Shortage | None:
         """Return what the workload would lack if no workload held anything; None if it would fit.
 
         The answer is computed once for all workloads with the same requests.
@@ -154,17 +154,17 @@ class ClusterIndex:
         if key not in self._lacks:
             if self._empty is None:
                 self._empty = empty_ledger(self.config.nodes, self.config.topologies)
-            self._lacks[key] = lack_of(self._empty, pool, workload)
+            self._lacks[key] = find_shortage(self._empty, pool, workload)
         return self._lacks[key]
 
     def _empty_ledger(self, snapshot: Snapshot, policy: Policy) -> DeviceLedger:
-        choice = choice_of(policy.placement, self._mix)
+        choice = make_policy(policy.placement, self._mix)
         of_fractions = policy.fraction_placement or policy.placement
         return DeviceLedger(
             snapshot.nodes,
             self.accounts.pools(),
             choice=choice,
-            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions, self._mix),
+            fractions=choice if of_fractions is policy.placement else make_policy(of_fractions, self._mix),
             topologies=snapshot.topologies,
         )
 
