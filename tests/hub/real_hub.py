@@ -235,7 +235,7 @@ class Person:
         return state is None or (not state["ready"] and state["pending"] is None)
 
     async def told(self, server=""):
-        """What the server's process says of itself."""
+        """Return what the server's process reports of itself."""
         path = f"/user/{self.name}/{server + '/' if server else ''}env"
         return (await self.browser.get(path)).json()
 
