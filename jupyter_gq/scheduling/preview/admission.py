@@ -17,7 +17,6 @@ from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
 from jupyter_gq.scheduling.placement.shortage import find_shortage
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
-from jupyter_gq.scheduling.scale.wanted_nodes import wanted_nodes
 from jupyter_gq.scheduling.wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
 from jupyter_gq.scheduling.workloads import gang
 
@@ -181,22 +180,14 @@ def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlo
                 placement=instruction.placement,
             )
     entry = next(entry for entry in decision.pending if entry.workload == workload.id)
-    sentence, pool = _later(entry.why), _makes_grow(snapshot, decision, queued(workload))
-    if pool is not None:
-        sentence += f" The cluster is asked for a new node of {pool}."
-    return Outlook(starts_now=False, sentence=sentence, position=entry.position, why=entry.why)
-
-
-def _makes_grow(snapshot: Snapshot, decision: Decision, workload: Workload) -> str | None:
-    """The pool that a new node is asked for if this one waits as well; None = no pool grows for it."""
-    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
-    wanted = wanted_nodes(replace(snapshot, workloads=(*others, workload)), decision)
-    return wanted.served.get(workload.id)
+    return Outlook(starts_now=False, sentence=_later(entry.why), position=entry.position, why=entry.why)
 
 
 def _later(why: Explanation) -> str:
     """What a waiting workload is told, for one that has not been queued yet."""
     text = why.sentence.removeprefix("Waiting: ")
+    if why.reason is PendingReason.STARTS_SOON:
+        return text
     if why.reason is PendingReason.WAITS_FOR_EVICTION:
         return f"Starts soon: {text}"
     return f"Would wait: {text}"

@@ -14,18 +14,22 @@ Otherwise it costs one look at the pending workloads as well, and a ledger of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import NewNodes
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, WantedNodes
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, View, empty_ledger
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import Accounts, charge, entitled
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.workloads import gang
+
+from .node_requests import describe_request
 
 #: Reasons of workloads that wait for devices.
 _FOR_DEVICES = frozenset(
@@ -38,17 +42,25 @@ _FOR_DEVICES = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WantedNodes:
-    """New nodes that would serve a pending workload."""
-
-    #: Number of nodes by pool.
-    count: Mapping[str, int] = field(default_factory=dict)
-    #: The pool in which each workload would be served, by id.
-    served: Mapping[str, str] = field(default_factory=dict)
-
-
 _NONE = WantedNodes()
+
+
+def with_wanted_nodes(decision: Decision, index: ClusterIndex, now: Instant) -> Decision:
+    """Return the decision with the new nodes that it leaves wanted, and with that told to the workloads they serve."""
+    if not any(new.count for new in index.new_nodes):
+        return decision
+    wanted = wanted_nodes(index.snapshot(), decision)
+    if not wanted.served:
+        return decision
+    told = {new.pool: describe_request(new.pool, new.request, now) for new in index.new_nodes}
+    pending = [_add_sentence(entry, told.get(wanted.served.get(entry.workload, ""), "")) for entry in decision.pending]
+    return replace(decision, pending=tuple(pending), wanted_nodes=wanted)
+
+
+def _add_sentence(entry: Pending, sentence: str) -> Pending:
+    if not sentence:
+        return entry
+    return replace(entry, why=replace(entry.why, sentence=f"{entry.why.sentence} {sentence}"))
 
 
 def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
@@ -78,7 +90,8 @@ def _tasks(workload: Workload) -> int:
 def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
     """Return the workloads that hold devices, and go on, once the decision has been carried out."""
     gone = {each.workload for each in decision.instructions if isinstance(each, Evict)}
-    begun = {each.workload: each.placement for each in decision.instructions if isinstance(each, Admit)}
+    admissions = (*(each for each in decision.instructions if isinstance(each, Admit)), *decision.deferred)
+    begun = {admission.workload: admission.placement for admission in admissions}
     found = []
     for workload in snapshot.workloads:
         if workload.id in begun:

@@ -10,6 +10,8 @@ all that it did (`CycleState.undo`). Whoever carries the decision out puts the c
 
 No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
 (`set_time`). A workload that backs off counts nowhere: the other workloads are decided about as if it were not there.
+
+Unobserved kinds: their pending workloads count nowhere either. Their runs keep what they hold, and cannot be evicted.
 """
 
 from collections.abc import Mapping
@@ -20,7 +22,7 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
 from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
 from jupyter_gq.scheduling.policy import Placement, Policy
@@ -47,6 +49,8 @@ class ClusterConfig:
     topologies: tuple[Topology, ...]
     #: Past use of each queue in GPU-seconds, decayed.
     usage: Mapping[str, float]
+    #: Kinds of workload about which nothing is decided (see `Snapshot.unobserved`).
+    unobserved: tuple[Kind, ...]
     policy: Policy
 
     @property
@@ -65,8 +69,12 @@ class ClusterIndex:
             queues=snapshot.queues,
             topologies=snapshot.topologies,
             usage=snapshot.usage,
+            unobserved=snapshot.unobserved,
             policy=policy,
         )
+        #: What the cluster may add, and what can be launched soon. No index depends on them: they may be replaced.
+        self.new_nodes = snapshot.new_nodes
+        self.launch_capacity = snapshot.launch_capacity
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         self._mix = RequestMix()
@@ -76,6 +84,8 @@ class ClusterIndex:
         self.workloads: dict[str, Workload] = {}
         #: Pending workloads whose last place was refused; while they back off, no other index knows them.
         self.backoffs = BackoffIndex()
+        #: Pending workloads of unobserved kinds, by id; no other index knows them either.
+        self.unobserved: dict[str, Workload] = {}
         #: The workloads with a reservation, by id.
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
@@ -117,6 +127,9 @@ class ClusterIndex:
 
     def _enter(self, workload: Workload) -> None:
         """Add a workload to every other index."""
+        if self._is_withheld(workload):
+            self.unobserved[workload.id] = workload
+            return
         if workload.reserved:
             self.reserved[workload.id] = workload
         self._count(workload, 1)
@@ -127,12 +140,35 @@ class ClusterIndex:
 
     def _leave(self, workload: Workload) -> None:
         """Undo `_enter`."""
+        if self._is_withheld(workload):
+            del self.unobserved[workload.id]
+            return
         self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:
             self.pending.remove(workload, self._pool(workload))
         elif workload.holds:
             self._remove_holder(workload)
+
+    def is_observed(self, workload: Workload) -> bool:
+        """Tell whether the backend of the workload's kind is observed, so that something may be decided about it."""
+        return workload.kind not in self.config.unobserved
+
+    def _is_withheld(self, workload: Workload) -> bool:
+        return workload.state is State.PENDING and not self.is_observed(workload)
+
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot from which an equal index can be made."""
+        return Snapshot(
+            nodes=self.config.nodes,
+            queues=self.config.queues,
+            workloads=tuple(self.workloads.values()),
+            topologies=self.config.topologies,
+            usage=self.config.usage,
+            new_nodes=self.new_nodes,
+            unobserved=self.config.unobserved,
+            launch_capacity=self.launch_capacity,
+        )
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """Return the pools of the devices that the workload holds.
@@ -199,8 +235,9 @@ class ClusterIndex:
 
     def _add_holder(self, workload: Workload) -> None:
         core, surplus = split_replicas(workload)
-        self.holders.add(workload, (core, *surplus))
-        if workload.elastic and workload.state in EVICTABLE:
+        observed = self.is_observed(workload)
+        self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)
+        if workload.elastic and workload.state in EVICTABLE and observed:
             wanted = wanted_replicas(workload)
             self.replicas.add(core, surplus, wanted)
             for replica in wanted:
@@ -208,6 +245,7 @@ class ClusterIndex:
 
     def _remove_holder(self, workload: Workload) -> None:
         core, surplus = split_replicas(workload)
-        self.holders.remove(workload, (core, *surplus))
+        evictable = self.is_observed(workload) and workload.state in EVICTABLE
+        self.holders.remove(workload, (core, *surplus), evictable=evictable)
         for replica in self.replicas.remove(workload.id):
             self.pending.dequeue(replica)
