@@ -1,6 +1,6 @@
 """Workloads as pods of a Kubernetes cluster: its API server holds them, its scheduler binds them, kubelets run them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.domain.pod_pool import PodPool, pool_of
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
 
 
-def __getattr__(name: str) -> Any:
-    """These need the Kubernetes client, which is not there on one machine; its settings are read there all the same."""
+def __getattr__(name: str) -> "type[KubernetesRuns | KubernetesBackend]":
+    """Import `KubernetesRuns` and `KubernetesBackend` when first asked for.
+
+    The Kubernetes client is missing on one machine, where the settings are read all the same.
+    """
     if name == "KubernetesRuns":
         from .backend import KubernetesRuns
 

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -114,7 +114,7 @@ class Writes:
     def __init__(
         self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
     ) -> None:
-        """`done` is called after each answer of the server, so that somebody looks at what has become of the request.
+        """Begin; `done` is called after each request, so that somebody looks at its effect.
 
         `creations` is the most objects that are being created at one time.
         """
@@ -192,7 +192,7 @@ class Writes:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[object, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
