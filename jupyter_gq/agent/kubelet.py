@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 
 from jupyter_gq.client.agents import AgentAllocation
+from jupyter_gq.domain.errors import MachineError
 
 from . import podresources as messages
 
@@ -26,8 +27,8 @@ _OPTIONS = (("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http
 COPY = "::"
 
 
-class KubeletError(Exception):
-    """The kubelet could not be asked; the text is a sentence."""
+class KubeletError(MachineError):
+    """A kubelet that cannot be asked; the text is a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,11 +22,11 @@ from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
-from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import options_form
-from .admission.admission import Admission, Patience, Refused, Share, Wish, attach, give_back
+from .admission.admission import Admission, AdmissionRefused, Patience, Share, Wish, attach, give_back
 from .admission.credentials import SUBMIT, short_token
 from .admission.refusal import refuse
 from .admission.request import ShareRequest, read_request, unwrap
@@ -143,7 +143,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         """What the user asks for; raise the refusal when it is nothing that can be asked for."""
         try:
             return await self.read_request()
-        except UserError as error:
+        except (UserError, AdminError) as error:
             raise refuse(self, str(error), "gpu_bad_request", 400) from error
 
     async def read_request(self) -> ShareRequest:
@@ -176,7 +176,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
             )
             try:
                 self._share = await admission.obtain()
-            except Refused as error:
+            except AdmissionRefused as error:
                 raise self._refusal(error, request.gpus) from error
         self._share_token = self.api_token
 
@@ -266,7 +266,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
 
     # --- the service ------------------------------------------------------------------------------------------------
 
-    def _refusal(self, error: Refused, gpus: str) -> Exception:
+    def _refusal(self, error: AdmissionRefused, gpus: str) -> Exception:
         """The exception to raise; everybody who watches sees its sentence."""
         self._board.show(SpawnStatus(step="ended", gpus=gpus, sentence=error.sentence))
         return refuse(self, error.sentence, error.reason, error.status)
@@ -293,7 +293,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         except ServiceUnavailable as error:
             self.log.warning("The process of %s is reported to the GPU service later: %s", self._log_name, error)
             self._attaching = asyncio.create_task(self._attach_later(share.ticket, report, self._share_token))
-        except Refused as error:
+        except AdmissionRefused as error:
             await maybe(super().stop(now=True))
             raise refuse(self, error.sentence, error.reason, error.status) from error
 
@@ -307,7 +307,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
                 break
             except ServiceUnavailable:
                 pause = min(2 * pause, _SLOWEST_RETRY)
-            except Refused as error:
+            except AdmissionRefused as error:
                 self.log.warning("The GPU service does not accept %s: %s", self._log_name, error.sentence)
                 break
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.hub.admission.admission import Admission, Patience, Refused, Wish
+from jupyter_gq.hub.admission.admission import Admission, AdmissionRefused, Patience, Wish
 from jupyter_gq.hub.admission.request import read_request
 from jupyter_gq.hub.admission.status import StatusBoard
 from jupyter_gq.hub.admission.waiting_servers import Line
@@ -43,7 +43,7 @@ async def obtain(service, *, gpus="0.25", board=None, as_pod=False, line=None, *
 async def test_the_longest_wait_ends_with_a_sentence_and_without_a_ticket(service, ann):
     ann.expect("POST tickets", waiting(2))
     ann.expect("GET tickets/*", waiting(2))
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(AdmissionRefused) as refusal:
         await obtain(service, longest_wait=0.2)
     assert refusal.value.reason == "gpu_queue_timeout"
     assert refusal.value.sentence.startswith("No 0.25 GPU became free within 1 minute. All of build is in use;")
@@ -70,7 +70,7 @@ async def test_the_process_of_an_earlier_server_is_waited_for(service, ann):
 async def test_a_service_that_stays_silent_is_given_up(service, ann):
     ann.expect("POST tickets", waiting(1))
     ann.expect("GET tickets/*", problem("hub_unreachable", "The Hub does not answer.", 503))
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(AdmissionRefused) as refusal:
         await obtain(service, outage=0.2)
     assert refusal.value.reason == "gpu_no_service"
     assert refusal.value.status == 503
@@ -96,7 +96,7 @@ async def test_a_fault_of_the_service_while_in_line_may_pass(service, ann):
 )
 async def test_each_no_of_the_service_has_its_reason(service, ann, answer, reason, status):
     ann.expect("POST tickets", answer)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(AdmissionRefused) as refusal:
         await obtain(service)
     assert (refusal.value.reason, refusal.value.status) == (reason, status)
     assert not service.of("ann", "DELETE")
@@ -173,7 +173,7 @@ async def test_only_so_many_wait_at_one_time_and_who_need_not_wait_is_never_refu
         while len(line) < 2:
             await asyncio.sleep(0.01)
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(AdmissionRefused) as refusal:
         await obtain(service, line=line, **few)
     assert (refusal.value.reason, refusal.value.status) == ("gpu_line_full", 503)
     assert refusal.value.sentence.startswith("2 servers wait for a GPU already, and no more may wait at one time. Try")
@@ -195,7 +195,7 @@ async def test_who_leaves_the_line_makes_room_and_without_a_bound_there_is_alway
     ann.expect("GET tickets/*", waiting(1))
     line.join("another", most)
     for expected in (reason, "gpu_queue_timeout", "gpu_queue_timeout"):
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(AdmissionRefused) as refusal:
             await obtain(service, line=line, **patience)
         assert refusal.value.reason == expected
         line.leave("another")

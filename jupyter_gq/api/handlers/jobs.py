@@ -19,7 +19,7 @@ def list_jobs(call: Call) -> Reply:
 def requested_owner(call: Call) -> str | None:
     """Return whose objects a list shows: None = the caller's own; for admins also a user's name, or "*" = all.
 
-    Raises a `Refusal` if the caller asks for the objects of others and is no admin.
+    Raises a `ApiRefusal` if the caller asks for the objects of others and is no admin.
     """
     owner: str | None = call.query["owner"]
     if owner is None or owner == call.caller.user:

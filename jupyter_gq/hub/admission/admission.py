@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.errors import HttpRefusal
 
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
@@ -34,8 +35,8 @@ _GIVE_BACK_SECONDS = 5.0
 _FIRST_PAUSE, _GROWTH = 0.02, 1.5
 
 
-class Refused(Exception):
-    """The share is not to be had; `sentence` is for the user, `reason` one of `refusal.REASONS`."""
+class AdmissionRefused(HttpRefusal):
+    """A share that cannot be had; `sentence` is for the user, `reason` is one of `refusal.REASONS`."""
 
     def __init__(self, sentence: str, reason: str, status: int) -> None:
         super().__init__(sentence)
@@ -98,7 +99,7 @@ class Admission:
         self._began = asyncio.get_running_loop().time()
 
     async def obtain(self) -> Share:
-        """Ask for the share and wait for it; raise `Refused` when it is not to be had."""
+        """Ask for the share and wait for it; raise `AdmissionRefused` when it is not to be had."""
         self._show("asking", "Asking for a share of a GPU." if self._request.wants_gpu else "Starting without a GPU.")
         return await self._or_abandon(self._wait_in_line() if self._request.wants_gpu else self._without_gpu())
 
@@ -129,7 +130,7 @@ class Admission:
             if view.phase == "waiting" and self._waited() >= self._line.settled:
                 self._stand_in_line()
             if self._waited() > self._patience.longest_wait:
-                raise Refused(self._gave_up(view), "gpu_queue_timeout", 503)
+                raise AdmissionRefused(self._gave_up(view), "gpu_queue_timeout", 503)
             await asyncio.sleep(min(pause, self._patience.period))
             pause *= _GROWTH
             view = await self._next(view)
@@ -142,7 +143,7 @@ class Admission:
                 f"{most} server{'s wait' if most > 1 else ' waits'} for a GPU already, and no more may wait at one "
                 "time. Try again in a few minutes, or start without a GPU."
             )
-            raise Refused(sentence, "gpu_line_full", 503)
+            raise AdmissionRefused(sentence, "gpu_line_full", 503)
 
     def _complete(self, view: TicketView) -> bool:
         return view.phase == "starting" and (view.pod is not None or not self._as_pod)
@@ -156,7 +157,7 @@ class Admission:
             except ServiceUnavailable as error:
                 silent_since = self._waited() if silent_since is None else silent_since
                 if self._waited() - silent_since > self._patience.outage:
-                    raise Refused(_no_service(error), "gpu_no_service", 503) from error
+                    raise AdmissionRefused(_no_service(error), "gpu_no_service", 503) from error
                 self._show("waiting", "The GPU service does not answer just now; your place in line is kept.", view)
             await asyncio.sleep(self._patience.period)
 
@@ -181,7 +182,7 @@ class Admission:
                 await self._service.close_ticket(view.id)
                 view = await self._ask()
         except ServiceUnavailable as error:
-            raise Refused(_no_service(error), "gpu_no_service", 503) from error
+            raise AdmissionRefused(_no_service(error), "gpu_no_service", 503) from error
         except ServiceError as error:
             raise refused_by_service(error) from error
         return view
@@ -247,9 +248,9 @@ def share_of(view: TicketView) -> Share:
 
 
 def refuse_when_over(view: TicketView) -> None:
-    """Raise `Refused` for a ticket that is at its end."""
+    """Raise `AdmissionRefused` for a ticket that is at its end."""
     if view.phase == "stopped":
-        raise Refused(f"The request for {view.gpus} GPU ended: {view.sentence}", "gpu_queue_timeout", 409)
+        raise AdmissionRefused(f"The request for {view.gpus} GPU ended: {view.sentence}", "gpu_queue_timeout", 409)
 
 
 async def give_back(service: ServiceClient, ticket: str) -> None:
@@ -265,7 +266,7 @@ async def give_back(service: ServiceClient, ticket: str) -> None:
 
 
 async def attach(service: ServiceClient, ticket: str, report: ProcessReport) -> None:
-    """Tell which process holds the share; raise `Refused` when the service does not accept it."""
+    """Tell which process holds the share; raise `AdmissionRefused` when the service does not accept it."""
     try:
         await service.attach(ticket, report)
     except ServiceError as error:
@@ -279,18 +280,22 @@ def _told_apart(error: ServiceError) -> Exception:
     return refused_by_service(error)
 
 
-def refused_by_service(error: ServiceError) -> Refused:
+def refused_by_service(error: ServiceError) -> AdmissionRefused:
     """The service said no: keep its sentence, choose the reason."""
     match error.status:
         case 403 if error.problem.code == "quota_exceeded":
-            return Refused(error.problem.message, "gpu_quota", 403)
+            return AdmissionRefused(error.problem.message, "gpu_quota", 403)
         case 400 | 409 | 422:
-            return Refused(error.problem.message, "gpu_bad_request", error.status if error.status != 422 else 400)
+            return AdmissionRefused(
+                error.problem.message, "gpu_bad_request", error.status if error.status != 422 else 400
+            )
         case 401 | 403:
             sentence = f"The GPU service does not accept this hub's request ({error.problem.message}). "
-            return Refused(sentence + "Ask your administrator; without a GPU the server starts.", "gpu_no_service", 403)
+            return AdmissionRefused(
+                sentence + "Ask your administrator; without a GPU the server starts.", "gpu_no_service", 403
+            )
         case _:
-            return Refused(_no_service(error), "gpu_no_service", 503)
+            return AdmissionRefused(_no_service(error), "gpu_no_service", 503)
 
 
 def _no_service(error: Exception) -> str:

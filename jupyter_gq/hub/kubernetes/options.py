@@ -14,7 +14,7 @@ from typing import Any
 from tornado.web import HTTPError
 from traitlets import default
 
-from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub import options_form
 from jupyter_gq.hub.admission.profiles import PROFILE, Profile, named_shares, request_with_profiles
@@ -26,8 +26,8 @@ from jupyter_gq.hub.mixin import maybe
 _FIELD = "profile-option-"
 
 
-class BrokenProfiles(UserError):
-    """The administrator's list of profiles cannot be made."""
+class BrokenProfiles(AdminError):
+    """A list of profiles that the administrator's code cannot make."""
 
     code = "broken_profiles"
 

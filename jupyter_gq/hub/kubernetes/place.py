@@ -12,7 +12,8 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import parse_request
-from jupyter_gq.hub.admission.admission import Admission, Patience, Refused, Share, Wish, refuse_when_over
+from jupyter_gq.domain.errors import MachineError
+from jupyter_gq.hub.admission.admission import Admission, AdmissionRefused, Patience, Share, Wish, refuse_when_over
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
 from jupyter_gq.hub.base import OverSpawner
@@ -27,7 +28,7 @@ _NOT_FOUND = 404
 _ATTEMPT = f"{PREFIX}attempt"
 
 
-class PlaceLost(Exception):
+class PlaceLost(MachineError):
     """The place that a server was starting at is not to be had; `view` is the ticket as it is now."""
 
     def __init__(self, view: TicketView) -> None:
@@ -45,7 +46,7 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         try:
             with self._service(self._share_token) as service:
                 return await self._start_somewhere(service, self.start_until)
-        except Refused as error:
+        except AdmissionRefused as error:
             raise self._refusal(error, share.gpus) from error
 
     async def _start_somewhere(self, service: ServiceClient, deadline: float) -> Any:
@@ -57,13 +58,15 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
                 self._show_lost(lost.view)
                 await self.leave_pod(deadline, told=lost.view.sentence)
                 if not left:
-                    raise Refused(_no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503) from lost
+                    raise AdmissionRefused(
+                        _no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503
+                    ) from lost
                 await self._find_another(service, lost.view, deadline)
                 until = deadline
         raise AssertionError("the last attempt returns or raises")
 
     async def _start_here(self, service: ServiceClient, until: float | None) -> Any:
-        """The server's address. Raises `PlaceLost`, or `Refused` at the end of the time."""
+        """The server's address. Raises `PlaceLost`, or `AdmissionRefused` at the end of the time."""
         starting = asyncio.ensure_future(super()._start_server())
         following = asyncio.create_task(_until_lost(service, self._share, self.gpu_queue_poll_interval))
         try:
@@ -73,7 +76,7 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
                 return starting.result()
             if following.done():
                 raise PlaceLost(following.result())
-            raise Refused(_NO_TIME, "gpu_no_place", 503)
+            raise AdmissionRefused(_NO_TIME, "gpu_no_place", 503)
         finally:
             starting.cancel()
             following.cancel()
@@ -97,7 +100,10 @@ class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
 
 
 async def _until_lost(service: ServiceClient, share: Share, period: float) -> TicketView:
-    """Follow the ticket until its place is another one, or none; raise `Refused` when the ticket is at its end."""
+    """Follow the ticket until its place changes or is lost, and return the ticket then.
+
+    Raises `AdmissionRefused` when the ticket has ended.
+    """
     while True:
         await asyncio.sleep(period)
         try:
@@ -105,7 +111,7 @@ async def _until_lost(service: ServiceClient, share: Share, period: float) -> Ti
         except ServiceError as error:
             if error.status == _NOT_FOUND:
                 sentence = "The GPU service does not know of this server any more. Start it again."
-                raise Refused(sentence, "gpu_no_service", 409) from error
+                raise AdmissionRefused(sentence, "gpu_no_service", 409) from error
             continue  # it may be restarting; meanwhile the pod starts
         refuse_when_over(view)
         if view.phase == "waiting" or (view.phase == "starting" and _moved(share.pod, view.pod)):

@@ -13,8 +13,9 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
+from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.hub.admission.admission import Refused
+from jupyter_gq.hub.admission.admission import AdmissionRefused
 from jupyter_gq.hub.base import OverSpawner
 
 from .pod_facts import end_of, is_running
@@ -26,8 +27,8 @@ _OUR_HALF = 50
 _FIRST_PAUSE, _SLOWEST, _TRIES = 1.0, 10.0, 400
 
 
-class ClusterAway(Exception):
-    """The cluster's API cannot be asked."""
+class ClusterAway(MachineError):
+    """A cluster whose API does not answer."""
 
 
 class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
@@ -112,7 +113,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         await super().stop(now=False)
 
     async def leave_pod(self, until: float, *, told: str = "") -> None:
-        """Delete the pod, and raise `Refused` when it is not gone then; `told` is the beginning of the sentence.
+        """Delete the pod; raise `AdmissionRefused` if it is not gone at `until`. `told` begins the sentence.
 
         On a node that is silent it stays. Its successor would have its name, its volumes and its share.
         """
@@ -123,7 +124,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
             self.pod_stays = True
             stays = f"The server's earlier pod on {self._node} cannot be removed yet. Try again in a few minutes."
             sentence = f"{told} {stays}"
-            raise Refused(sentence.strip(), "gpu_no_place", 503) from error
+            raise AdmissionRefused(sentence.strip(), "gpu_no_place", 503) from error
 
     async def _note_end(self) -> None:
         await self._start_watching_pods()

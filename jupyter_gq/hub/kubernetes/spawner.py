@@ -40,7 +40,7 @@ from traitlets import Integer, List, Unicode, validate
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.hub.admission.admission import NO_DEVICE, Refused
+from jupyter_gq.hub.admission.admission import NO_DEVICE, AdmissionRefused
 from jupyter_gq.hub.mixin import GPUShareMixin
 
 from .options import ProfileShares
@@ -197,11 +197,11 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         gpus = self._share.gpus if self._share else "0"
         try:
             return await super().start()
-        except Refused as error:
+        except AdmissionRefused as error:
             raise self._refusal(error, gpus) from error
         except ApiException as error:
             if error.status is not None and error.status < _SERVER_FAULT:
-                raise self._refusal(Refused(_said_no(error), "cluster_refused", 403), gpus) from error
+                raise self._refusal(AdmissionRefused(_said_no(error), "cluster_refused", 403), gpus) from error
             raise self._refusal(_away(error), gpus) from error
         except self.cluster_errors as error:
             raise self._refusal(_away(error), gpus) from error
@@ -263,9 +263,9 @@ def _node_affinity(data: JsonObject) -> Any:
     return affinity
 
 
-def _away(error: Exception) -> Refused:
+def _away(error: Exception) -> AdmissionRefused:
     sentence = "The cluster does not answer, so no server can be started just now. Try again in a minute."
-    refused = Refused(sentence, "cluster_away", 503)
+    refused = AdmissionRefused(sentence, "cluster_away", 503)
     refused.__cause__ = error
     return refused
 

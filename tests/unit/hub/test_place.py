@@ -8,7 +8,7 @@ import pytest
 from jupyter_gq.client.http import ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import Problem, TicketView
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.admission.admission import Refused, share_of
+from jupyter_gq.hub.admission.admission import AdmissionRefused, share_of
 from jupyter_gq.hub.admission.status import StatusBoard
 from jupyter_gq.hub.kubernetes.place import OtherPlaces
 from jupyter_gq.hub.kubernetes.pods import LastingPods
@@ -92,7 +92,7 @@ async def start(server, *answers):
 
 
 async def refused(server, *answers):
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(AdmissionRefused) as refusal:
         await start(server, *answers)
     return refusal.value
 
