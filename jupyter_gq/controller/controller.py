@@ -35,15 +35,15 @@ from .context import Context
 from .events import Broker
 from .loop.act import Actor
 from .loop.decide import Deciding
+from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_books, check_limits, check_possible, check_runs
 from .loop.leadership import Duty
 from .loop.observe import Observer, Seen
-from .loop.pacing import Pacing
 from .loop.past_usage import PastUse
 from .loop.retention import Retention
+from .loop.scale_up import request_nodes
 from .loop.store_outage import Absence
-from .loop.unobserved import only_seen
 from .records.records import Records
 from .requests.activity import ActivityLog
 from .requests.device_checks import DeviceChecks
@@ -127,7 +127,7 @@ class Controller:
     _context: Context = field(init=False)
     _duty: Duty = field(init=False)
     _deciding: Deciding = field(init=False)
-    _pacing: Pacing = field(init=False)
+    _deferred: DeferredLaunches = field(init=False)
     _presenter: Presenter = field(init=False)
     _activity: ActivityLog = field(init=False)
     _observer: Observer = field(init=False)
@@ -152,7 +152,7 @@ class Controller:
         )
         self._duty = Duty(context, self.leads, self.absence)
         self._deciding = Deciding(context)
-        self._pacing = Pacing(context)
+        self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
         self._activity = ActivityLog(context, self._presenter.mention)
@@ -198,7 +198,7 @@ class Controller:
         """Observe, record what was seen, decide, record the decision, and act."""
         # Cleared first: a change from here on causes another step.
         self._awake.clear()
-        self._pacing.forget()
+        self._deferred.replace(())
         await self._duty.begin()
         self._presenter.forget_devices()
         revision = self._context.records.revision
@@ -207,8 +207,9 @@ class Controller:
         self.tickets.expire()
         self._activity.sample()
         self._past_use.look()
-        decision = only_seen(self._deciding.decide(), self._context.records, seen.unseen)
-        decision = self._pacing.paced(decision)
+        decision = self._deciding.decide()
+        self._deferred.replace(decision.deferred)
+        request_nodes(self._context, decision.wanted_nodes)
         self._past_use.count(decision)
         self._actor.write_down(decision)
         self._presenter.explain(decision.pending)
@@ -223,7 +224,7 @@ class Controller:
 
     async def launch_more(self) -> None:
         """Launch more of the last decision if a backend has room again; `run` does so between steps."""
-        portion = self._pacing.portion()
+        portion = self._deferred.take_portion()
         if not portion:
             return
         self._duty.check()

@@ -10,7 +10,7 @@ Guarantees
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from jupyter_gq.client.models import ServiceEvent
 from jupyter_gq.domain.json_types import JsonObject
@@ -29,7 +29,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
 
     def __init__(self, caller: Caller, on_close: Callable[["Subscription"], None]) -> None:
         self._caller, self._on_close = caller, on_close
-        self._unread: OrderedDict[tuple[str, Any], ServiceEvent] = OrderedDict()
+        self._unread: OrderedDict[tuple[str, str | int | None], ServiceEvent] = OrderedDict()
         self._arrived = asyncio.Event()
         self._closed = False
 
@@ -41,7 +41,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
         """Queue an event, unless it is not for this caller."""
         if self._closed or not self._caller.may_see(owner):
             return
-        key: tuple[str, Any] = (event.kind, object_id) if event.id is None else ("id", event.id)
+        key: tuple[str, str | int | None] = (event.kind, object_id) if event.id is None else ("id", event.id)
         if len(self._unread) >= MOST_UNREAD and key not in self._unread:
             self._unread.clear()
             key, event = ("reset", None), ServiceEvent(id=event.id, kind="reset", data={})

@@ -6,7 +6,8 @@
    Elastic work that runs takes part, for one task more at a time, within fair shares.
 4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. What can grow only at its start does.
    Gangs that lost tasks too long ago go back to their queues, and 3 to 6 are done once more with their room.
-8. Idle notebooks. 9. Explain every workload that still waits.
+8. Idle notebooks. 9. Defer what cannot be launched soon. 10. Explain every workload that still waits, and count the
+   new nodes that would serve it.
 
 A pure function: same input, same output, and nothing of the input is changed.
 """
@@ -36,9 +37,11 @@ from .idle.reclaim_idle import take_idle
 from .order.pending_queue import Line
 from .order.queue_order import Turn
 from .policy import Policy
+from .scale.wanted_nodes import with_wanted_nodes
 from .state.cluster_index import ClusterIndex
 from .state.cycle_state import Books
 from .state.instructions import decided
+from .state.launch_capacity import split_by_capacity
 from .workloads import gang
 from .workloads.seniority import seniority
 
@@ -49,7 +52,7 @@ def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
 
 
 def decide(books: Books, *, explained: bool = True) -> Decision:
-    """The steps of a cycle, on fresh books; `explained`: with the eighth."""
+    """The steps of a cycle, on fresh books; `explained`: with the tenth."""
     leave_nodes(books)
     obey_limits(books)
     admit_without_devices(books)
@@ -65,10 +68,15 @@ def decide(books: Books, *, explained: bool = True) -> Decision:
     grow(books)
     take_idle(books)
     reserve(books)
+    capacity = books.index.launch_capacity
+    instructions, deferred = split_by_capacity(decided(books), capacity, lambda name: books.workloads[name].kind)
     if not explained:
-        return Decision(instructions=decided(books), pending=())
+        return Decision(instructions=instructions, pending=(), deferred=deferred)
     note_shielded(books)
-    return Decision(instructions=decided(books), pending=explain.pending(books))
+    pending = explain.pending(books, {admission.workload for admission in deferred})
+    return with_wanted_nodes(
+        Decision(instructions=instructions, pending=pending, deferred=deferred), books.index, books.now
+    )
 
 
 def settle(books: Books) -> None:

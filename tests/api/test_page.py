@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes.trouble import CannotBeObserved
 
 from .conftest import PREFIX, Served
@@ -131,7 +131,7 @@ async def test_while_what_runs_cannot_be_seen_the_page_and_the_metrics_say_so(br
 
     assert await told() == ("ok", b"0")
     browse.world.machine.blind = True
-    assert await told() == (BLIND, b"1")
+    assert await told() == (UNOBSERVED, b"1")
     browse.world.machine.blind = False
     assert await told() == ("ok", b"0")
 

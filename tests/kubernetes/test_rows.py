@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.cells import TRAINS
 from tests.kubernetes.job_world import ANN
 from tests.kubernetes.waiting import eventually
@@ -52,10 +52,10 @@ async def test_while_the_api_server_is_away_all_is_as_it_was_and_that_is_said(in
     health = installed.controller.status.check_health
     await asyncio.to_thread(installed.world.plane.stop_api)
     try:
-        await eventually(lambda: health().runs == BLIND, "that it is away")
+        await eventually(lambda: health().runs == UNOBSERVED, "that it is away")
         ticks = len(installed.text(job))
         late = installed.send("print('late')", tmp_path / "home")
-        await eventually(lambda: BLIND[1:] in installed.job(late).sentence, lambda: f"{installed.job(late)}")
+        await eventually(lambda: UNOBSERVED[1:] in installed.job(late).sentence, lambda: f"{installed.job(late)}")
         await eventually(lambda: len(installed.text(job)) > ticks, "its output goes on")
         assert (health().status, installed.controller.status.explain_unready()) == ("degraded", "")
         assert (installed.job(job).phase, installed.job(late).phase) == ("running", "waiting")

@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.leadership import Duty
-from jupyter_gq.controller.loop.unobserved import BLIND
 from jupyter_gq.controller.views.overview import describe_devices
 from jupyter_gq.devices.probe import ProbeState
+from jupyter_gq.scheduling.wording import UNOBSERVED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class ServiceStatus:
             version=installed_version(),
             devices=describe_devices(context.probe),
             policy=error or "ok",
-            runs=BLIND if context.unseen else "ok",
+            runs=UNOBSERVED if context.unseen else "ok",
         )
 
     def explain_unready(self) -> str:

@@ -11,7 +11,7 @@ Rules
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
@@ -21,6 +21,7 @@ from jupyter_gq.scheduling.wording import cores, memory
 
 from .traits import SettingsError
 
+T = TypeVar("T")
 TRAIT = "TrainingQueues.queues"
 #: Names of queues and what the config says of each.
 Entries = Mapping[str, JsonMapping]
@@ -51,7 +52,7 @@ class _Kind:
     """One of the two, and how it is written."""
 
     word: str
-    parse: Callable[[Any], int]
+    parse: Callable[[object], int]
     text: Callable[[int], str]
     of_node: Callable[[Node], int | None]
 
@@ -84,7 +85,7 @@ def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 _Said = dict[str, int | None]
 
 
-def _or_none(kind: Callable[[int], Any], value: int | None) -> Any:
+def _or_none(kind: Callable[[int], T], value: int | None) -> T | None:
     return None if value is None else kind(value)
 
 

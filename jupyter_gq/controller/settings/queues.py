@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
-from typing import Any
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
 from jupyter_gq.domain.cluster import Node
@@ -189,14 +188,14 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, rest: Queu
     )
 
 
-def _amount(name: str, key: str, value: Any) -> MilliGpu:
+def _amount(name: str, key: str, value: object) -> MilliGpu:
     try:
         return parse_quota(value)
     except InvalidAmount as error:
         raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
 
 
-def _integer(name: str, key: str, value: Any, *, minimum: int | None) -> int:
+def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
         wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
         raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))

@@ -7,7 +7,7 @@ Rules
 3. What is found out here is how things stand now; the sentences are made of nothing else (see `reasons_to_wait`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
@@ -47,16 +47,19 @@ class _Scene:
         return self.supply.idle(workload, request_class(workload)).numbers(workload, self.books.account(workload))
 
 
-def pending(books: Books) -> Waiting:
-    """One entry for each workload that still waits."""
-    index, paused = books.index, _backing_off_by_queue(books)
+def pending(books: Books, deferred: Set[str]) -> Waiting:
+    """Return one entry for each workload that still waits; `deferred` are those that the launch capacity leaves out."""
+    index, withheld = books.index, _withheld_by_queue(books)
+    started = books.admitted.keys() - deferred if deferred else books.admitted.keys()
     scene = _Scene(books=books, leaving=_leaving_by_device(books), in_the_way=InTheWay(books), supply=Supply(books))
     own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
     for workload in index.backoffs.active.values():
         if workload.backoff is not None:
             own[workload.id] = partial(reasons_to_wait.backs_off, workload.backoff)
+    own |= dict.fromkeys(index.unobserved, partial(reasons_to_wait.out_of_sight, {}))
+    own |= dict.fromkeys(deferred, reasons_to_wait.starts_soon)
     queues, shares = [], user_shares(books)
-    for queue in sorted(index.pending.by_seniority.keys() | paused.keys()):
+    for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
         why: dict[ClassKey, Why] = {}
         line = index.pending.lines.get(queue) or Line()
         for key, ranked in line.classes.items():
@@ -65,18 +68,19 @@ def pending(books: Books) -> Waiting:
                 why[key] = _explain(scene, one, key)
         ranked_queue = index.pending.by_seniority.get(queue)
         members: Sequence[Workload] = () if ranked_queue is None else ranked_queue.frozen()
-        if queue in paused:
-            members = tuple(merge(members, paused[queue], key=seniority))
+        if queue in withheld:
+            members = tuple(merge(members, withheld[queue], key=seniority))
         if shares is not None:
-            members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
-        queues.append(WaitingQueue(members=members, admitted=books.admitted, class_of=line.class_of, why=why, own=own))
-    return Waiting(queues, len(books.waiting) + len(index.backoffs.active))
+            members = in_fair_order((w for w in members if w.id not in started), shares.get(queue, {}))
+        queues.append(WaitingQueue(members=members, admitted=started, class_of=line.class_of, why=why, own=own))
+    return Waiting(queues, len(books.waiting) + len(deferred) + sum(map(len, withheld.values())))
 
 
-def _backing_off_by_queue(books: Books) -> dict[str, list[Workload]]:
-    """Group the workloads that back off by leaf queue, each group in the order of the queue."""
+def _withheld_by_queue(books: Books) -> dict[str, list[Workload]]:
+    """Group the pending workloads that take no part in the cycle by leaf queue, each group by seniority."""
     found: dict[str, list[Workload]] = {}
-    for workload in sorted(books.index.backoffs.active.values(), key=seniority):
+    index = books.index
+    for workload in sorted((*index.backoffs.active.values(), *index.unobserved.values()), key=seniority):
         found.setdefault(workload.queue, []).append(workload)
     return found
 
@@ -137,6 +141,8 @@ def _explain(scene: _Scene, workload: Workload, key: ClassKey) -> Why:
             return partial(reasons_to_wait.behind, holders, numbers, books.now)
         return partial(reasons_to_wait.beside, holders_beside(books, room.place), numbers, books.now)
     blockers = tuple(scene.in_the_way.of(workload, key))
+    if not blockers and books.index.config.unobserved:  # only runs that cannot be seen could make room
+        return partial(reasons_to_wait.out_of_sight, numbers)
     return partial(reasons_to_wait.no_room, workload, account.queue, numbers, blockers, room.tight)
 
 

@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.admit.held_devices import passing
 from jupyter_gq.scheduling.placement import Filter, View, filter_of
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.placement.gang_placement import leading_request, required_domains
-from jupyter_gq.scheduling.placement.shortage import Lack, what
+from jupyter_gq.scheduling.placement.shortage import Shortage, describe_request
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.state.cycle_state import Books
 from jupyter_gq.scheduling.wording import gpus
@@ -28,7 +28,7 @@ class Idle:
     """What is idle of all that like requests may use, with what is held for somebody."""
 
     #: What they would lack even if nobody held anything.
-    lack: Lack | None
+    lack: Shortage | None
     total: int
     #: The most on one device.
     largest: int
@@ -125,7 +125,7 @@ class Supply:
                 continue
             plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
             if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:
-                needs = what(replace(request, devices=0)) if plain != request else "room for one more task"
+                needs = describe_request(replace(request, devices=0)) if plain != request else "room for one more task"
                 where = "no node" if not request.devices else f"no node with {gpus(request.milli)} idle"
                 return PendingReason.NO_CPU_OR_MEMORY, f"{where} has {needs} free"
         domains = required_domains(ledger, workload)

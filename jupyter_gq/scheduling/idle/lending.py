@@ -40,7 +40,7 @@ def resume(books: Books) -> None:
     """Rules 3 and 4; what the others have lent is held against all who could not give it back (rule 2)."""
     suspended = sorted(books.index.holders.suspended.values(), key=seniority)
     for notebook in suspended:
-        if wants_back(notebook):
+        if wants_back(notebook) and books.index.is_observed(notebook):
             _give_back(books, notebook)
         elif books.ledger.exists(notebook.placement):
             lend(books, notebook)

@@ -246,7 +246,7 @@ class Books:
         It looks at every workload: only for what is rare.
         """
         there = [w for w in self.workloads.values() if w.state in EVICTABLE and w.id not in self.evicted]
-        return [self.units.now(workload) for workload in there]
+        return [self.units.now(workload) for workload in there if self.index.is_observed(workload)]
 
     def notebooks(self) -> list[Workload]:
         """The notebooks among those who stay."""

@@ -10,7 +10,7 @@ from .cycle_state import Books
 
 
 def decided(books: Books) -> tuple[Instruction, ...]:
-    """Everything to be done: first what starts, in the order of admission, then the rest in the order decided."""
+    """Return all instructions: first what starts, in the order of admission, then the others in the order decided."""
     shrinks = [shrink for shrink in books.units.shrinks() if shrink.workload not in books.evicted]
     return (*books.resumed, *_starts(books), *books.instructions, *shrinks, *_reservations(books))
 
@@ -40,6 +40,8 @@ def _reservations(books: Books) -> list[Reserve]:
     """What is to be written down of the places that are kept; who starts needs none any more."""
     found = []
     for name in sorted((books.index.reserved.keys() | books.kept) - books.admitted.keys()):
+        if not books.index.is_observed(books.workloads[name]):
+            continue
         place = _kept_place(books, name) if name in books.kept else ()
         if place != books.workloads[name].reserved:
             found.append(Reserve(workload=name, placement=place))

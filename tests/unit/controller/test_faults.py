@@ -1,12 +1,14 @@
 """A backend that does not do what it is told: the owner reads why, and nobody else suffers."""
 
 import asyncio
+import json
 
 import pytest
 
+from jupyter_gq.app import main
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes import (
     CannotBeObserved,
     DiesDuringStart,
@@ -118,12 +120,26 @@ def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
         assert (world.job(job).phase, world.job(job).sentence) == ("waiting", UNSEEN)
         assert not world.backend.launches
         health = world.controller.status.check_health()
-        assert (health.status, health.runs) == ("degraded", BLIND)
+        assert (health.status, health.runs) == ("degraded", UNOBSERVED)
         assert world.controller.status.explain_unready() == "", "it answers, and knows what it knew"
         world.backend.blind = False
         await world.step(2)
         assert world.controller.status.check_health().runs == "ok"
         assert world.job(job).phase == "running"
+
+    play(tmp_path, CannotBeObserved, story)
+
+
+def test_the_live_state_says_what_cannot_be_seen_and_replays_to_the_same_decision(tmp_path, capsys):
+    async def story(world):
+        world.backend.blind = True
+        world.send(ANN, "vision")
+        await world.step()
+        document = world.controller.overview.read_state()
+        assert document["snapshot"]["unobserved"] == ["TRAINING"]
+        file = tmp_path / "state.json"
+        file.write_text(json.dumps(document))
+        assert main(["replay", str(file)]) == 0, capsys.readouterr().out
 
     play(tmp_path, CannotBeObserved, story)
 

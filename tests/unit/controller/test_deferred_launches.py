@@ -1,15 +1,20 @@
 """More could start than a backend can begin soon: the rest stays in its queues, in order, and reads why."""
 
+import json
+
 import pytest
 
+from jupyter_gq.app import main
 from jupyter_gq.backends.capabilities import Capabilities, Pace
-from jupyter_gq.controller.loop.pacing import SOON
+from jupyter_gq.client.models import JobRequest
 from jupyter_gq.domain.errors import BackendError, NotLeading
 from tests.fakes import FakeBackend, a_node
 
 from .world import ANN, BOB, CAROL, World, story_settings
 
 pytestmark = pytest.mark.asyncio
+
+SOON = "What it needs is free: it starts as soon as those before it have been begun."
 
 
 class BeginsAFewAtATime(FakeBackend):
@@ -50,7 +55,7 @@ async def test_no_more_start_than_can_be_begun_and_the_others_follow_in_their_or
     await world.step()
     assert phases(world, jobs) == ["starting", "starting", "waiting", "waiting"]
     assert [world.job(job).position for job in jobs[2:]] == [1, 2]
-    assert world.job(jobs[2]).sentence == SOON.sentence
+    assert world.job(jobs[2]).sentence == SOON
     world.backend.left = 0
     await world.step()
     assert phases(world, jobs)[2:] == ["waiting", "waiting"]
@@ -64,8 +69,8 @@ async def test_who_waits_for_devices_stands_behind_them_and_reads_his_own_reason
     jobs = [world.send(ANN, "vision") for _ in range(8)]
     await world.step()
     assert [world.job(job).position for job in jobs[2:]] == [1, 2, 3, 4, 5, 6]
-    assert world.job(jobs[6]).sentence == SOON.sentence
-    assert world.job(jobs[7]).sentence != SOON.sentence
+    assert world.job(jobs[6]).sentence == SOON
+    assert world.job(jobs[7]).sentence != SOON
 
 
 async def test_each_task_of_a_gang_counts(world):
@@ -181,6 +186,24 @@ async def test_a_service_that_does_not_lead_any_more_does_not_go_on(world):
     with pytest.raises(NotLeading):
         await world.controller.launch_more()
     assert phases(world, jobs[2:]) == ["waiting"]
+
+
+async def test_the_live_state_holds_the_capacity_and_replays_to_the_same_decision(world, tmp_path, capsys):
+    for _ in range(4):
+        world.send(ANN, "vision")
+    document = world.controller.overview.read_state()
+    assert document["snapshot"]["launch_capacity"] == {"TRAINING": 2}
+    assert [entry["why"]["reason"] for entry in document["decision"]["pending"]] == ["STARTS_SOON"] * 2
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(document))
+    assert main(["replay", str(file)]) == 0, capsys.readouterr().out
+
+
+async def test_who_asks_before_hears_that_others_are_begun_first(world):
+    world.backend.left = 0
+    world.send(ANN, "vision")
+    seen = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus=1))
+    assert (seen.starts_now, seen.position, seen.sentence) == (False, 2, SOON)
 
 
 async def test_one_that_cannot_be_launched_does_not_keep_the_others(world):
