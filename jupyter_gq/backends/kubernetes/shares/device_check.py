@@ -28,7 +28,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 )
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, variables, with_additions
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import trouble_of
+from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
@@ -137,7 +137,7 @@ class DeviceCheck:
             pod = pod_view(found)
             if pod.finished:
                 return _finding(pod)
-            last = pod.unschedulable or trouble_of(pod)[0] or last
+            last = pod.unschedulable or find_trouble(pod)[0] or last
             await self._sleep(_LOOK)
         return Finding(problem=f"Its pod did not run within {self._patience:.0f} s: {last}")
 
