@@ -26,7 +26,7 @@ from benchmarks.table import Row, parser, show
 from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.backends.kubernetes.api.reflector import Reflector
-from jupyter_gq.backends.kubernetes.api.resources import PODS, Json, Resource
+from jupyter_gq.backends.kubernetes.api.resources import PODS, Resource
 from jupyter_gq.backends.kubernetes.api.views import pod_view
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.clocks import Clocks
@@ -39,6 +39,7 @@ from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.service import set_the_interpreter
@@ -201,7 +202,7 @@ class Installed:
         await self._sees_nodes()
         _say(f"{running + queued} jobs are sent")
         for number in range(running + queued):
-            self.controller.submit(PERSON, _submission(number), None)
+            self.controller.jobs.submit(PERSON, _submission(number), None)
         _say("they start")
         mark, began = self.plane.mark(), time.monotonic()
         self._loop = asyncio.create_task(self.controller.run())
@@ -239,7 +240,7 @@ class Installed:
         mark, began = self.plane.mark(), time.monotonic()
         ends = [each.id for each in self._workloads() if each.state is State.RUNNING][:ENDS]
         for number, job in enumerate(ends):
-            self.controller.cancel(PERSON, job)
+            self.controller.jobs.cancel(PERSON, job)
             await asyncio.sleep(max(0.0, began + (number + 1) / 10 - time.monotonic()))
         await _until(lambda: self._count(State.RUNNING) == running, "all places taken again")
         delays = self._made_since(mark).delays
@@ -333,7 +334,7 @@ def _node_of(number: int) -> int:
     return number * GPUS_PER_JOB // GPUS
 
 
-def _binding(pod: Json, node: str) -> tuple[Resource, Json]:
+def _binding(pod: JsonObject, node: str) -> tuple[Resource, JsonObject]:
     """What the cluster's scheduler writes for a pod."""
     meta = pod["metadata"]
     name, namespace = meta["name"], meta["namespace"]
@@ -347,7 +348,7 @@ def _binding(pod: Json, node: str) -> tuple[Resource, Json]:
     return replace(PODS, plural=f"pods/{name}/binding", noun="binding"), body
 
 
-def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> Json:
+def _bare_pod(spaces: NamespaceSet, nodes: Sequence[str], number: int) -> JsonObject:
     """The pod of a job of the burst, of nobody that we know."""
     options = KubernetesOptions(
         installation="bare",

@@ -5,7 +5,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -14,6 +13,7 @@ from jupyter_gq.backends.kubernetes import KubernetesBackend
 from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, sentence
 from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import PodPool, Provider, Visibility
 from jupyter_gq.planning.files import Refusal
 
@@ -77,7 +77,7 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
         cluster.close()
 
 
-def told(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
     """The report, line by line. `pools`: all, as they are set."""
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else sentence(report.whole, ("one",))
@@ -89,7 +89,7 @@ def told(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) 
     return [*lines, *_advice(report, pool, pools)]
 
 
-def _advice(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _advice(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
     working = [way.value for way in Visibility if report.works(way)]
     if pool.visibility.value in working:
         return [f"The pool's way, {pool.visibility.value}, works."]
@@ -104,7 +104,7 @@ def _advice(report: Report, pool: PodPool, pools: Mapping[str, Mapping[str, Any]
     return ["No way works here: only whole devices can be used on this node. Is the NVIDIA runtime class installed?"]
 
 
-def as_values(pools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def as_values(pools: Mapping[str, JsonMapping]) -> list[str]:
     """Pools as they are set, in the words of the chart's values: lines of YAML."""
     written = {name: {_camel(key): value for key, value in entry.items()} for name, entry in pools.items()}
     return ["pools:", *(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in written.items())]

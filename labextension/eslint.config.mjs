@@ -29,14 +29,14 @@ export default tseslint.config(
           leadingUnderscore: 'require'
         }
       ],
-      '@typescript-eslint/no-namespace': 'off', // namespaces of command ids, as in JupyterLab itself
+      '@typescript-eslint/no-namespace': 'off', // JupyterLab itself has namespaces of command ids
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': [
         'error',
         { ignoreArrowShorthand: true, ignoreVoidOperator: true }
       ],
       '@typescript-eslint/unbound-method': 'off', // Lumino's signals take the object beside the method
-      '@typescript-eslint/no-unnecessary-condition': 'off', // the wire is older or newer than its types say
+      '@typescript-eslint/no-unnecessary-condition': 'off', // the service may be older or newer than the types
       'max-lines': ['error', 500],
       'max-lines-per-function': ['error', { max: 50, skipBlankLines: true, skipComments: true }],
       'max-params': ['error', 6],

@@ -1,4 +1,4 @@
-/** The pure modules are tested without a browser's layout; what touches JupyterLab's model uses its own classes. */
+/** Packages that are published as ES modules only, which Jest must transform. */
 const esm = [
   '@codemirror',
   '@jupyter',

@@ -1,4 +1,4 @@
-// What a browser has and jsdom lacks.
+// Parts of a browser that jsdom lacks.
 const { TextDecoder, TextEncoder } = require('util');
 const { webcrypto } = require('crypto');
 Object.assign(globalThis, { TextDecoder, TextEncoder });

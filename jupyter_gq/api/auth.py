@@ -3,10 +3,12 @@
 import json
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+
+from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Identity
 from .errors import hub_unreachable, invalid_token
@@ -108,7 +110,7 @@ class HubAuthenticator:
             raise hub_unreachable("it does not answer") from error
 
 
-def _document(response: HTTPResponse, needed: tuple[str, ...] = ("name",)) -> dict[str, Any]:
+def _document(response: HTTPResponse, needed: tuple[str, ...] = ("name",)) -> JsonObject:
     if response.code != 200:
         raise hub_unreachable(f"it answered with status {response.code}")
     try:

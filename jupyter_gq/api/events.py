@@ -13,10 +13,10 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.controller.events import Subscription
 
 from .call import Call, Reply
 from .errors import refusal
-from .facade import Subscription
 
 PING = 15.0
 ASK_AGAIN = 30.0
@@ -32,7 +32,7 @@ def follow(call: Call) -> Reply:
             message = "The header Last-Event-ID must be the whole number of an event, as it was sent."
             raise refusal(422, "invalid_request", message, field="Last-Event-ID")
         after = int(given)
-    subscription = call.controller.subscribe(call.caller, after)
+    subscription = call.services.events.subscribe(call.caller, after)
     return Reply(
         stream=event_stream(subscription, call.still_permitted),
         media="text/event-stream; charset=utf-8",

@@ -1,8 +1,7 @@
 """The OpenAPI 3.1 document, made from the table of routes and the wire models."""
 
 import re
-from functools import cache
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
@@ -10,12 +9,10 @@ from pydantic_core.core_schema import DataclassField, ModelField, TypedDictField
 
 from jupyter_gq import __version__
 from jupyter_gq.client import models
+from jupyter_gq.domain.json_types import JsonObject
 
 from .access import ADMIN_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
 from .route import Media, Parameter, Route
-from .routes import ROUTES
-
-Json = dict[str, Any]
 
 _PODS = frozenset({Access.POD, Access.AGENT})
 
@@ -63,11 +60,10 @@ class SchemaOfWire(GenerateJsonSchema):
         return False
 
 
-@cache
-def document() -> Json:
-    """The whole document."""
-    paths: dict[str, Json] = {}
-    for route in ROUTES:
+def build_document(routes: Sequence[Route]) -> JsonObject:
+    """Return the OpenAPI document of these routes."""
+    paths: dict[str, JsonObject] = {}
+    for route in routes:
         paths.setdefault(f"/api/v1/{route.path}", {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
@@ -79,7 +75,7 @@ def document() -> Json:
         },
         "servers": [{"url": ".", "description": "The service's prefix, such as /services/jupyter-gq"}],
         "paths": paths,
-        "components": {"schemas": _schemas(), "securitySchemes": _security_schemes()},
+        "components": {"schemas": _schemas(routes), "securitySchemes": _security_schemes()},
     }
 
 
@@ -99,8 +95,8 @@ def refusals_of(route: Route) -> list[int]:
     return sorted(found)
 
 
-def _operation(route: Route) -> Json:
-    operation: Json = {
+def _operation(route: Route) -> JsonObject:
+    operation: JsonObject = {
         "operationId": re.sub(r"\W+", "_", f"{route.method.lower()}_{route.path}").strip("_"),
         "summary": route.summary,
         "tags": [route.path.partition("/")[0].removesuffix(".json")],
@@ -117,8 +113,8 @@ def _operation(route: Route) -> Json:
     return operation
 
 
-def _responses(route: Route) -> Json:
-    responses: Json = {}
+def _responses(route: Route) -> JsonObject:
+    responses: JsonObject = {}
     for status, meaning in sorted(route.statuses.items()):
         responses[str(status)] = {"description": meaning, **_content(route.response)}
     for status in refusals_of(route):
@@ -126,16 +122,16 @@ def _responses(route: Route) -> Json:
     return responses
 
 
-def _content(response: type[BaseModel] | Media | None) -> Json:
+def _content(response: type[BaseModel] | Media | None) -> JsonObject:
     if response is None:
         return {}
     if isinstance(response, Media):
-        schema: Json = {"type": "object"} if response is Media.JSON else {"type": "string"}
+        schema: JsonObject = {"type": "object"} if response is Media.JSON else {"type": "string"}
         return {"content": {response.value: {"schema": schema}}}
     return {"content": {"application/json": {"schema": _ref(response)}}}
 
 
-def _security(access: Access) -> list[Json]:
+def _security(access: Access) -> list[JsonObject]:
     if access is Access.PUBLIC:
         return []
     if access is Access.JOB_TOKEN:
@@ -145,7 +141,7 @@ def _security(access: Access) -> list[Json]:
     return [{"hubToken": [access.scope]}]
 
 
-def _security_schemes() -> Json:
+def _security_schemes() -> JsonObject:
     return {
         "hubToken": {
             "type": "apiKey",
@@ -169,12 +165,12 @@ def _security_schemes() -> Json:
     }
 
 
-def _path_parameter(name: str) -> Json:
+def _path_parameter(name: str) -> JsonObject:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _parameter(parameter: Parameter, where: str) -> Json:
-    schema: Json = {"type": parameter.type}
+def _parameter(parameter: Parameter, where: str) -> JsonObject:
+    schema: JsonObject = {"type": parameter.type}
     if parameter.type == "integer":
         schema |= {"minimum": parameter.minimum, "maximum": parameter.maximum}
     if parameter.default is not None:
@@ -182,13 +178,13 @@ def _parameter(parameter: Parameter, where: str) -> Json:
     return {"name": parameter.name, "in": where, "description": parameter.help, "schema": schema}
 
 
-def _ref(model: type[BaseModel]) -> Json:
+def _ref(model: type[BaseModel]) -> JsonObject:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 
-def _schemas() -> Json:
-    requests = {route.request for route in ROUTES if isinstance(route.request, type)}
-    answers = {route.response for route in ROUTES if isinstance(route.response, type)}
+def _schemas(routes: Sequence[Route]) -> JsonObject:
+    requests = {route.request for route in routes if isinstance(route.request, type)}
+    answers = {route.response for route in routes if isinstance(route.response, type)}
     answers |= {models.Problem, *EVENT_MODELS}
     wanted = [(model, "validation") for model in requests] + [(model, "serialization") for model in answers]
     wanted.sort(key=lambda entry: entry[0].__name__)
@@ -197,5 +193,5 @@ def _schemas() -> Json:
         ref_template="#/components/schemas/{model}",
         schema_generator=SchemaOfWire,
     )
-    schemas: Json = definitions["$defs"]
+    schemas: JsonObject = definitions["$defs"]
     return schemas

@@ -20,11 +20,14 @@ from tornado.web import HTTPError, RequestHandler
 
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import NotLeading
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import errors
 from .access import Access
-from .endpoint import SECURITY_HEADERS, Wiring, permitted_caller
+from .endpoint import SECURITY_HEADERS, permitted_caller
 from .errors import Refusal, refusal_of
+from .wiring import Wiring
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,7 @@ class Overview(BaseModel):
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     """The page at the prefix itself, its data, and the end of the login. The Hub's environment tells the rest."""
     hub_auth = HubOAuth(cache_max_age=_REMEMBERED)
-    given: dict[str, Any] = {"wiring": wiring, "hub_auth": hub_auth}
+    given: JsonObject = {"wiring": wiring, "hub_auth": hub_auth}
     return [
         URLSpec(f"{prefix}?", Page, given),
         URLSpec(f"{prefix}overview", PageData, given),
@@ -130,15 +133,17 @@ class PageData(_Browser):
         caller = await self.caller()
         if caller is None:
             raise errors.no_token()
-        controller = self._wiring.controller
+        services = self._wiring.services
+        if services is None:
+            raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
-        health = controller.health()
+        health = self._wiring.status.check_health()
         overview = Overview(
-            me=controller.me(caller),
-            devices=controller.devices(caller).devices,
-            queues=controller.queues(caller).queues,
-            notebooks=controller.notebooks(caller, owner).notebooks,
-            jobs=controller.jobs(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
+            me=services.overview.describe_user(caller),
+            devices=services.overview.list_devices(caller).devices,
+            queues=services.overview.list_queues(caller).queues,
+            notebooks=services.tickets.list_notebooks(caller, owner).notebooks,
+            jobs=services.jobs.list(caller, limit=MOST_JOBS, before=None, owner=owner).jobs,
             policy=health.policy if caller.admin else "ok",
             runs=health.runs,
         )

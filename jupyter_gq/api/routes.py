@@ -1,11 +1,15 @@
 """The table of the API. Routing, authorisation, validation and the OpenAPI document are all made from it."""
 
+from functools import cache
+
 from jupyter_gq.client import agents, models
+from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Access
 from .call import Call, Reply
 from .events import follow
 from .handlers import jobs, nodes, notebooks, runs, service
+from .openapi import build_document
 from .route import Media, Parameter, Route, Size
 
 LIMIT = Parameter(name="limit", type="integer", minimum=1, maximum=500, default=50, help="Most entries of a page.")
@@ -23,11 +27,15 @@ CREATED = {201: "Made.", 200: "There was one already; this is it."}
 DONE = {204: "Done."}
 
 
-def openapi_document(_: Call) -> Reply:
-    """This table as OpenAPI."""
-    from .openapi import document  # the document describes this table, so its module imports this one
+@cache
+def describe_api() -> JsonObject:
+    """Return the OpenAPI document of this table."""
+    return build_document(ROUTES)
 
-    return Reply(body=document())
+
+def read_openapi(_: Call) -> Reply:
+    """Answer with the OpenAPI document of this table."""
+    return Reply(body=describe_api())
 
 
 ROUTES: tuple[Route, ...] = (
@@ -36,7 +44,7 @@ ROUTES: tuple[Route, ...] = (
         path="health",
         access=Access.PUBLIC,
         summary="Whether the service, its devices and its configuration are well.",
-        run=service.health,
+        run=service.check_health,
         response=models.Health,
     ),
     Route(
@@ -44,7 +52,7 @@ ROUTES: tuple[Route, ...] = (
         path="ready",
         access=Access.PUBLIC,
         summary="Whether requests may come here: this service leads and its database answers. 503 when not.",
-        run=service.ready,
+        run=service.check_readiness,
         response=models.Readiness,
         refusals=(503,),
     ),
@@ -53,7 +61,7 @@ ROUTES: tuple[Route, ...] = (
         path="openapi.json",
         access=Access.PUBLIC,
         summary="This document.",
-        run=openapi_document,
+        run=read_openapi,
         response=Media.JSON,
     ),
     Route(
@@ -61,7 +69,7 @@ ROUTES: tuple[Route, ...] = (
         path="metrics",
         access=Access.MONITOR,
         summary="Figures for Prometheus: for admins, and for services of the Hub.",
-        run=service.metrics,
+        run=service.read_metrics,
         response=Media.TEXT,
     ),
     Route(
@@ -69,7 +77,7 @@ ROUTES: tuple[Route, ...] = (
         path="me",
         access=Access.READ,
         summary="Your quota, what is left of it, what you can choose, and your queues.",
-        run=service.me,
+        run=service.describe_user,
         response=models.Me,
     ),
     Route(
@@ -77,7 +85,7 @@ ROUTES: tuple[Route, ...] = (
         path="queues",
         access=Access.READ,
         summary="Totals of the queues that you are a member of, and of those above them; admins: of all.",
-        run=service.queues,
+        run=service.list_queues,
         response=models.QueueList,
     ),
     Route(
@@ -85,7 +93,7 @@ ROUTES: tuple[Route, ...] = (
         path="devices",
         access=Access.READ,
         summary="All devices; who holds them is shown to admins only.",
-        run=service.devices,
+        run=service.list_devices,
         response=models.DeviceList,
     ),
     Route(
@@ -93,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         path="state",
         access=Access.ADMIN,
         summary="The scheduler's whole input now, and what it decides (`jupyter-gq snapshot`). For admins.",
-        run=service.state,
+        run=service.read_state,
         response=Media.JSON,
     ),
     Route(
@@ -101,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs",
         access=Access.READ,
         summary="Your jobs, newest first.",
-        run=jobs.listing,
+        run=jobs.list_jobs,
         response=models.JobList,
         query=(LIMIT, BEFORE, OWNER),
     ),
@@ -151,7 +159,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/outputs",
         access=Access.READ,
         summary="At most 1000 numbered pieces of output.",
-        run=jobs.outputs,
+        run=jobs.read_outputs,
         response=models.OutputPage,
         query=(AFTER,),
     ),
@@ -160,7 +168,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/notebook",
         access=Access.READ,
         summary="The executed notebook so far; 404 before there is one.",
-        run=jobs.notebook,
+        run=jobs.read_notebook,
         response=Media.JSON,
     ),
     Route(
@@ -168,7 +176,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/log",
         access=Access.READ,
         summary="The last 64 KiB of the log of the last run.",
-        run=jobs.log,
+        run=jobs.read_log,
         response=Media.TEXT,
     ),
     Route(
@@ -176,7 +184,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/outputs",
         access=Access.JOB_TOKEN,
         summary="The job's runner delivers pieces of output, in order and without a gap.",
-        run=runs.report_outputs,
+        run=runs.append_outputs,
         request=models.OutputReport,
         response=models.OutputAck,
         refusals=(507,),
@@ -187,7 +195,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/heartbeat",
         access=Access.JOB_TOKEN,
         summary="The job's runner is alive.",
-        run=runs.heartbeat,
+        run=runs.record_heartbeat,
         request=models.Heartbeat,
         statuses=DONE,
     ),
@@ -205,7 +213,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/bundle",
         access=Access.JOB_TOKEN,
         summary="What a pod needs to run the job: its bundle and, after a pause, the executed notebook so far.",
-        run=runs.bundle,
+        run=runs.read_bundle,
         response=Media.JSON,
     ),
     Route(
@@ -213,7 +221,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/devices",
         access=Access.JOB_TOKEN,
         summary="Whether a task in a pod sees its own devices and no others; it can wait until that is known.",
-        run=runs.devices_seen,
+        run=runs.check_devices,
         response=models.TaskDevices,
         query=(SEEN,),
     ),
@@ -222,7 +230,7 @@ ROUTES: tuple[Route, ...] = (
         path="jobs/{job}/log",
         access=Access.JOB_TOKEN,
         summary="The end of the log of a task that runs in a pod.",
-        run=runs.put_log,
+        run=runs.store_log,
         request=Media.TEXT,
         statuses=DONE,
         refusals=(507,),
@@ -254,7 +262,7 @@ ROUTES: tuple[Route, ...] = (
         path="tickets/{ticket}",
         access=Access.SUBMIT,
         summary="A ticket as it is now. A ticket that waits and that nobody asks about ends.",
-        run=notebooks.ticket,
+        run=notebooks.show_ticket,
         response=models.TicketView,
     ),
     Route(
@@ -280,7 +288,7 @@ ROUTES: tuple[Route, ...] = (
         path="tickets/{ticket}/devices",
         access=Access.READ,
         summary="Whether a server in a pod sees its own devices and no others; it can wait until that is known.",
-        run=notebooks.devices_seen,
+        run=notebooks.check_devices,
         response=models.TaskDevices,
         query=(SEEN,),
         refusals=(409,),
@@ -290,7 +298,7 @@ ROUTES: tuple[Route, ...] = (
         path="notebooks",
         access=Access.READ,
         summary="Your notebooks that are alive or wait.",
-        run=notebooks.listing,
+        run=notebooks.list_notebooks,
         response=models.NotebookList,
         query=(OWNER,),
     ),
@@ -299,7 +307,7 @@ ROUTES: tuple[Route, ...] = (
         path="servers/{server}/activity",
         access=Access.SUBMIT,
         summary="What the kernels of a server do. The default server is written as -.",
-        run=notebooks.report_activity,
+        run=notebooks.record_activity,
         request=models.ActivityReport,
         statuses=DONE,
     ),

@@ -8,9 +8,10 @@ Guarantees
 """
 
 import json
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.domain.errors import TooLarge
+from jupyter_gq.domain.json_types import JsonObject
 
 _MIB = 1024 * 1024
 
@@ -23,7 +24,7 @@ class BundleStore(Protocol):
         """The files as pods read and write them; None where runners use the disk of this machine."""
         ...
 
-    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Keep the bundle of a new job.
 
         Raises `TooLarge` above `max_bytes`, `StorageFull` when the disk or a quota refuses it, and `BackendError`
@@ -31,7 +32,7 @@ class BundleStore(Protocol):
         """
         ...
 
-    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+    def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """The notebook with the outputs so far; None before there is one."""
         ...
 
@@ -47,7 +48,7 @@ class BundleStore(Protocol):
 class PodFiles(Protocol):
     """A store of files from which runners fetch what they need, and to which they send their logs."""
 
-    def bundle(self, job: str) -> dict[str, Any] | None:
+    def bundle(self, job: str) -> JsonObject | None:
         """The bundle as it was written; None when there is none."""
         ...
 
@@ -56,7 +57,7 @@ class PodFiles(Protocol):
         ...
 
 
-def written(bundle: dict[str, Any], max_bytes: int) -> bytes:
+def written(bundle: JsonObject, max_bytes: int) -> bytes:
     """The bundle as it is kept; raises `TooLarge` above `max_bytes`."""
     content = json.dumps(bundle).encode()
     if len(content) > max_bytes:

@@ -17,8 +17,7 @@ from typing import Protocol
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.cluster import NewNodes
+from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.identity import PodIdentity
 
 
@@ -77,18 +76,6 @@ class Pace:
     def is_easy(self) -> bool:
         """Whether at least a third of the capacity is left, so that starting more is worth the work."""
         return 3 * self.left >= self.most
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeRequest:
-    """The state of a request for new nodes of one pool."""
-
-    #: Since when the oldest node is asked for that has not come; None = none could be asked for, or all have come.
-    since: Instant | None = None
-    #: The cluster's reason why no node comes; "" = it gave none.
-    sentence: str = ""
-    #: A node that has come and is being made ready; "" = none.
-    arriving: str = ""
 
 
 class PodPreparation(Protocol):

@@ -1,8 +1,9 @@
 """The cells of a bundle, paired with their code. Pure, standard library only: each start of a job waits for it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 Role = Literal["prefix", "target"]
 
@@ -33,7 +34,7 @@ class CellToRun:
         return line if len(line) <= 60 else line[:57] + "..."
 
 
-def pair(manifest: Mapping[str, Any], notebook: Mapping[str, Any]) -> tuple[CellToRun, ...]:
+def pair(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
     """The cells that are run, in their order; the ids of the notebook's cells are made unique.
 
     Raises `CellsMissing`, or what a damaged document gives: `KeyError`, `TypeError`, `AttributeError`.

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonObject
 
 from .transport import Transport, path_of
 
@@ -23,7 +24,7 @@ class Delivery:
         self._transport = Transport(url, token, timeout)
         self._job = job_id
 
-    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+    async def send(self, events: Sequence[JsonObject]) -> int:
         """Send pieces in order; return up to which number the service has stored them.
 
         Sending a piece again is harmless. When the answer is below the last piece sent, the service lacks
@@ -52,7 +53,7 @@ class Delivery:
         return answer.body
 
 
-def _batches(events: Sequence[dict[str, Any]]) -> Iterator[list[bytes]]:
+def _batches(events: Sequence[JsonObject]) -> Iterator[list[bytes]]:
     """Cut into requests of a bounded size; at least one, possibly empty."""
     batch: list[bytes] = []
     size = 0

@@ -4,9 +4,10 @@ The runner writes it while the cells run; where its files do not outlive it, the
 pieces that it has stored.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .bundle import CellToRun
 from .outputs import CellOutputs, fold
@@ -27,18 +28,18 @@ class Shown:
     #: Cells that came to their end in the present run.
     ended: set[str] = field(default_factory=set)
     #: As the kernel describes it; empty before it has.
-    language: dict[str, Any] = field(default_factory=dict)
+    language: JsonObject = field(default_factory=dict)
     run: int = 0
     #: Number of the last piece.
     seq: int = 0
 
-    def take(self, pieces: Sequence[Mapping[str, Any]]) -> None:
+    def take(self, pieces: Sequence[JsonMapping]) -> None:
         """Go on with these pieces, which follow the last one."""
         fold((dict(piece) for piece in pieces), self.outputs)
         for piece in pieces:
             self._mark(piece)
 
-    def _mark(self, piece: Mapping[str, Any]) -> None:
+    def _mark(self, piece: JsonMapping) -> None:
         self.seq, self.run = int(piece["seq"]), int(piece.get("run", self.run))
         match piece["op"], piece.get("state"):
             case "run", "start":
@@ -50,14 +51,12 @@ class Shown:
                 if piece.get("finished", True):
                     self.ended.add(piece["cell"])
 
-    def about(self, job: str) -> dict[str, Any]:
+    def about(self, job: str) -> JsonObject:
         """Whose the notebook is."""
         return {"job": job, "run": self.run, "seq": self.seq, "ended": sorted(self.ended)}
 
 
-def executed(
-    notebook: Mapping[str, Any], cells: Iterable[CellToRun], about: Mapping[str, Any], shown: Shown
-) -> dict[str, Any]:
+def executed(notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: Shown) -> JsonObject:
     """This notebook with what its cells have shown; `about` says whose it is."""
     ran = {cell.index: cell.id for cell in cells}
     done_cells = []

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import models
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
@@ -95,10 +97,10 @@ class ServiceClient:
         """At most 1000 pieces of output with numbers above `after`."""
         return await self._get(models.OutputPage, path_of("jobs", job, "outputs"), after=after)
 
-    async def notebook(self, job: str) -> dict[str, Any]:
+    async def notebook(self, job: str) -> JsonObject:
         """The executed notebook so far; 404 before there is one."""
         answer = await self._transport.request("GET", path_of("jobs", job, "notebook"))
-        document: dict[str, Any] = answer.json()
+        document: JsonObject = answer.json()
         return document
 
     async def log(self, job: str) -> str:

@@ -3,12 +3,14 @@
 Times are seconds since the epoch, UTC. Unknown is None, never 0. These models make the OpenAPI document.
 """
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
+
+from jupyter_gq.domain.json_types import JsonObject
 
 from .pods import PodAdditions
 
@@ -67,7 +69,7 @@ class Bundle(_Strict):
     """Everything that goes along with a job."""
 
     manifest: Manifest
-    notebook: dict[str, Any] = Field(
+    notebook: JsonObject = Field(
         description="nbformat 4: the cells of prefix, then of targets, in run order, without outputs."
     )
 
@@ -202,8 +204,8 @@ class OutputEvent(TypedDict):
     execution_count: NotRequired[int | None]
     finished: NotRequired[bool]
     index: NotRequired[int]
-    output: NotRequired[dict[str, Any]]
-    outputs: NotRequired[list[dict[str, Any]]]
+    output: NotRequired[JsonObject]
+    outputs: NotRequired[list[JsonObject]]
 
 
 class _DescribedAs:
@@ -218,7 +220,7 @@ class _DescribedAs:
 
 
 #: Newer runners may send more fields and operations: neither is refused.
-AnyOutputEvent = Annotated[dict[str, Any], _DescribedAs(OutputEvent)]
+AnyOutputEvent = Annotated[JsonObject, _DescribedAs(OutputEvent)]
 
 
 class OutputPage(BaseModel):
@@ -487,4 +489,4 @@ class ServiceEvent(BaseModel):
 
     id: int | None = None
     kind: Literal["job", "notebook", "output", "queues", "reset"]
-    data: dict[str, Any]
+    data: JsonObject

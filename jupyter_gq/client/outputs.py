@@ -18,13 +18,14 @@ cases that both pass.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-Output = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
+
+Output = JsonObject
 CellOutputs = dict[str, list[Output]]
 
 
-def fold(events: Iterable[dict[str, Any]], into: CellOutputs | None = None) -> CellOutputs:
+def fold(events: Iterable[JsonObject], into: CellOutputs | None = None) -> CellOutputs:
     """Apply these pieces in order; return the outputs by cell id. `into` is changed and returned."""
     cells: CellOutputs = {} if into is None else into
     for event in events:
@@ -33,7 +34,7 @@ def fold(events: Iterable[dict[str, Any]], into: CellOutputs | None = None) -> C
     return cells
 
 
-def _apply(event: dict[str, Any], outputs: list[Output]) -> None:
+def _apply(event: JsonObject, outputs: list[Output]) -> None:
     match event["op"]:
         case "append":
             append(outputs, event["output"])

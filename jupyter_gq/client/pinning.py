@@ -7,14 +7,12 @@ Rules
 2. A term that matches nothing stays as it is: with our field in it, it would match.
 """
 
-from typing import Any
-
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def pinned_affinity(affinity: Json | None, node: str) -> Json:
+def pinned_affinity(affinity: JsonObject | None, node: str) -> JsonObject:
     """A node affinity that allows this one node and, of what `affinity` requires, asks all the same."""
     affinity = affinity or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
@@ -23,7 +21,7 @@ def pinned_affinity(affinity: Json | None, node: str) -> Json:
     return {**affinity, _REQUIRED: {"nodeSelectorTerms": pinned_terms}}
 
 
-def _with_field(term: Json, here: Json) -> Json:
+def _with_field(term: JsonObject, here: JsonObject) -> JsonObject:
     if not term.get("matchExpressions") and not term.get("matchFields"):
         return term
     return {**term, "matchFields": [*(term.get("matchFields") or []), here]}

@@ -1,8 +1,8 @@
 """What a pod must carry to get what was decided for it. The service computes it; a spawner only merges it."""
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
+
+from jupyter_gq.domain.json_types import JsonObject
 
 
 class PodAdditions(BaseModel):
@@ -19,6 +19,6 @@ class PodAdditions(BaseModel):
     annotations: dict[str, str] = Field(default_factory=dict)
     runtime_class: str | None = None
     scheduler_name: str | None = None
-    tolerations: list[dict[str, Any]] = Field(default_factory=list)
-    volumes: list[dict[str, Any]] = Field(default_factory=list)
-    volume_mounts: list[dict[str, Any]] = Field(default_factory=list)
+    tolerations: list[JsonObject] = Field(default_factory=list)
+    volumes: list[JsonObject] = Field(default_factory=list)
+    volume_mounts: list[JsonObject] = Field(default_factory=list)

@@ -4,17 +4,16 @@ Images made for CUDA say `NVIDIA_VISIBLE_DEVICES=all` themselves. Under NVIDIA's
 its node, and the agent, which looks at pods, then finds that this one sees devices of others.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 #: What they are told.
 HIDDEN = {"name": _VISIBLE, "value": "void"}
 
 
-def unguarded(spec: Mapping[str, Any], main: str) -> frozenset[str]:
+def unguarded(spec: JsonMapping, main: str) -> frozenset[str]:
     """Names of the containers, those that run before it as well, that may see devices although nobody meant it.
 
     Who says himself what it sees, or asks for a device by count, has a reason.
@@ -22,7 +21,7 @@ def unguarded(spec: Mapping[str, Any], main: str) -> frozenset[str]:
     return frozenset(each["name"] for each in _others(spec, main) if not _sees_by_intent(each))
 
 
-def without_sight(spec: Json, main: str) -> Json:
+def without_sight(spec: JsonObject, main: str) -> JsonObject:
     """The spec of a pod in which those see no device."""
     blind = unguarded(spec, main)
     parts = {
@@ -36,12 +35,12 @@ def without_sight(spec: Json, main: str) -> Json:
     return {**spec, **parts}
 
 
-def _others(spec: Mapping[str, Any], main: str) -> Iterator[Mapping[str, Any]]:
+def _others(spec: JsonMapping, main: str) -> Iterator[JsonMapping]:
     yield from (each for each in spec.get("containers") or () if each["name"] != main)
     yield from spec.get("initContainers") or ()
 
 
-def _sees_by_intent(container: Mapping[str, Any]) -> bool:
+def _sees_by_intent(container: JsonMapping) -> bool:
     said = any(each.get("name") == _VISIBLE for each in container.get("env") or ())
     # Resources of Kubernetes itself (cpu, memory) have no vendor before a slash.
     asked = (container.get("resources") or {}).get("limits") or {}

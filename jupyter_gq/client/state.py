@@ -5,7 +5,7 @@ of a GPU and MiB. It names users and their work, so only admins get it; it holds
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import InvalidSnapshot
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
@@ -38,14 +39,14 @@ class StateFile:
 
     state: LiveState
     #: See `decision_document`.
-    decision: Mapping[str, Any]
+    decision: JsonMapping
 
 
 _STATE = TypeAdapter(LiveState)
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
-def decision_document(decision: Decision) -> dict[str, Any]:
+def decision_document(decision: Decision) -> JsonObject:
     """A decision as JSON: `instructions` with their kind in `do`, and `pending`."""
     return {
         "instructions": [{"do": type(each).__name__, **_plain(each)} for each in decision.instructions],
@@ -53,7 +54,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
     }
 
 
-def state_document(state: LiveState, decision: Decision) -> dict[str, Any]:
+def state_document(state: LiveState, decision: Decision) -> JsonObject:
     """The whole document."""
     return {"format": FORMAT, **_plain(state), "decision": decision_document(decision)}
 
@@ -76,12 +77,12 @@ def read_state(text: str | bytes) -> StateFile:
     return StateFile(state=state, decision=decision)
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = _ANYTHING.dump_python(value, mode="json")
+def _plain(value: Any) -> JsonObject:
+    plain: JsonObject = _ANYTHING.dump_python(value, mode="json")
     return plain
 
 
-def _json(text: str | bytes) -> dict[str, Any]:
+def _json(text: str | bytes) -> JsonObject:
     try:
         document = json.loads(text)
     except UnicodeDecodeError as error:

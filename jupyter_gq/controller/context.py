@@ -104,9 +104,19 @@ class Context:
         return self._nodes
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """What the cluster may still add to pools that grow."""
-        offers = (backend.capabilities.node_supply.new_nodes() for backend in self.backends)
-        return tuple(new for offer in offers for new in offer if new.pool in self.settings.pools)
+        """Return what clusters may still add to pools that grow, with what became of asking for it."""
+        supplies = (backend.capabilities.node_supply for backend in self.backends)
+        return tuple(
+            replace(new, request=supply.node_request(new.pool))
+            for supply in supplies
+            for new in supply.new_nodes()
+            if new.pool in self.settings.pools
+        )
+
+    def launch_capacity(self) -> Mapping[Kind, int]:
+        """Return how many tasks of jobs their backend can begin soon; nothing where it can begin any number."""
+        pace = self.backend_of(Kind.TRAINING).capabilities.pace()
+        return {} if pace is None else {Kind.TRAINING: pace.left}
 
     def meet(self, caller: Caller) -> None:
         """Remember the groups of who asks: his fixed quota may depend on them."""
@@ -134,6 +144,8 @@ class Context:
             usage=self.past_use,
             new_nodes=self.new_nodes(),
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
+            unobserved=tuple(sorted(self.unseen)),
+            launch_capacity=self.launch_capacity(),
         )
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:

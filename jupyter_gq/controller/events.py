@@ -10,10 +10,11 @@ Guarantees
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.store.protocol import Json, Store, StoredEvent
+from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.store.protocol import Store, StoredEvent
 
 from .caller import Caller
 
@@ -28,7 +29,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
 
     def __init__(self, caller: Caller, on_close: Callable[["Subscription"], None]) -> None:
         self._caller, self._on_close = caller, on_close
-        self._unread: OrderedDict[tuple[str, Any], ServiceEvent] = OrderedDict()
+        self._unread: OrderedDict[tuple[str, str | int | None], ServiceEvent] = OrderedDict()
         self._arrived = asyncio.Event()
         self._closed = False
 
@@ -40,7 +41,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
         """Queue an event, unless it is not for this caller."""
         if self._closed or not self._caller.may_see(owner):
             return
-        key: tuple[str, Any] = (event.kind, object_id) if event.id is None else ("id", event.id)
+        key: tuple[str, str | int | None] = (event.kind, object_id) if event.id is None else ("id", event.id)
         if len(self._unread) >= MOST_UNREAD and key not in self._unread:
             self._unread.clear()
             key, event = ("reset", None), ServiceEvent(id=event.id, kind="reset", data={})
@@ -85,7 +86,7 @@ class Broker:
         for listener in tuple(self._listeners):
             listener.offer(stored.owner, stored.object, event)
 
-    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: Json) -> None:
+    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: JsonObject) -> None:
         """Pass on news that need not be remembered."""
         event = ServiceEvent(kind=kind, data=data)
         for listener in tuple(self._listeners):

@@ -12,7 +12,7 @@ import httpx
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 
 class Refused(Exception):
@@ -69,7 +69,7 @@ class Person:
         while server in await self.servers():
             await asyncio.sleep(0.2)
 
-    async def servers(self) -> dict[str, Json]:
+    async def servers(self) -> dict[str, JsonObject]:
         """The servers of this user that the hub knows, by name."""
         answer = await self._hub("GET", f"users/{self.name}")
         answer.raise_for_status()
@@ -77,7 +77,7 @@ class Person:
 
     # --- the lab ------------------------------------------------------------------------------------------------
 
-    async def gq(self, method: str, path: str, body: Json | None = None) -> Any:
+    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> Any:
         """Ask the server extension, as the lab does."""
         answer = await self._lab(method, f"jupyter-gq/{path}", body)
         if answer.is_error:
@@ -85,7 +85,7 @@ class Person:
             raise Refused(answer.status_code, problem.get("message", answer.text[:500]))
         return answer.json() if answer.content else None
 
-    async def read_notebook(self, path: str) -> Json:
+    async def read_notebook(self, path: str) -> JsonObject:
         """A notebook of this user's home."""
         answer = await self._lab("GET", f"api/contents/{path}?content=1&type=notebook")
         answer.raise_for_status()
@@ -111,7 +111,7 @@ class Person:
         finally:
             connection.close()
 
-    async def send(self, notebook: Json, path: str, kernel: str, target: str, **options: str) -> Json:
+    async def send(self, notebook: JsonObject, path: str, kernel: str, target: str, **options: str) -> JsonObject:
         """Send the code cell with the id `target`, replaying the code cells before it."""
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         before = code[: [cell["id"] for cell in code].index(target)]
@@ -136,7 +136,7 @@ class Person:
             raise Refused(answer.status_code, answer.text[:500])
         return answer.json()
 
-    async def job(self, job: str) -> Json:
+    async def job(self, job: str) -> JsonObject:
         """One of this user's jobs."""
         return dict(await self.service("GET", f"jobs/{job}"))
 
@@ -172,14 +172,14 @@ class Person:
     def _server_path(self, server: str) -> str:
         return f"users/{self.name}/" + (f"servers/{server}" if server else "server")
 
-    async def _hub(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+    async def _hub(self, method: str, path: str, body: JsonObject | None = None) -> httpx.Response:
         return await self._http.request(method, f"/hub/api/{path}", json=body, headers=self._authorisation())
 
-    async def _lab(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+    async def _lab(self, method: str, path: str, body: JsonObject | None = None) -> httpx.Response:
         return await self._http.request(method, f"/user/{self.name}/{path}", json=body, headers=self._authorisation())
 
 
-def _execute_request(session: str, code: str) -> Json:
+def _execute_request(session: str, code: str) -> JsonObject:
     header = {
         "msg_id": uuid.uuid4().hex,
         "msg_type": "execute_request",
@@ -211,7 +211,7 @@ async def _collect(connection: Any, message_id: str) -> str:
         raw = await connection.read_message()
         if raw is None:
             raise CellFailed("The kernel's connection was closed.")
-        message: Json = {}
+        message: JsonObject = {}
         with contextlib.suppress(ValueError):
             message = json.loads(raw)
         if message.get("parent_header", {}).get("msg_id") != message_id:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .person import Json, Person, Refused
+from jupyter_gq.domain.json_types import JsonObject
+
+from .person import Person, Refused
 from .processes import FIRST_NOTEBOOK as NOTEBOOK
 from .processes import DemoHub
 
@@ -190,7 +192,7 @@ async def until(look: Callable[[], Awaitable[Any]], enough: Callable[[Any], bool
     return seen
 
 
-async def notebook_of(person: Person) -> Json:
+async def notebook_of(person: Person) -> JsonObject:
     """The notebook of a person who has one."""
     notebooks = (await person.service("GET", "notebooks"))["notebooks"]
     if not notebooks:
@@ -208,17 +210,17 @@ async def text_of_run(person: Person, job: str, run: int) -> str:
     )
 
 
-def code_cells(notebook: Json) -> list[Json]:
+def code_cells(notebook: JsonObject) -> list[JsonObject]:
     """The code cells of a notebook."""
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def training_cell(notebook: Json) -> str:
+def training_cell(notebook: JsonObject) -> str:
     """The id of the cell that trains: the one that listens to `should_stop`."""
     return next(str(cell["id"]) for cell in code_cells(notebook) if "should_stop()" in cell["source"])
 
 
-def shortened(notebook: Json, epochs: int = EPOCHS) -> Json:
+def shortened(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
     """The same notebook with another number of epochs, as a user would edit it."""
     for cell in code_cells(notebook):
         source = "".join(cell["source"])  # a file keeps a list of lines, the contents API one text

@@ -35,7 +35,7 @@ GIB = MiB(1024)
 _MOST_DIGITS = 9
 
 
-def parse_quota(value: str | int | float) -> MilliGpu:
+def parse_quota(value: object) -> MilliGpu:
     """Read a total of GPUs ("0.25", 0.25, 1, "1.5") as milli-GPU; raise `InvalidAmount` when it is none."""
     milli = _decimal(value) * ONE_GPU
     if milli < 0:
@@ -45,7 +45,7 @@ def parse_quota(value: str | int | float) -> MilliGpu:
     return MilliGpu(int(milli))
 
 
-def parse_request(value: str | int | float) -> MilliGpu:
+def parse_request(value: object) -> MilliGpu:
     """Read what one workload or one user asks for: 0, a fraction of one GPU, or a whole number of GPUs.
 
     The result is in milli-GPU. Raises `InvalidAmount` for anything else (1.5, "abc", 0.1234, -1).
@@ -67,7 +67,7 @@ def format_gpus(milli: int) -> str:
     return "0" if text in {"", "-0"} else text
 
 
-def parse_cpus(value: str | int | float) -> MilliCpu:
+def parse_cpus(value: object) -> MilliCpu:
     """Read CPU cores (4, "0.5") as thousandths of a core; raise `InvalidAmount` when it is none."""
     milli = _decimal(value, Resource.CPU) * ONE_CORE
     if milli < 0:
@@ -77,7 +77,7 @@ def parse_cpus(value: str | int | float) -> MilliCpu:
     return MilliCpu(int(milli))
 
 
-def parse_memory(value: str | int | float) -> MiB:
+def parse_memory(value: object) -> MiB:
     """Read an amount of memory (16, "16 GiB", "512Mi") as MiB, rounded up; raise `InvalidAmount` when it is none."""
     number, scale = value, _SCALES["G"]
     if isinstance(value, str) and (match := _WITH_UNIT.fullmatch(value)):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .amount import NO_MEMORY, MiB
+from .amount import NO_MEMORY, Instant, MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +49,18 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NodeRequest:
+    """The state of a request to a cluster for new nodes of one pool."""
+
+    #: Since when the oldest node is asked for that has not come; None = none could be asked for, or all have come.
+    since: Instant | None = None
+    #: The cluster's reason why no node comes; "" = it gave none.
+    sentence: str = ""
+    #: A node that has come and is being made ready; "" = none.
+    arriving: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NewNodes:
     """Nodes that a cluster adds to a pool when somebody needs them."""
 
@@ -57,6 +69,8 @@ class NewNodes:
     like: Node
     #: So many may still come.
     count: int
+    #: What became of asking for them; None = nothing has been asked for yet.
+    request: NodeRequest | None = None
 
     def some(self, most: int) -> tuple[Node, ...]:
         """As many of them as may come, but at most so many; each has names of its own."""

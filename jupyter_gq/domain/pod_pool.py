@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .amount import MiB, MilliCpu
 
@@ -58,7 +59,7 @@ class PodPool:
     visibility: Visibility = Visibility.ENV
     hold: Hold = Hold.DEMAND
     #: As in a pod: taints of those nodes that do not keep us away.
-    tolerations: tuple[Mapping[str, Any], ...] = ()
+    tolerations: tuple[JsonMapping, ...] = ()
     #: None: it has the nodes that it has.
     scale_up: ScaleUp | None = None
 

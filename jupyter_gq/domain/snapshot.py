@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from .cluster import NewNodes, Node, Topology
 from .queue import Queue
-from .workload import Workload
+from .workload import Kind, Workload
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,3 +22,8 @@ class Snapshot:
     usage: Mapping[str, float] = field(default_factory=dict)
     #: What the cluster may still add to pools that grow.
     new_nodes: tuple[NewNodes, ...] = ()
+    #: Kinds of workload whose backend cannot be observed: the state of their runs may have changed, so nothing is
+    #: decided about them.
+    unobserved: tuple[Kind, ...] = ()
+    #: How many tasks of each kind can be launched soon; a kind that is not named has no bound.
+    launch_capacity: Mapping[Kind, int] = field(default_factory=dict)

@@ -40,6 +40,10 @@ def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
     yield from _of_topologies(snapshot.topologies)
     yield from _of_queues(snapshot.queues, queues)
     yield from _of_usage(snapshot.usage)
+    yield from _twice("unobserved kind", snapshot.unobserved)
+    yield from _negative(
+        "the launch capacity", {f"of {kind}": tasks for kind, tasks in snapshot.launch_capacity.items()}
+    )
     yield from _twice("workload", [workload.id for workload in snapshot.workloads])
     known = {*queues, *snapshot.vanished}
     for workload in snapshot.workloads:

@@ -3,12 +3,14 @@
 What an administrator has set before is kept and added to.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import jupyterhub
 from traitlets.config.loader import LazyConfigValue
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
@@ -23,7 +25,7 @@ USER_SCOPES = [f"access:services!service={SERVICE}", "custom:gq:submit"]
 SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:servers", "delete:servers"]
 
 
-def page_login() -> dict[str, Any]:
+def page_login() -> JsonObject:
     """What a browser's login may carry to the service's page; each user gets of it what he holds."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
@@ -76,9 +78,9 @@ def items(section: Any, name: str) -> list[Any]:
     return list(value(section, name, []))
 
 
-def mapping(section: Any, name: str) -> dict[str, Any]:
+def mapping(section: Any, name: str) -> JsonObject:
     """A dict that the file has set before; an empty one otherwise."""
-    found: Mapping[str, Any] = value(section, name, {})
+    found: JsonMapping = value(section, name, {})
     return dict(found)
 
 

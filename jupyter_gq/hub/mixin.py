@@ -23,6 +23,7 @@ from traitlets import Float, Integer, List, Unicode, default
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 from . import options_form
 from .admission.admission import Admission, Patience, Refused, Share, Wish, attach, give_back
@@ -102,7 +103,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         super().__init__(*args, **kwargs)
 
     @default("user_options")
-    def _no_options(self) -> dict[str, Any]:
+    def _no_options(self) -> JsonObject:
         return {}
 
     @default("options_form")
@@ -211,7 +212,7 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
             await self._give_share_back()
         return status
 
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def progress(self) -> AsyncIterator[JsonObject]:
         """What happens, from the present moment on; each viewer gets all of it."""
         while True:
             async with aclosing(self._board.watch()) as statuses:
@@ -243,14 +244,14 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
             environment.update(self._share.environment)
         return environment
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> JsonObject:
         """The spawner's state with the ticket."""
-        state: dict[str, Any] = super().get_state()
+        state: JsonObject = super().get_state()
         if self._share is not None and self._share.ticket:
             state[_STATE] = {"ticket": self._share.ticket, "gpus": self._share.gpus}
         return state
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: JsonObject) -> None:
         """Take the ticket up again after a restart of the Hub."""
         super().load_state(state)
         saved = state.get(_STATE)

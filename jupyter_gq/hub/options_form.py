@@ -22,6 +22,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import Choice, Eviction, Me, PoolView
 from jupyter_gq.domain.amount import ONE_GPU, format_gpus, parse_quota
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 from .admission.credentials import READ, short_token
 from .admission.profiles import AS_THE_PROFILE_SAYS, NamedShares
@@ -60,7 +61,7 @@ async def page(spawner: Any, profiles: Profiles | None = None) -> str:
     return _templates().get_template("gq_options.html").render(view=view)
 
 
-def read(form: dict[str, list[Any]]) -> dict[str, Any]:
+def read(form: dict[str, list[Any]]) -> JsonObject:
     """`user_options` from the form's fields, or from a query string."""
     return {name: values[0] if len(values) == 1 else values for name, values in form.items()}
 
@@ -118,7 +119,7 @@ class OptionsView:
     ended: str = ""
     profiles: Profiles | None = None
     #: What the script knows of the profiles; None where no profile names a share.
-    rules: dict[str, Any] | None = None
+    rules: JsonObject | None = None
 
 
 async def _ask(spawner: Any) -> Me:

@@ -15,9 +15,10 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.client.models import Bundle, CellRef, Kernel, Manifest
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .refusal import RefusedRequest
@@ -116,7 +117,7 @@ def hash_of(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-def _cells_of(notebook: Mapping[str, Any]) -> tuple[dict[str, CodeCell], dict[str, str]]:
+def _cells_of(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
     """The code cells by id, and the type of the others by id."""
     listed = notebook.get("cells")
     if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
@@ -231,7 +232,7 @@ def _free_id(wanted: str, taken: set[str]) -> str:
     return candidate
 
 
-def _document(notebook: Mapping[str, Any], steps: Iterable[Step]) -> dict[str, Any]:
+def _document(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     metadata = notebook.get("metadata") or {}
     return {
         "nbformat": 4,
@@ -251,7 +252,7 @@ def _document(notebook: Mapping[str, Any], steps: Iterable[Step]) -> dict[str, A
     }
 
 
-def _python_version(notebook: Mapping[str, Any]) -> str:
+def _python_version(notebook: JsonMapping) -> str:
     language = (notebook.get("metadata") or {}).get("language_info") or {}
     return str(language.get("version", ""))
 

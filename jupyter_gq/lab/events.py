@@ -2,14 +2,15 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from logging import Logger
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .answers import ConnectionNotice
 from .event_schemas import SERVICE_ID
@@ -26,7 +27,7 @@ FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
 class EventBus(Protocol):
     """The part of jupyter_server's event logger that is used here."""
 
-    def emit(self, *, schema_id: str, data: Mapping[str, Any]) -> object:
+    def emit(self, *, schema_id: str, data: JsonMapping) -> object:
         """Hand an event to whoever listens."""
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
@@ -18,17 +18,30 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError, authenticated
 
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.json_types import JsonObject
 
 from .answers import ResultPath, ServerStatus
 from .refusal import RefusedRequest
-from .surroundings import NOT_ON_A_HUB
+from .surroundings import NOT_ON_A_HUB, Surroundings
 
 if TYPE_CHECKING:
     from .desk import Desk
-    from .extension import JupyterGQ
+    from .watch import KernelWatch
 
 #: Words for the statuses that jupyter_server and tornado answer with by themselves.
 CODES = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
+
+
+class Extension(Protocol):
+    """The part of the server extension that the routes use; `lab.extension.JupyterGQ` has it."""
+
+    surroundings: Surroundings
+    #: None if there is no service.
+    watch: KernelWatch | None
+
+    async def desk(self) -> Desk:
+        """Return the connection to the service. Raises `RefusedRequest` if there is none."""
+        ...
 
 
 class GQHandler(ExtensionHandlerMixin, APIHandler):
@@ -38,10 +51,11 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
     _track_activity = False
 
     @property
-    def extension(self) -> JupyterGQ:
-        """This server's extension."""
-        extension: Any = self.extensionapp
-        return extension  # type: ignore[no-any-return]
+    def extension(self) -> Extension:
+        """The extension of this server."""
+        found: Any = self.extensionapp  # jupyter_server knows only that it is some extension
+        extension: Extension = found
+        return extension
 
     async def answer(self, ask: Callable[[Desk], Awaitable[Any]], content_type: str = "application/json") -> None:
         """Answer with what `ask` gets, or with its problem."""
@@ -254,7 +268,7 @@ class KernelHistoryHandler(GQHandler):
         """For a page that was loaded after the kernel started. `seconds` is null while a cell runs."""
         await self.answer(lambda desk: self._history(kernel))
 
-    async def _history(self, kernel: str) -> list[dict[str, Any]]:
+    async def _history(self, kernel: str) -> list[JsonObject]:
         watch = self.extension.watch
         cells = None if watch is None else watch.history(kernel)
         if cells is None:

@@ -17,10 +17,11 @@ Rules:
    An answer ends nothing: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 #: Requests that run the user's code.
 RUNS_CODE = frozenset({"execute_request", "comm_open", "comm_msg", "comm_close"})
@@ -75,7 +76,7 @@ class KernelRecord:
         """This request was sent on the kernel's main shell; only the newest counts."""
         self._question = question
 
-    def apply(self, message: Mapping[str, Any]) -> None:
+    def apply(self, message: JsonMapping) -> None:
         """Take one published message, decoded, in the order of publication."""
         parent = message.get("parent_header") or {}
         request = parent.get("msg_id")
@@ -105,7 +106,7 @@ class KernelRecord:
             opened.clear()
         opened.setdefault(request, at)
 
-    def _begin_cell(self, request: str, content: Mapping[str, Any]) -> None:
+    def _begin_cell(self, request: str, content: JsonMapping) -> None:
         count = int(content.get("execution_count") or 0)
         if self._cells:
             last, cell = next(reversed(self._cells.items()))

@@ -8,6 +8,7 @@ from traitlets import Float
 
 from jupyter_gq.client.devices import CheckTimeouts
 from jupyter_gq.client.kernel import prepare
+from jupyter_gq.domain.json_types import JsonObject
 
 from .devices import Gate
 from .surroundings import read_surroundings
@@ -36,7 +37,7 @@ class GQProvisioner(LocalProvisioner):
     #: One for all kernels of this server.
     gate = Gate()
 
-    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+    async def pre_launch(self, **kwargs: Any) -> JsonObject:
         """Jupyter's own preparation first, so that the caps are applied to the command that will really run."""
         patience = CheckTimeouts(wait=self.devices_wait, longest=self.devices_longest)
         await self.gate.passed(read_surroundings(os.environ), patience, self.log)

@@ -1,10 +1,11 @@
 """What the browser sends to this server, and what POST check answers."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jupyter_gq.client.problems import PlainProblem
+from jupyter_gq.domain.json_types import JsonObject
 
 
 class _Request(BaseModel):
@@ -29,7 +30,7 @@ class CellsRequest(_Request):
     mode: Literal["replay", "notebook"] = Field(
         default="replay", description="notebook: every code cell, in the order of the document, is a target."
     )
-    notebook: dict[str, Any] = Field(description="nbformat JSON of the model, with unsaved edits.")
+    notebook: JsonObject = Field(description="nbformat JSON of the model, with unsaved edits.")
     targets: list[str] = Field(default_factory=list, description="Ids of the cells to run; for mode replay.")
     prefix: list[PrefixCell] = Field(default_factory=list, description="In run order; for mode replay.")
 

@@ -15,6 +15,8 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+
 FOLDER = "gq-results"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 MAX_STEM = 60
@@ -27,7 +29,7 @@ def result_name(job_id: str, name: str) -> str:
     return f"{stem}-{tail}" if stem else f"job-{tail}"
 
 
-async def bring(contents: Any, job_id: str, name: str, notebook: Mapping[str, Any]) -> str:
+async def bring(contents: Any, job_id: str, name: str, notebook: JsonMapping) -> str:
     """Write this notebook; return its path, relative to the root. `contents` is jupyter_server's contents manager."""
     document = {**notebook, "metadata": {**notebook.get("metadata", {})}}
     fingerprint = _fingerprint(document)
@@ -47,7 +49,7 @@ async def bring(contents: Any, job_id: str, name: str, notebook: Mapping[str, An
         number += 1
 
 
-async def _read(contents: Any, path: str) -> Mapping[str, Any] | None:
+async def _read(contents: Any, path: str) -> JsonMapping | None:
     """The notebook at this path; None when there is none, or what is there cannot be read as one."""
     if not await ensure_async(contents.file_exists(path)):
         return None
@@ -55,17 +57,17 @@ async def _read(contents: Any, path: str) -> Mapping[str, Any] | None:
         model = await ensure_async(contents.get(path, content=True, type="notebook"))
     except HTTPError:
         return {}  # somebody's file all the same
-    content: Mapping[str, Any] = model["content"]
+    content: JsonMapping = model["content"]
     return content
 
 
-def _is_ours(document: Mapping[str, Any]) -> bool:
+def _is_ours(document: JsonMapping) -> bool:
     """It says what its cells were when we wrote it, and they still are that."""
     mark = document.get("metadata", {}).get("jupyter_gq", {})
     return isinstance(mark, Mapping) and mark.get("fingerprint") == _fingerprint(document)
 
 
-def _fingerprint(document: Mapping[str, Any]) -> str:
+def _fingerprint(document: JsonMapping) -> str:
     """Of what the user sees, not of what Lab adds when it opens and saves a notebook."""
     seen = [
         [cell.get("cell_type"), _text(cell.get("source")), [_visible(output) for output in cell.get("outputs", [])]]
@@ -74,7 +76,7 @@ def _fingerprint(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
 
-def _visible(output: Mapping[str, Any]) -> dict[str, Any]:
+def _visible(output: JsonMapping) -> JsonObject:
     kept = {key: output[key] for key in ("output_type", "name", "ename", "evalue") if key in output}
     if "text" in output:
         kept["text"] = _text(output["text"])

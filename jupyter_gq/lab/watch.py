@@ -10,13 +10,14 @@ kernel (completion, inspection), and a (sub)shell's idle hides a cell that still
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from logging import Logger
 from typing import Any, Protocol
 
 from jupyter_client.session import Session
 from zmq.eventloop.zmqstream import ZMQStream
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .clock import now
 from .history import OF_INTEREST, KernelRecord, RanCell
@@ -124,7 +125,7 @@ class KernelWatch:
             last_active=watched.record.last_active,
         )
 
-    async def _kernel_acted(self, logger: object, schema_id: str, data: Mapping[str, Any]) -> None:
+    async def _kernel_acted(self, logger: object, schema_id: str, data: JsonMapping) -> None:
         """jupyter_server says that a kernel was started, restarted (also by itself) or shut down."""
         kernel_id = data.get("kernel_id")
         if data.get("status") != "success" or not kernel_id or data.get("action") not in {"start", "restart"}:

@@ -3,14 +3,14 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.state import decision_document
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.cycle import run_cycle
 
 from .files import counted, load_state
 
-Document = Mapping[str, Any]
+Document = JsonMapping
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

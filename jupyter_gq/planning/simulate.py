@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.wording import cores, gpus, memory
 from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, as_counted, guaranteed, pooled, runnable, static
@@ -190,7 +191,7 @@ def _not_counted(comparison: _Comparison) -> list[str]:
     return texts
 
 
-def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> JsonObject:
     found = comparison.runnable
     return {
         "gpus": comparison.pool.gpus,
@@ -208,7 +209,7 @@ def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> dict[
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: Outcome) -> JsonObject:
     return {
         "gpus": outcome.milli / 1000,
         "start_s": outcome.start,
@@ -219,7 +220,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _figures(figures: Figures) -> dict[str, Any]:
+def _figures(figures: Figures) -> JsonObject:
     return {**asdict(figures), "lost_percent": figures.lost_percent}
 
 

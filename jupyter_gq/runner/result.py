@@ -1,9 +1,10 @@
 """The result of a run, with the sentence that its owner reads. Pure."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.domain.json_types import JsonObject
 
 _LONGEST_VALUE = 300
 
@@ -20,7 +21,7 @@ class RunResult:
     ename: str | None = None
     evalue: str | None = None
 
-    def to_document(self, at: float) -> dict[str, Any]:
+    def to_document(self, at: float) -> JsonObject:
         """Return the content of `result.json`; `at` is the time of the end in seconds since the epoch."""
         return {**asdict(self), "finished_at": at}
 

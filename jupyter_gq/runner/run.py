@@ -14,6 +14,7 @@ from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
 from jupyter_gq.client.executed import Shown, executed
+from jupyter_gq.domain.json_types import JsonObject
 
 from .cells.cells import CellClient, CellFailed, KernelDied
 from .cells.connection import connect, shut_down
@@ -160,7 +161,7 @@ class Run:
                 return result
         return SUCCEEDED
 
-    async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, dict[str, Any]]:
+    async def _connect_to_kernel(self) -> tuple[AsyncKernelClient, JsonObject]:
         bundle = self._job.bundle
         try:
             return await connect(self.kernel, bundle.kernel_title, KERNEL_START_TIMEOUT)

@@ -10,7 +10,8 @@ Steps
    Gangs that lost tasks too long ago go back to their queues, and steps 3 to 6 are repeated with their devices.
 7. Give surplus replicas to work that starts and cannot grow later.
 8. Reclaim the shares of idle notebooks, and make reservations.
-9. Explain why each pending workload waits.
+9. Defer admissions that cannot be launched soon.
+10. Explain why each pending workload waits, and count the new nodes that would serve pending work.
 
 A cycle is a pure function: the same input gives the same output, and no input changes.
 """
@@ -39,11 +40,13 @@ from .idle.reclaim_idle import reclaim_idle_shares
 from .order.pending_queue import Line
 from .order.queue_order import Turn
 from .policy import Policy
+from .scale.wanted_nodes import with_wanted_nodes
 from .state.allocations import Allocations
 from .state.cluster_index import ClusterIndex
 from .state.cycle_state import CycleInputs, CycleState, begin_cycle
 from .state.evictions import Evictions
 from .state.instructions import instructions_of
+from .state.launch_capacity import split_by_capacity
 from .state.reservations import Reservations
 from .workloads import gang
 from .workloads.seniority import seniority
@@ -73,14 +76,17 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     grow_admitted(allocations)
     reclaim_idle_shares(inputs, allocations, evictions, state.findings)
     make_reservations(inputs, allocations, reservations, evictions)
-    instructions = instructions_of(index, allocations, reservations, evictions)
-    if not explain:
-        return Decision(instructions=instructions, pending=())
-    find_protected_victims(inputs, allocations, evictions, state.findings)
-    return Decision(
-        instructions=instructions,
-        pending=explain_pending(inputs, allocations, reservations, evictions, state.findings),
+    instructions, deferred = split_by_capacity(
+        instructions_of(index, allocations, reservations, evictions),
+        index.launch_capacity,
+        lambda name: index.workloads[name].kind,
     )
+    if not explain:
+        return Decision(instructions=instructions, pending=(), deferred=deferred)
+    find_protected_victims(inputs, allocations, evictions, state.findings)
+    names = {admission.workload for admission in deferred}
+    pending = explain_pending(inputs, allocations, reservations, evictions, state.findings, deferred=names)
+    return with_wanted_nodes(Decision(instructions=instructions, pending=pending, deferred=deferred), index, inputs.now)
 
 
 def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:

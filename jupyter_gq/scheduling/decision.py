@@ -1,7 +1,7 @@
 """The core's output: instructions for the controller, and an explanation for whoever still waits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jupyter_gq.domain.amount import NO_GPU, Instant, MilliGpu
 from jupyter_gq.domain.reasons import EvictReason, Explanation
@@ -107,8 +107,23 @@ Instruction = Admit | Grow | Shrink | Evict | Reserve | Suspend | Resume | Warn 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WantedNodes:
+    """New nodes that would serve pending workloads."""
+
+    #: Number of nodes by pool; a pool that is not named needs none.
+    count: Mapping[str, int] = field(default_factory=dict)
+    #: The pool whose new nodes would serve a workload, by id of the workload.
+    served: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
     """What to do now, and why the others wait. Every workload that stays PENDING has exactly one `Pending`."""
 
     instructions: tuple[Instruction, ...]
+    #: Empty if no explanation was asked for.
     pending: Sequence[Pending]
+    #: Admissions that exceed the launch capacity, in the order in which to carry them out. Their workloads are pending.
+    deferred: tuple[Admit, ...] = ()
+    #: New nodes that the pending workloads need; none if no explanation was asked for.
+    wanted_nodes: WantedNodes = field(default_factory=WantedNodes)

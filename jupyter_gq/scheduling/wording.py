@@ -7,6 +7,8 @@ from jupyter_gq.domain.amount import GIB, ONE_CORE, ONE_GPU, format_cpus, format
 from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
 
+#: Said to everybody while a backend cannot be observed; what exactly failed stands in the log.
+UNOBSERVED = "What runs cannot be seen at present, so nothing is started or ended; what runs goes on."
 #: A sentence names at most so many; the others are counted.
 NAMED = 3
 

@@ -15,13 +15,12 @@ Guarantees
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +48,7 @@ class StoredEvent:
     kind: str
     #: Id of the object.
     object: str
-    payload: Json
+    payload: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +59,7 @@ class NewEvent:
     owner: str | None
     kind: str
     object: str
-    payload: Json
+    payload: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +68,7 @@ class OutputEvent:
 
     #: From 1, without gaps, over all runs of the job.
     seq: int
-    payload: Json
+    payload: JsonObject
 
 
 class Store(Protocol):
@@ -138,11 +137,11 @@ class Store(Protocol):
         """Forget all but the newest `keep` events."""
         ...
 
-    def setting(self, name: str) -> Json | None:
+    def setting(self, name: str) -> JsonObject | None:
         """A small named document (an owner's last eviction, the last good policy)."""
         ...
 
-    def put_setting(self, name: str, value: Json) -> None:
+    def put_setting(self, name: str, value: JsonObject) -> None:
         """Insert or replace that document."""
         ...
 

@@ -6,11 +6,12 @@ import sqlalchemy as sa
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Conflict, NotFound
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import Json, NewEvent, OutputEvent, Record, StoredEvent
+from .protocol import NewEvent, OutputEvent, Record, StoredEvent
 from .rows import record_of, record_or_none, row_of, stored_event
 from .transactions import Transactions
 
@@ -121,13 +122,13 @@ class SqlStore:
         with self._database.write() as connection:
             statements.delete_events_but_newest(connection, keep)
 
-    def setting(self, name: str) -> Json | None:
+    def setting(self, name: str) -> JsonObject | None:
         """A small named document."""
         with self._database.read() as connection:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
 
-    def put_setting(self, name: str, value: Json) -> None:
+    def put_setting(self, name: str, value: JsonObject) -> None:
         """Insert or replace that document."""
         with self._database.write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
@@ -195,7 +196,7 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputE
         statements.delete_outputs_of_cell(connection, workload, cell, seq)
 
 
-def _changed_cell(payload: Json) -> str | None:
+def _changed_cell(payload: JsonObject) -> str | None:
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 

@@ -8,8 +8,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from .tables import events, files, leadership, outputs, settings, workloads
 
+#: A row of a result: its columns are attributes, typed by the driver only.
 Row = sa.Row[Any]
-Values = Mapping[str, Any]
+#: A row to write, by column.
+Values = Mapping[str, object]
 
 
 def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:

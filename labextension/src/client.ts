@@ -1,4 +1,4 @@
-/** The only file that knows addresses. It talks to the Jupyter server that this page came from, and to nothing else. */
+/** The client of the Jupyter server that this page came from. No other file knows the addresses of its routes. */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
@@ -26,7 +26,7 @@ import type {
 
 const NAMESPACE = 'jupyter-gq';
 
-/** A request was answered with a problem, or could not be asked at all. */
+/** A request that was answered with a problem, or could not be sent. `status` is 0 if there was no answer. */
 export class RequestError extends Error {
   constructor(
     readonly status: number,
@@ -35,82 +35,84 @@ export class RequestError extends Error {
     super(problem.message);
     this.name = 'RequestError';
   }
-
-  /** It is not about this request: nothing can be asked at present, and asking again later may help. */
-  get isOutage(): boolean {
-    return this.status === 0 || this.status >= 502 || this.problem.code === 'service_unavailable';
-  }
 }
 
-/** The words for a person, whatever was thrown. */
-export function messageOf(reason: unknown): string {
+/** Return the message of whatever was thrown. */
+export function describeError(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
+/** The requests of this extension. Each method raises `RequestError` if the request fails. */
 export class Client {
   constructor(private readonly _settings: ServerConnection.ISettings) {}
 
-  status(): Promise<ServerStatus> {
+  getStatus(): Promise<ServerStatus> {
     return this._get('status');
   }
 
-  me(): Promise<Me> {
+  getMe(): Promise<Me> {
     return this._get('me');
   }
 
-  async queues(): Promise<QueueView[]> {
+  async listQueues(): Promise<QueueView[]> {
     return (await this._get<QueueList>('queues')).queues;
   }
 
-  async notebooks(): Promise<NotebookView[]> {
+  async listNotebooks(): Promise<NotebookView[]> {
     return (await this._get<NotebookList>('notebooks')).notebooks;
   }
 
-  jobs(limit: number, before?: string): Promise<JobList> {
+  /** Return a page of jobs, newest first; `before` is the `next` of the page before. */
+  listJobs(limit: number, before?: string): Promise<JobList> {
     return this._get('jobs', before === undefined ? { limit } : { limit, before });
   }
 
-  job(id: string): Promise<JobView> {
+  getJob(id: string): Promise<JobView> {
     return this._get(`jobs/${encodeURIComponent(id)}`);
   }
 
-  cancel(id: string): Promise<JobView> {
+  cancelJob(id: string): Promise<JobView> {
     return this._json(`jobs/${encodeURIComponent(id)}`, { method: 'DELETE' });
   }
 
-  outputs(id: string, after: number): Promise<OutputPage> {
+  /** Return the pieces of a job's output that follow number `after`. */
+  listOutputs(id: string, after: number): Promise<OutputPage> {
     return this._get(`jobs/${encodeURIComponent(id)}/outputs`, { after });
   }
 
-  async log(id: string): Promise<string> {
+  async getLog(id: string): Promise<string> {
     const response = await this._request(`jobs/${encodeURIComponent(id)}/log`, {});
     return response.text();
   }
 
-  /** Copies the executed notebook into the user's folder and says where it lies. */
-  async openResult(id: string): Promise<string> {
+  /** Copy the executed notebook into the user's folder; return the path of the copy. */
+  async copyResult(id: string): Promise<string> {
     const answer = await this._post<ResultPath>(`open-result/${encodeURIComponent(id)}`, {});
     return answer.path;
   }
 
-  preview(request: JobRequest): Promise<Preview> {
+  /** Return what would happen if this job were sent now. */
+  previewJob(request: JobRequest): Promise<Preview> {
     return this._post('preview', { ...request });
   }
 
-  /** What to know about these cells before they are sent; refused where sending would be. */
-  async check(request: CellsRequest): Promise<Warned[]> {
+  /** Return warnings about these cells. Raises `RequestError` if sending the cells would be refused. */
+  async checkCells(request: CellsRequest): Promise<Warned[]> {
     return (await this._post<Plan>('check', { ...request })).warnings;
   }
 
-  send(request: SendRequest): Promise<JobView> {
+  /** Submit a job; return it. Sending the same key again returns the same job. */
+  sendCells(request: SendRequest): Promise<JobView> {
     return this._post('send', { ...request });
   }
 
-  keep(): Promise<NotebookView> {
+  /** Keep the share of this server for longer; return the notebook with its new warning. */
+  keepShare(): Promise<NotebookView> {
     return this._post('keep', {});
   }
 
-  kernelHistory(kernelId: string): Promise<RanCell[]> {
+  /** Return the cells that the server saw in a kernel's present session, in run order. */
+  listKernelRuns(kernelId: string): Promise<RanCell[]> {
     return this._get(`kernels/${encodeURIComponent(kernelId)}/history`);
   }
 
@@ -141,19 +143,20 @@ export class Client {
       });
     }
     if (!response.ok) {
-      throw new RequestError(response.status, await problemOf(response));
+      throw new RequestError(response.status, await readProblem(response));
     }
     return response;
   }
 }
 
-async function problemOf(response: Response): Promise<Problem> {
+/** Return the problem in the body of a response, or one made from its status. */
+async function readProblem(response: Response): Promise<Problem> {
   const text = await response.text();
   let body: Partial<Problem> | null = null;
   try {
     body = JSON.parse(text) as Partial<Problem> | null;
   } catch {
-    // Not ours: a proxy's page, for example. The status below says enough.
+    // The body is not from this extension; it may be a page of a proxy. The status below says enough.
   }
   if (body !== null && typeof body.message === 'string' && typeof body.code === 'string') {
     return { code: body.code, message: body.message, field: body.field ?? null };

@@ -1,8 +1,8 @@
-/** The plugins of this package, one per concern. */
+/** The plugins of this package, one for each concern. */
 
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
-import { countdownPlugin } from './plugins/countdown';
+import { countdown } from './plugins/countdown';
 import { history } from './plugins/history';
 import { jobs } from './plugins/jobs';
 import { notify } from './plugins/notify';
@@ -22,7 +22,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   panel,
   palette,
   status,
-  countdownPlugin,
+  countdown,
   notify
 ];
 

@@ -1,15 +1,16 @@
-/** Jobs and notebooks as lists and lines: what is shown of them, in words. Pure. */
+/** Lists of jobs and notebooks, and the words that describe each of them. Pure. */
 
-import { gpuWords } from './amounts';
-import { ago, clock, minutes, roughly, span } from './times';
+import { formatGpus } from './amounts';
+import { formatClock, formatEstimate, formatMinutes, formatSpan } from './times';
 import type { Bounds, JobView, NotebookView, QueueView } from './wire';
 
 export type JobPhase = JobView['phase'];
 export type NotebookPhase = NotebookView['phase'];
 
-/** How a state is coloured: never the only sign, the word stands beside it. */
+/** The colour of a phase. A word always stands beside the colour. */
 export type Tone = 'quiet' | 'active' | 'good' | 'warn' | 'bad';
 
+/** The look of a phase on the screen. */
 export interface IPhaseLook {
   readonly word: string;
   readonly tone: Tone;
@@ -38,97 +39,104 @@ export const NOTEBOOK_LOOKS: Readonly<Record<NotebookPhase, IPhaseLook>> = {
 
 const FINAL: ReadonlySet<JobPhase> = new Set<JobPhase>(['done', 'failed', 'cancelled']);
 
+/** Return whether a job in this phase is over. */
 export function isFinal(phase: JobPhase): boolean {
   return FINAL.has(phase);
 }
 
-/** It may still be cancelled. */
+/** Return whether the job can still be cancelled. */
 export function isCancellable(job: JobView): boolean {
   return !isFinal(job.phase) && job.phase !== 'cancelling';
 }
 
-/** Puts newer versions of jobs into a list, newest first; the latest version of a job wins. */
-export function merged(jobs: readonly JobView[], news: readonly JobView[]): JobView[] {
+/** Merge newer versions of jobs into a list; return it newest first, with the latest version of each job. */
+export function mergeJobs(jobs: readonly JobView[], news: readonly JobView[]): JobView[] {
   const byId = new Map(jobs.map(job => [job.id, job]));
   for (const job of news) {
     const known = byId.get(job.id);
     byId.set(job.id, known !== undefined && isStale(job, known) ? known : job);
   }
-  return [...byId.values()].sort(newestFirst);
+  return [...byId.values()].sort(compareBySubmission);
 }
 
-/** An answer that was under way when an event told a later state must not bring the earlier one back. */
+/** Return whether `job` is older than `known`: an answer may arrive after an event with a later version. */
 function isStale(job: JobView, known: JobView): boolean {
   return (
     (isFinal(known.phase) && !isFinal(job.phase)) || job.run < known.run || job.last_seq < known.last_seq
   );
 }
 
-function newestFirst(one: JobView, other: JobView): number {
+/** Compare two jobs so that the newer one comes first. */
+function compareBySubmission(one: JobView, other: JobView): number {
   return other.submitted_at - one.submitted_at || (one.id < other.id ? 1 : -1);
 }
 
-/** Jobs that hold or want something, before those that are over. */
-export function split(jobs: readonly JobView[]): { active: JobView[]; over: JobView[] } {
+/** Return the jobs that wait or run, and those that are over, each in the given order. */
+export function splitByPhase(jobs: readonly JobView[]): { active: JobView[]; over: JobView[] } {
   return { active: jobs.filter(job => !isFinal(job.phase)), over: jobs.filter(job => isFinal(job.phase)) };
 }
 
-/** "1 GPU", "2 × 0.5 GPU", "CPU only". */
-export function amount(job: Pick<JobView, 'gpus' | 'tasks'>): string {
-  return job.tasks > 1 ? `${job.tasks} × ${gpuWords(job.gpus)}` : gpuWords(job.gpus);
+/** Return the GPUs of a job: "1 GPU", "2 × 0.5 GPU", "CPU only". */
+export function formatAmount(job: Pick<JobView, 'gpus' | 'tasks'>): string {
+  return job.tasks > 1 ? `${job.tasks} × ${formatGpus(job.gpus)}` : formatGpus(job.gpus);
 }
 
-/** Seconds of the last run; null before it began. */
-export function runSeconds(job: JobView, now: number): number | null {
+/** Return the seconds of the last run so far; null if no run has started. */
+export function computeRunSeconds(job: JobView, now: number): number | null {
   return job.started_at === null ? null : Math.max(0, (job.finished_at ?? now) - job.started_at);
 }
 
-/** The sentence of a row: what it does, or why it does not. Position first, since that is what is asked. */
-export function line(job: JobView, now: number): string {
+/** Return one line about a job: its place in the queue first, then what it does or why it waits. */
+export function describeJob(job: JobView, now: number): string {
   if (isFinal(job.phase)) {
-    return summary(job, now);
+    return summarizeJob(job, now);
   }
-  const place = job.position === null ? null : `${ordinal(job.position)} in line`;
+  const place = job.position === null ? null : `${formatOrdinal(job.position)} in line`;
   if (job.phase === 'running' && job.progress?.text) {
     return job.progress.text;
   }
   const parts = [
     place === null || job.phase === 'paused' ? '' : `${place}.`,
     job.sentence,
-    expected(job, now)
+    describeExpectedStart(job, now)
   ];
   return parts.filter(part => part !== '').join(' ');
 }
 
-/** "Probably starts within 5 min, almost surely within 15 min."; "" when that cannot be said. */
-export function expected(job: JobView, now: number): string {
+/** Return a sentence such as "Probably starts within 5 min, almost surely within 15 min."; "" if nothing is known. */
+export function describeExpectedStart(job: JobView, now: number): string {
   if (job.expected_start === null) {
     return '';
   }
-  const [likely, surely] = [job.expected_start.p50, job.expected_start.p90].map(at => roughly(at - now));
+  const [likely, surely] = [job.expected_start.p50, job.expected_start.p90].map(at =>
+    formatEstimate(at - now)
+  );
   return likely === surely
     ? `Probably starts within ${surely}.`
     : `Probably starts within ${likely}, almost surely within ${surely}.`;
 }
 
-/** "Trained in vision on 1 GPU for 2 min 3 s": what stays under the cell. */
-export function summary(job: JobView, now: number): string {
-  const seconds = runSeconds(job, now);
-  const time = seconds === null ? '' : ` for ${span(seconds)}`;
+/** Return the line that stays under the cell, such as "Trained in vision on 1 GPU for 2 min 3 s". */
+export function summarizeJob(job: JobView, now: number): string {
+  const seconds = computeRunSeconds(job, now);
+  const time = seconds === null ? '' : ` for ${formatSpan(seconds)}`;
   const runs = job.run > 1 ? `, in ${job.run} runs` : '';
   switch (job.phase) {
     case 'done':
-      return `Trained in ${job.queue} on ${amount(job)}${time}${runs}`;
+      return `Trained in ${job.queue} on ${formatAmount(job)}${time}${runs}`;
     case 'failed':
-      return failure(job);
+      return describeFailure(job);
     case 'cancelled':
-      return job.sentence || `Cancelled${seconds === null ? ' before it began' : ` after ${span(seconds)}`}`;
+      return (
+        job.sentence || `Cancelled${seconds === null ? ' before it began' : ` after ${formatSpan(seconds)}`}`
+      );
     default:
       return job.sentence;
   }
 }
 
-function failure(job: JobView): string {
+/** Return the error of the code, or the sentence of the service if the code had none. */
+function describeFailure(job: JobView): string {
   if (job.error === null) {
     return job.sentence;
   }
@@ -136,85 +144,87 @@ function failure(job: JobView): string {
   return value === '' ? job.error.ename : `${job.error.ename}: ${value}`;
 }
 
-export function ordinal(place: number): string {
+/** Return a place in a line: "1st", "2nd", "11th". */
+export function formatOrdinal(place: number): string {
   const tens = place % 100;
   const ending = tens >= 11 && tens <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][place % 10] ?? 'th');
   return `${place}${ending}`;
 }
 
-/** The instant that the age of a row counts from, and its word. */
-export function age(job: JobView, now: number): { text: string; instant: number } {
-  const instant = job.finished_at ?? job.submitted_at;
-  return { text: ago(instant, now), instant };
-}
-
-/** Name of a server for people: the default one has none of its own. */
-export function serverName(notebook: Pick<NotebookView, 'server'>): string {
+/** Return the name of a server for people: the default server has no name of its own. */
+export function formatServerName(notebook: Pick<NotebookView, 'server'>): string {
   return notebook.server === '' || notebook.server === '-' ? 'Default server' : notebook.server;
 }
 
-/** What a notebook does: what is wrong with it, idle since, memory, or why it waits. Unknown is said, never shown as 0. */
-export function notebookLine(notebook: NotebookView, now: number): string {
+/**
+ * Return one line about a notebook: what is wrong, the idle time and memory, or why it waits.
+ *
+ * Unknown values are left out, never shown as 0.
+ */
+export function describeNotebook(notebook: NotebookView, now: number): string {
   if (notebook.phase !== 'running') {
     return notebook.position === null
       ? notebook.sentence
-      : `${ordinal(notebook.position)} in line. ${notebook.sentence}`;
+      : `${formatOrdinal(notebook.position)} in line. ${notebook.sentence}`;
   }
-  if (notebook.trouble !== undefined && notebook.trouble !== '') {
+  // An earlier release of the service does not send the field.
+  if (notebook.trouble) {
     return notebook.trouble;
   }
   if (notebook.warning !== null) {
-    return `Idle: its share is taken at ${clock(notebook.warning.expire_at, now)}`;
+    return `Idle: its share is taken at ${formatClock(notebook.warning.expire_at, now)}`;
   }
   const idle = notebook.idle_since === null ? 0 : now - notebook.idle_since;
-  const use = idle < 60 ? '' : `Idle ${minutes(idle)}`;
-  return [use, memory(notebook)].filter(part => part !== '').join(' · ') || notebook.sentence;
+  const use = idle < 60 ? '' : `Idle ${formatMinutes(idle)}`;
+  return [use, formatMemory(notebook)].filter(part => part !== '').join(' · ') || notebook.sentence;
 }
 
-/** "6.1 / 10 GB", or nothing when the quota is not known either. */
-export function memory(notebook: NotebookView): string {
+/** Return the memory in use and the quota, such as "6.1 / 10 GB"; "" if the quota is unknown. */
+export function formatMemory(notebook: NotebookView): string {
   if (notebook.memory_quota_mib === null) {
     return '';
   }
-  const quota = gigabytes(notebook.memory_quota_mib);
+  const quota = formatGigabytes(notebook.memory_quota_mib);
   return notebook.memory_used_mib === null
     ? `${quota} GB`
-    : `${gigabytes(notebook.memory_used_mib)} / ${quota} GB`;
+    : `${formatGigabytes(notebook.memory_used_mib)} / ${quota} GB`;
 }
 
-function gigabytes(mib: number): string {
+/** Return MiB as gigabytes, with one decimal below 10. */
+function formatGigabytes(mib: number): string {
   const value = mib / 1024;
   return value >= 10 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }
 
-/** "0.5 guaranteed, 1 in use", as the dialog and the bars say it. */
-export function queueTotals(queue: QueueView): string {
+/** Return the GPU totals of a queue, such as "0.5 guaranteed, 1 in use, at most 4, 2 waiting". */
+export function describeGpuUsage(queue: QueueView): string {
   const limit = queue.limit === null ? '' : `, at most ${queue.limit}`;
   const waiting = queue.waiting === 0 ? '' : `, ${queue.waiting} waiting`;
   return `${queue.quota} guaranteed, ${queue.used} in use${limit}${waiting}`;
 }
 
-/** "12 of 32 CPU cores, 64 GiB of 256 GiB of memory": where the queue says something of them; else "". */
-export function restTotals(queue: QueueView): string {
-  const parts = [bounds(queue.cpus, 'CPU cores'), bounds(queue.memory, 'of memory')];
+/** Return the host resources in use, such as "12 of 32 CPU cores"; "" if the queue has no bounds of them. */
+export function describeHostUsage(queue: QueueView): string {
+  const parts = [describeBounds(queue.cpus, 'CPU cores'), describeBounds(queue.memory, 'of memory')];
   return parts.filter(part => part !== '').join(', ');
 }
 
-function bounds({ quota, limit, used }: Bounds, noun: string): string {
+/** Return the use of one host resource against its quota, or against its limit if there is no quota. */
+function describeBounds({ quota, limit, used }: Bounds, noun: string): string {
   if (quota === null && limit === null) {
     return '';
   }
   return quota === null ? `${used} of at most ${limit} ${noun}` : `${used} of ${quota} ${noun}`;
 }
 
-/** Queues that a job can be sent to. */
-export function memberQueues(queues: readonly QueueView[]): QueueView[] {
+/** Return the queues that the user can send a job to: leaves of the tree that the user is a member of. */
+export function listMemberQueues(queues: readonly QueueView[]): QueueView[] {
   const parents = new Set(queues.map(queue => queue.parent));
   return queues.filter(queue => queue.member && !parents.has(queue.name));
 }
 
-/** Where a job of the same cell already waits or runs. */
-export function activeJobOf(jobs: readonly JobView[], cellId: string, path: string): JobView | null {
+/** Return the job of this cell that waits or runs; null if there is none. */
+export function findActiveJob(jobs: readonly JobView[], cellId: string, path: string): JobView | null {
   return (
     jobs.find(
       job =>

@@ -1,8 +1,8 @@
 /**
- * The numbered output of a job, and how it folds into the outputs of a cell.
+ * The numbered pieces of a job's output, and how they fold into the outputs of a cell.
  *
- * The same fold stands in `jupyter_gq/client/outputs.py`; `tests/data/outputs.json` holds the cases that both pass.
- * The state of a cell is a pure function of the pieces, so that applying them again, from the start or in another tab,
+ * `jupyter_gq/client/outputs.py` has the same fold; `tests/data/outputs.json` has the cases that both must pass.
+ * The outputs of a cell are a pure function of the pieces. Applying the pieces again, from the start or in another tab,
  * gives the same outputs and never doubles them.
  */
 
@@ -10,27 +10,28 @@ import type { IOutput } from '@jupyterlab/nbformat';
 
 import type { OutputEvent } from './wire';
 
+/** Outputs by cell id. */
 export type CellOutputs = ReadonlyMap<string, readonly IOutput[]>;
 
-/** The outputs of each cell after these pieces; `into` is left as it was. */
-export function fold(events: Iterable<OutputEvent>, into: CellOutputs = new Map()): CellOutputs {
+/** Return the outputs of each cell after these pieces. `into` is not changed. */
+export function foldEvents(events: Iterable<OutputEvent>, into: CellOutputs = new Map()): CellOutputs {
   const cells = new Map<string, readonly IOutput[]>(into);
   for (const event of events) {
     if (event.cell !== undefined) {
-      cells.set(event.cell, applied(event, cells.get(event.cell) ?? []));
+      cells.set(event.cell, applyEvent(event, cells.get(event.cell) ?? []));
     }
   }
   return cells;
 }
 
-function applied(event: OutputEvent, outputs: readonly IOutput[]): readonly IOutput[] {
-  // The document of the service says only that outputs are objects: nbformat says the rest.
+function applyEvent(event: OutputEvent, outputs: readonly IOutput[]): readonly IOutput[] {
+  // The OpenAPI document says only that outputs are objects; nbformat defines their fields.
   const output = event.output as IOutput | undefined;
   switch (event.op) {
     case 'append':
-      return output === undefined ? outputs : appended(outputs, output);
+      return output === undefined ? outputs : appendOutput(outputs, output);
     case 'replace':
-      return replaced(outputs, event.index, output);
+      return replaceOutput(outputs, event.index, output);
     case 'clear':
       return [];
     case 'set':
@@ -40,7 +41,8 @@ function applied(event: OutputEvent, outputs: readonly IOutput[]): readonly IOut
   }
 }
 
-function replaced(
+/** Return the outputs with output number `index` replaced; unchanged if there is no such output. */
+function replaceOutput(
   outputs: readonly IOutput[],
   index: number | undefined,
   output: IOutput | undefined
@@ -51,51 +53,52 @@ function replaced(
   return [...outputs.slice(0, index), output, ...outputs.slice(index + 1)];
 }
 
-function appended(outputs: readonly IOutput[], output: IOutput): readonly IOutput[] {
+/** Return the outputs with one more; text of the same stream as the last output continues it. */
+function appendOutput(outputs: readonly IOutput[], output: IOutput): readonly IOutput[] {
   if (output.output_type !== 'stream') {
     return [...outputs, output];
   }
   const last = outputs.length > 0 ? outputs[outputs.length - 1] : null;
   if (last !== null && last.output_type === 'stream' && last.name === output.name) {
-    const text = collapse(streamText(last) + streamText(output));
+    const text = collapseText(readStreamText(last) + readStreamText(output));
     return [...outputs.slice(0, -1), { ...last, text }];
   }
-  return [...outputs, { ...output, text: collapse(streamText(output)) }];
+  return [...outputs, { ...output, text: collapseText(readStreamText(output)) }];
 }
 
-/** The text of a stream output, which a file may hold as a list of lines. */
-export function streamText(output: IOutput): string {
+/** Return the text of a stream output. A file may hold the text as a list of lines. */
+export function readStreamText(output: IOutput): string {
   const text = output.text;
   return Array.isArray(text) ? text.join('') : typeof text === 'string' ? text : '';
 }
 
 /**
- * What a terminal would show: text before a carriage return is overwritten, a backspace removes one character.
+ * Return what a terminal would show: a carriage return overwrites the line, a backspace removes one character.
  *
- * A carriage return at the very end is kept, so that what follows still overwrites the line.
+ * A carriage return at the very end is kept, because text that follows still overwrites the line.
  */
-export function collapse(text: string): string {
+export function collapseText(text: string): string {
   if (!/[\r\b]/.test(text)) {
     return text;
   }
-  return text.replace(/\r\n/g, '\n').split('\n').map(collapsedLine).join('\n');
+  return text.replace(/\r\n/g, '\n').split('\n').map(collapseLine).join('\n');
 }
 
-function collapsedLine(line: string): string {
+function collapseLine(line: string): string {
   if (!/[\r\b]/.test(line)) {
     return line;
   }
   const open = line.endsWith('\r');
   let shown: string[] = [];
   for (const part of (open ? line.slice(0, -1) : line).split('\r')) {
-    const written = withBackspaces(part);
+    const written = applyBackspaces(part);
     shown = [...written, ...shown.slice(written.length)];
   }
   return shown.join('') + (open ? '\r' : '');
 }
 
-/** By characters, not UTF-16 units, as Python counts them. */
-function withBackspaces(text: string): string[] {
+/** Return the characters that backspaces leave. Characters are code points, as in Python, not UTF-16 units. */
+function applyBackspaces(text: string): string[] {
   const kept: string[] = [];
   for (const character of text) {
     if (character === '\b') {
@@ -108,42 +111,44 @@ function withBackspaces(text: string): string[] {
 }
 
 /**
- * As a notebook model holds them: a carriage return that still waits for what follows is not shown, and neighbours of one
- * stream are one output.
+ * Return the outputs as a notebook model holds them.
+ *
+ * A carriage return at the end is left out, and neighbours of the same stream are one output.
  */
-export function shown(outputs: readonly IOutput[]): IOutput[] {
+export function toModelOutputs(outputs: readonly IOutput[]): IOutput[] {
   const result: IOutput[] = [];
   for (const output of outputs) {
     const last = result.length > 0 ? result[result.length - 1] : null;
     if (output.output_type !== 'stream') {
       result.push(output);
     } else if (last !== null && last.output_type === 'stream' && last.name === output.name) {
-      result[result.length - 1] = { ...last, text: streamText(last) + shownText(output) };
+      result[result.length - 1] = { ...last, text: readStreamText(last) + toModelText(output) };
     } else {
-      result.push({ ...output, text: shownText(output) });
+      result.push({ ...output, text: toModelText(output) });
     }
   }
   return result;
 }
 
-function shownText(output: IOutput): string {
-  return streamText(output).replace(/\r+$/gm, '');
+function toModelText(output: IOutput): string {
+  return readStreamText(output).replace(/\r+$/gm, '');
 }
 
-/** One change of the outputs in a notebook model. */
+/** One change to the outputs in a notebook model. */
 export type Step =
-  /** Text of a stream: keep that many characters, then append. */
+  /** Keep the first `keep` characters of a stream's text, then append `text`. */
   | { readonly kind: 'text'; readonly index: number; readonly keep: number; readonly text: string }
   | { readonly kind: 'set'; readonly index: number; readonly output: IOutput }
   | { readonly kind: 'add'; readonly output: IOutput }
   | { readonly kind: 'rewrite'; readonly outputs: readonly IOutput[] };
 
 /**
- * The changes that make `present` into `wanted`, touching as little as possible, so that nothing flickers: a growing text
- * is extended, equal outputs are left alone. Where outputs must go away or a stream changes its place, all are rewritten:
- * the model of JupyterLab cannot remove single outputs safely.
+ * Return the fewest changes that turn `present` into `wanted`, so that nothing flickers.
+ *
+ * Growing text is extended and equal outputs are left alone. If an output must go or a stream changes its place, all
+ * outputs are rewritten, because JupyterLab's model cannot remove single outputs safely.
  */
-export function steps(present: readonly IOutput[], wanted: readonly IOutput[]): Step[] {
+export function planSteps(present: readonly IOutput[], wanted: readonly IOutput[]): Step[] {
   const plan: Step[] = [];
   if (present.length > wanted.length) {
     return [{ kind: 'rewrite', outputs: wanted }];
@@ -152,8 +157,8 @@ export function steps(present: readonly IOutput[], wanted: readonly IOutput[]): 
     const output = wanted[index];
     if (index >= present.length) {
       plan.push({ kind: 'add', output });
-    } else if (!same(present[index], output)) {
-      const step = change(present[index], output, index);
+    } else if (!areEqual(present[index], output)) {
+      const step = planChange(present[index], output, index);
       if (step === null) {
         return [{ kind: 'rewrite', outputs: wanted }];
       }
@@ -163,7 +168,8 @@ export function steps(present: readonly IOutput[], wanted: readonly IOutput[]): 
   return plan;
 }
 
-function change(before: IOutput, after: IOutput, index: number): Step | null {
+/** Return the change from one output to another at the same place; null if all outputs must be rewritten. */
+function planChange(before: IOutput, after: IOutput, index: number): Step | null {
   const streams = [before, after].filter(output => output.output_type === 'stream').length;
   if (streams === 0) {
     return { kind: 'set', index, output: after };
@@ -171,12 +177,13 @@ function change(before: IOutput, after: IOutput, index: number): Step | null {
   if (streams === 1 || before.name !== after.name) {
     return null;
   }
-  const text = streamText(after);
-  const keep = commonLength(streamText(before), text);
+  const text = readStreamText(after);
+  const keep = countCommonCharacters(readStreamText(before), text);
   return { kind: 'text', index, keep, text: text.slice(keep) };
 }
 
-function commonLength(one: string, other: string): number {
+/** Return the length of the longest common beginning of two texts. */
+function countCommonCharacters(one: string, other: string): number {
   const most = Math.min(one.length, other.length);
   if (one.slice(0, most) === other.slice(0, most)) {
     return most;
@@ -188,6 +195,6 @@ function commonLength(one: string, other: string): number {
   return length;
 }
 
-function same(one: IOutput, other: IOutput): boolean {
+function areEqual(one: IOutput, other: IOutput): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -3,16 +3,17 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 /** Id of the plugin that carries the settings, see `schema/plugin.json`. */
 export const SETTINGS_ID = 'jupyter-gq:plugin';
 
+/** The user's settings of this extension. */
 export interface ISettings {
-  /** Save the notebook when a cell of it is sent. */
+  /** Save the notebook when one of its cells is sent. */
   readonly saveOnSend: boolean;
-  /** Tell in a toast when a job is over. */
+  /** Notify the user when a job is done, failed or was paused. */
   readonly notifyWhenDone: boolean;
 }
 
 const DEFAULTS: ISettings = { saveOnSend: true, notifyWhenDone: true };
 
-/** The user's settings; the defaults where there is no registry. */
+/** Return the user's settings, or the defaults if there is no registry. */
 export async function readSettings(registry: ISettingRegistry | null): Promise<ISettings> {
   if (registry === null) {
     return DEFAULTS;

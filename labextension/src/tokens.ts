@@ -1,4 +1,4 @@
-/** What the plugins of this package offer to each other, and to other extensions. */
+/** Services that the plugins of this package offer to each other and to other extensions. */
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -10,51 +10,54 @@ import type { Client } from './client';
 import type { ILiveState } from './live/state';
 import type { JobView, NotebookView, OutputNotice } from './wire';
 
-/** Live view of the user's jobs, notebooks and queues. */
+/** A live view of the user's jobs, notebooks and queues. */
 export interface ITraining {
   readonly client: Client;
-  /** A snapshot; it is replaced, never changed. */
+  /** An immutable snapshot. A change replaces the whole snapshot. */
   readonly state: ILiveState;
   readonly stateChanged: ISignal<ITraining, ILiveState>;
-  /** One job changed, or became known. */
+  /** Emitted when a job changed or became known. */
   readonly jobChanged: ISignal<ITraining, JobView>;
-  /** A job has more output than its last known number. */
+  /** Emitted when a job has stored more output. */
   readonly outputArrived: ISignal<ITraining, OutputNotice>;
-  /** News may have been missed: whoever keeps something must ask again. */
+  /** Emitted when events may have been missed: a listener that keeps copies must fetch again. */
   readonly resumed: ISignal<ITraining, void>;
-  /** Fetches every list anew. Failures are told through the state. */
+  /** Fetch every list again. A failure appears in the state. */
   refresh(): Promise<void>;
-  /** The next page of older jobs. */
+  /** Fetch the next page of older jobs. */
   loadMore(): Promise<void>;
-  /** A job by its id, from the state or from the server; null when it is not known (any more). */
-  job(id: string): Promise<JobView | null>;
-  /** What the server answered about a job, ahead of its event. */
-  learn(job: JobView): void;
-  learnNotebook(notebook: NotebookView): void;
-  /** The notebook server that this page belongs to, if it holds a share. */
-  readonly here: NotebookView | null;
+  /** Return a job from the state or from the server; null if the server does not know the job. */
+  findJob(id: string): Promise<JobView | null>;
+  /** Put a job from an answer of the server into the state before its event arrives. */
+  recordJob(job: JobView): void;
+  /** Put a notebook from an answer of the server into the state before its event arrives. */
+  recordNotebook(notebook: NotebookView): void;
+  /** The notebook server that this page belongs to; null if it holds no share. */
+  readonly notebookHere: NotebookView | null;
 }
 
 export const ITraining = new Token<ITraining>(
   'jupyter-gq:ITraining',
-  'Live view of the jobs, notebooks and queues of the user.'
+  'A live view of the jobs, notebooks and queues of the user.'
 );
 
-/** Which cells ran in which kernel. */
+/** A record of the cells that ran in each kernel. */
 export interface IRunHistory {
-  runs(kernelId: string): readonly IRun[];
+  /** Return the runs of a kernel in run order. */
+  listRuns(kernelId: string): readonly IRun[];
+  /** Return whether the record has every run of the kernel's present session. */
   isComplete(kernelId: string): boolean;
 }
 
 export const IRunHistory = new Token<IRunHistory>(
   'jupyter-gq:IRunHistory',
-  'The cells that ran, in run order.'
+  'A record of the cells that ran in each kernel, in run order.'
 );
 
-/** Puts the output of jobs under their cells. */
+/** The link between jobs and the cells that show their output. */
 export interface ICellOutputs {
-  /** Binds the target cells of a job that was just sent: placeholder, metadata, and output as it comes. */
-  begin(panel: NotebookPanel, job: JobView): Promise<void>;
+  /** Bind the target cells of a job that was just sent: placeholder, metadata, and output as it arrives. */
+  bind(panel: NotebookPanel, job: JobView): Promise<void>;
 }
 
 export const ICellOutputs = new Token<ICellOutputs>(
@@ -62,7 +65,7 @@ export const ICellOutputs = new Token<ICellOutputs>(
   'Puts the output of jobs under their cells.'
 );
 
-/** Ids of our commands. */
+/** Ids of the commands of this extension. */
 export namespace CommandIDs {
   export const sendCell = 'jupyter-gq:send-cell';
   export const openPanel = 'jupyter-gq:open-panel';
@@ -75,17 +78,20 @@ export namespace CommandIDs {
   export const keepShare = 'jupyter-gq:keep-share';
 }
 
-/** Arguments of the commands about one job, as a JSON schema. */
+/** JSON schema of the arguments of commands that have none. */
+export const NO_ARGS = { type: 'object', properties: {} } as const;
+
+/** JSON schema of the arguments of the commands about one job. */
 export const JOB_ARGS = {
   type: 'object',
   properties: { job: { type: 'string', description: 'The id of the job.' } },
   required: ['job']
 } as const;
 
-/** The job that a command is about; empty when its arguments do not say. */
-export function jobOf(args: ReadonlyPartialJSONObject): string {
+/** Return the id of the job that a command is about; empty if the arguments have none. */
+export function readJobId(args: ReadonlyPartialJSONObject): string {
   return typeof args.job === 'string' ? args.job : '';
 }
 
-/** The id of the side panel. */
+/** Id of the side panel. */
 export const PANEL_ID = 'jupyter-gq-panel';

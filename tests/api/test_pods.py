@@ -47,7 +47,7 @@ class Cluster:
     served: Served | None = None
 
     def send(self, bundle: dict[str, Any], **changes: Any) -> str:
-        return self.controller.submit(ANN, submission(bundle, **changes), None)[0].id
+        return self.controller.jobs.submit(ANN, submission(bundle, **changes), None)[0].id
 
     async def steps(self, count: int = 3) -> None:
         for _ in range(count):
@@ -321,7 +321,7 @@ async def test_a_run_that_has_ended_takes_its_token_with_it(cluster, bundle):
     first = await cluster.exchange(job)
     cluster.machine.end(job, Outcome.LOST)
     await cluster.steps()
-    assert cluster.controller.job(ANN, job).run == 2
+    assert cluster.controller.jobs.show(ANN, job).run == 2
     assert await cluster.beat(job, first["token"]) == 401
     assert (await cluster.served.problem("POST", TOKEN.format(job=job), "runner"))[0] == 403
     cluster.is_task(job, 2, second=0)
@@ -341,7 +341,7 @@ async def test_between_two_runs_nobody_speaks_for_a_job(cluster, bundle):
     cluster.machine.end(job, Outcome.LOST)
     cluster.machine.lose_devices()
     await cluster.steps(1)
-    assert cluster.controller.job(ANN, job).phase == "paused"
+    assert cluster.controller.jobs.show(ANN, job).phase == "paused"
     assert await cluster.beat(job, given["token"]) == 401
 
 
@@ -359,7 +359,7 @@ async def test_each_task_of_a_gang_has_its_own_token_and_the_first_speaks(cluste
     assert second["token"] not in repr(cluster.store.get(job))
     cluster.machine.end(job, Outcome.LOST)
     await cluster.steps()
-    assert cluster.controller.task_of_token(job, second["token"]) is None
+    assert cluster.controller.pods.find_task(job, second["token"]) is None
 
 
 async def test_with_its_bundle_a_task_has_had_its_token(cluster, bundle):
@@ -421,7 +421,7 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
 
 
 async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some(cluster):
-    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(gpus="0.25"))
+    ticket, _ = cluster.controller.tickets.open(ANN, TicketRequest(gpus="0.25"))
     path = f"api/v1/tickets/{ticket.id}/devices?wait=25"
     assert (await cluster.served.problem("GET", path, "ann"))[0] == 409, "nothing of it runs yet"
     await cluster.steps()
@@ -447,7 +447,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
 async def test_numbers_go_on_where_the_run_before_ended(cluster, bundle):
     job = cluster.send(bundle)
     await cluster.steps()
-    cluster.controller.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"} for seq in (1, 2, 3)])
+    cluster.controller.jobs.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"} for seq in (1, 2, 3)])
     cluster.is_task(job, 1, runner=0)
     assert (await cluster.exchange(job))["last_seq"] == 3
 
@@ -458,14 +458,14 @@ async def test_a_log_is_kept_up_to_its_limit(cluster, bundle):
     cluster.is_task(job, 1, runner=0)
     token, path = (await cluster.exchange(job))["token"], f"api/v1/jobs/{job}/log"
     assert (await cluster.served.ask("PUT", path, token, "epoch 1 ä\n".encode() + b"\xff")).code == 204
-    assert cluster.controller.log(ANN, job) == "epoch 1 ä\n\ufffd"
+    assert cluster.controller.jobs.read_log(ANN, job) == "epoch 1 ä\n\ufffd"
     assert (await cluster.served.problem("PUT", path, token, b"x" * (64 * 1024 + 1)))[0] == 413
     assert (await cluster.served.problem("PUT", path, "runner", b"x"))[0] == 401
 
 
 async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bundle):
     world = World(tmp_path)
-    job = world.controller.submit(ANN, submission(bundle), None)[0].id
+    job = world.controller.jobs.submit(ANN, submission(bundle), None)[0].id
     await world.steps()
     served = await serve(world.controller, pods=authenticator())
     token = world.job_token(job)
@@ -480,7 +480,7 @@ async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bu
 
 
 async def test_a_job_remembers_the_image_of_the_notebook_it_was_sent_from(cluster, bundle):
-    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus="0.25"))
+    ticket, _ = cluster.controller.tickets.open(ANN, TicketRequest(server="", gpus="0.25"))
     await cluster.steps()
     cluster.machine.images[ticket.id] = "lab@sha256:1"
     assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == "lab@sha256:1"
@@ -533,8 +533,8 @@ async def test_waiting_is_bounded(cluster):
 async def test_a_notebook_shows_how_strongly_the_shares_of_its_pool_are_enforced(cluster, gpus, shown):
     cluster.machine.levels = {"build": "intercept"}
     cluster.controller._context.settings_source.change(user_quotas={"ann": MilliGpu(1000)})
-    ticket = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus=gpus))[0]
+    ticket = cluster.controller.tickets.open(ANN, TicketRequest(server="", gpus=gpus))[0]
     for _ in range(2):
-        (notebook,) = cluster.controller.notebooks(ANN).notebooks
+        (notebook,) = cluster.controller.tickets.list_notebooks(ANN).notebooks
         assert (notebook.id, notebook.enforcement) == (ticket.id, shown)
         await cluster.steps()

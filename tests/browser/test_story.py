@@ -69,7 +69,7 @@ async def asks_for_more_than_gpus(lab: LabPage, pictures: Path) -> None:
     await lab.ask_for_more(cpus="100000", memory="512 MiB", expected="soon")
     field = dialog.get_by_label("Expected duration", exact=True)
     await expect(field).to_have_attribute("aria-invalid", "true")
-    await expect(dialog.get_by_role("alert")).to_contain_text("“soon” is no length of time")
+    await expect(dialog.get_by_role("alert")).to_contain_text("“soon” is not a length of time")
     await field.fill("45 min")
     await expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"Ask for \d+ CPU cores? or less"))
     await expect(dialog.get_by_label("CPU", exact=True)).to_have_attribute("aria-invalid", "true")

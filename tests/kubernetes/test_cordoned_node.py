@@ -66,7 +66,7 @@ async def test_while_all_nodes_are_cordoned_it_waits(installed, nodes, tmp_path)
         await installed.phase(job, "paused")
         assert "until" in installed.text(job), "it had its grace"
         await eventually(lambda: not installed.world.pods(), "nothing is left there")
-        assert not any(device.healthy for device in installed.controller.devices(ANN).devices)
+        assert not any(device.healthy for device in installed.controller.overview.list_devices(ANN).devices)
     finally:
         for node in nodes:
             await cordon(installed, node, cordoned=False)

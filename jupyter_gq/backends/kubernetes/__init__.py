@@ -15,7 +15,10 @@ __all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns",
 
 
 def __getattr__(name: str) -> Any:
-    """These need the Kubernetes client, which is not there on one machine; its settings are read there all the same."""
+    """Import `KubernetesRuns` and `KubernetesBackend` when first asked for.
+
+    The Kubernetes client is missing on one machine, where the settings are read all the same.
+    """
     if name == "KubernetesRuns":
         from .backend import KubernetesRuns
 

@@ -13,14 +13,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jupyter_gq.backends.capabilities import Attestation, Capabilities, NodeRequest, Pace
+from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.agents import AgentOrders, AgentReport, WatchedPod
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.meter import ShareUse
 from jupyter_gq.domain.amount import MiB, Seconds
-from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node
+from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, Node, NodeRequest
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.pod_pool import PodPool
@@ -38,9 +38,10 @@ from .nodes.nodes import Nodes
 from .nodes.placeholders import Placeholders
 from .objects import names
 from .options import KubernetesOptions
-from .pods.runs import RunKey, shared_slots
+from .pods.index import RunKey
 from .providers import PROVIDERS
 from .runs.notebooks import NotebookRuns
+from .runs.run import shared_slots
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
 from .shares.attestation import MISMATCH, attest
@@ -348,10 +349,10 @@ class KubernetesRuns:
     def _reflectors(self) -> list[Reflector[Any]]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
-        self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.saw))
+        self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.apply_change))
         self._held = self._pods(options.nodes_namespace, ours, self._saw_pause_pod)
         servers = {"labelSelector": names.WORKLOAD}
-        self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.saw))
+        self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.apply_change))
         watched: Reflector[NodeView] = Reflector(
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )

@@ -7,12 +7,13 @@ files of the store, and the executed notebook is none at all: it is made from th
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.backends.bundles import PodFiles, written
 from jupyter_gq.client.bundle import CellsMissing, pair
 from jupyter_gq.client.executed import Shown, executed
 from jupyter_gq.domain.errors import BackendError, Conflict
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.store.protocol import OutputEvent
 
 _BUNDLE, _LOGS = "bundle.json", "logs.json"
@@ -58,7 +59,7 @@ class StoredBundles:
         """The same files: runners in pods read and write them through the service."""
         return self
 
-    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""
         content = written(bundle, max_bytes)
         if not _ID.fullmatch(job):
@@ -67,11 +68,11 @@ class StoredBundles:
             raise Conflict(f"There are already files of a job {job}.")
         self._files.put_file(job, _BUNDLE, content)
 
-    def bundle(self, job: str) -> dict[str, Any] | None:
+    def bundle(self, job: str) -> JsonObject | None:
         """The bundle as it was written; None when there is none."""
         return _object(self._files.file(job, _BUNDLE))
 
-    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+    def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """The notebook with the outputs so far; None before there are any."""
         bundle, shown = self.bundle(job), self._shown(job)
         if bundle is None or not shown.seq:
@@ -123,7 +124,7 @@ def _log_name(task: int) -> str:
     return f"log.{task}"
 
 
-def _object(content: bytes | None) -> dict[str, Any] | None:
+def _object(content: bytes | None) -> JsonObject | None:
     try:
         document = json.loads(content or b"null")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Two clocks: one to count by, one to tell the time."""
+"""The backend's two clocks: one to count by, one to tell the time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clocks:
-    """What waits, pauses or counts as lost does not depend on who sets the clock of the machine."""
+    """Two clocks, so that waits, pauses and losses do not depend on who sets the clock of the machine."""
 
     #: Seconds since some moment in the past: nobody sets this clock. For all that is decided.
     elapsed: Callable[[], float]

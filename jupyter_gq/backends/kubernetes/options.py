@@ -1,13 +1,13 @@
-"""What the Kubernetes backend was told."""
+"""Options of the Kubernetes backend."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubernetesOptions:
-    """What the backend was told; `KubernetesBackend` explains each. Times are in seconds."""
+    """The settings of the backend, frozen; `KubernetesBackend` explains each. Times are in seconds."""
 
     installation: str
     hub_namespace: str
@@ -34,7 +34,7 @@ class KubernetesOptions:
     as_jobs: bool = False
     checkpoint_claim: str = ""
     checkpoint_url: str = ""
-    pod_overrides: Mapping[str, Any] = field(default_factory=dict)
+    pod_overrides: JsonMapping = field(default_factory=dict)
     request_timeout: float = 10.0
     creations: int = 100
     starts_ahead: int = 200

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.backends.bundles import PodFiles, written
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
+from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, Accounts, acting_as
 from .files import FULL, make_private_folder, read_owned, write_private
@@ -25,7 +25,7 @@ class LocalBundles:
         self._accounts = Accounts(system_users)
         make_service_folders(self._root, open_path=system_users)
 
-    def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
+    def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""
         content = written(bundle, max_bytes)
         account = self._accounts.of(owner)
@@ -47,7 +47,7 @@ class LocalBundles:
                 ) from error
             raise _refused(error) from error
 
-    def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
+    def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """The notebook with the outputs so far; None before there is one."""
         content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner))
         try:

@@ -7,13 +7,12 @@ It is not in the job's folder: its owner could write another pid there, and the 
 import json
 import logging
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.backends.processes import boot_id
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .folders import checked_id
 
@@ -116,7 +115,7 @@ def _read(file: Path) -> Run | None:
     return None
 
 
-def _run(entry: Mapping[str, Any]) -> Run:
+def _run(entry: JsonMapping) -> Run:
     # After a restart of the machine every process is gone, whatever now has the same pid and tick.
     same_boot = entry["boot"] == boot_id()
     gone = TaskProcess(pid=0, ticks=-1)

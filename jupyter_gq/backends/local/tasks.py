@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.backends.processes import read_process
 from jupyter_gq.domain.errors import BackendError
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .accounts import Account, acting_as
 from .environment import MARK
@@ -75,7 +75,7 @@ class Setup:
     token: str
 
 
-def manifest_of(state_dir: Path, job: str, account: Account) -> Mapping[str, Any]:
+def manifest_of(state_dir: Path, job: str, account: Account) -> JsonMapping:
     """The manifest in the job's bundle; empty when there is none."""
     content = read_owned(job_folder(state_dir, job) / "bundle.json", account)
     try:
@@ -129,7 +129,7 @@ def _opened_log(path: Path, account: Account) -> Iterator[int]:
         os.close(handle)
 
 
-def _identity(account: Account) -> dict[str, Any]:
+def _identity(account: Account) -> JsonObject:
     if not account.switch:
         return {}
     return {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}

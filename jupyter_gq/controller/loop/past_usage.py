@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.quota.past_usage import Usage, advance, enter
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.store.protocol import Json
 
 #: The small document in the store.
 KEY = "past-use"
@@ -61,7 +61,7 @@ class PastUse:
         return held
 
 
-def _document(usage: Usage) -> Json:
+def _document(usage: Usage) -> JsonObject:
     return {
         "at": usage.at,
         "seconds": dict(usage.seconds),
@@ -70,7 +70,7 @@ def _document(usage: Usage) -> Json:
     }
 
 
-def _read(document: Json | None, now: Instant) -> Usage:
+def _read(document: JsonObject | None, now: Instant) -> Usage:
     if not document:
         return Usage(at=now, known_at=now)
     return Usage(

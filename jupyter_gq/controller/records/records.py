@@ -15,9 +15,10 @@ from typing import Literal
 
 from jupyter_gq.controller.clock import Clock
 from jupyter_gq.domain.errors import NotFound, StoreUnavailable
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import FINAL, Event
 from jupyter_gq.domain.workload import Kind
-from jupyter_gq.store.protocol import Json, NewEvent, Record, Store, StoredEvent
+from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
 from .changes import Change, apply_change
 from .live import Live
@@ -36,7 +37,7 @@ class Records:
         self,
         store: Store,
         clock: Clock,
-        describe: Callable[[Record], Json],
+        describe: Callable[[Record], JsonObject],
         publish: Callable[[StoredEvent], None],
     ) -> None:
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish

@@ -37,12 +37,13 @@ from jupyter_gq.domain.errors import (
     StoreUnavailable,
     UnknownQueue,
 )
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
-from jupyter_gq.store.protocol import Json, OutputEvent, Record
+from jupyter_gq.store.protocol import OutputEvent, Record
 
 from .job_resources import whose, with_the_rest
 from .pods import JobPods
@@ -105,11 +106,11 @@ class Jobs:
             self._context.wake()
         return self._presenter.job(self._own(caller, job))
 
-    def view(self, caller: Caller, job: str) -> JobView:
+    def show(self, caller: Caller, job: str) -> JobView:
         """One job."""
         return self._presenter.job(self._own(caller, job))
 
-    def page(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
+    def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
         """Newest first. `owner`: only for admins; "*" = everybody."""
         whose = caller.user
         if owner is not None and caller.admin:
@@ -121,7 +122,7 @@ class Jobs:
         following = shown[-1].workload.id if len(found) > limit and shown else None
         return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
 
-    def outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
+    def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """The next pieces of its output after the piece `after`."""
         record = self._own(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
@@ -132,7 +133,7 @@ class Jobs:
             events=[{**piece.payload, "seq": piece.seq} for piece in pieces], last_seq=last, finished=finished
         )
 
-    def executed_notebook(self, caller: Caller, job: str) -> Json:
+    def read_notebook(self, caller: Caller, job: str) -> JsonObject:
         """The notebook with its outputs so far. `NotFound` before there is one."""
         record = self._own(caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
@@ -140,14 +141,14 @@ class Jobs:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
 
-    def log(self, caller: Caller, job: str) -> str:
+    def read_log(self, caller: Caller, job: str) -> str:
         """The end of the log of its newest run; "" before there is one."""
         record = self._own(caller, job)
         return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
 
     # --- the job's own runner
 
-    def append_outputs(self, job: str, events: Sequence[Json]) -> int:
+    def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
         """Store new pieces; return up to which piece all is stored. Pieces after a gap are not taken."""
         pieces = [OutputEvent(seq=seq, payload=dict(event)) for event in events if (seq := _seq(event)) is not None]
         before = self._context.last_seq(job)
@@ -161,7 +162,7 @@ class Jobs:
                 self._context.wake()
         return last
 
-    def heartbeat(self, job: str, beat: Heartbeat) -> None:
+    def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
         """The runner is alive; it may say how far it is, and when its state was saved."""
         record = self._context.records.alive(job)
         if record is None or beat.run != record.workload.run:
@@ -259,7 +260,7 @@ class Jobs:
             return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
         return stop_change(workload, stop, detail)
 
-    def _note_error(self, record: Record, pieces: Sequence[Json]) -> None:
+    def _note_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         for piece in pieces:
             output = piece.get("output")
             if piece.get("op") == "append" and isinstance(output, dict) and output.get("output_type") == "error":
@@ -285,7 +286,7 @@ def _cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
     return tuple(SourceCell(cell_id=c.cell_id, source_hash=c.source_hash, seconds=c.seconds) for c in cells)
 
 
-def _job_error(output: Json) -> CodeError | None:
+def _job_error(output: JsonObject) -> CodeError | None:
     try:
         error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", ""))[:_ERROR_TEXT])
     except ValidationError:
@@ -293,7 +294,7 @@ def _job_error(output: Json) -> CodeError | None:
     return CodeError(ename=error.ename, evalue=error.evalue)
 
 
-def _seq(event: Json) -> int | None:
+def _seq(event: JsonObject) -> int | None:
     seq = event.get("seq")
     return seq if isinstance(seq, int) and not isinstance(seq, bool) and seq > 0 else None
 

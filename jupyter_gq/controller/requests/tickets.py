@@ -36,7 +36,7 @@ from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import Record
 
 from .activity import ActivityLog
-from .device_checks import Looks
+from .device_checks import DeviceChecks
 
 #: A ticket without a process lapses when nobody has asked after it for so long.
 UNFOLLOWED = Seconds(60)
@@ -46,8 +46,8 @@ _ENDED = "This ticket has ended; ask for a new one."
 class Tickets:
     """The requests about notebooks. One that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, looks: Looks) -> None:
-        self._context, self._presenter, self._activity, self._looks = context, presenter, activity, looks
+    def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, checks: DeviceChecks) -> None:
+        self._context, self._presenter, self._activity, self._checks = context, presenter, activity, checks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
         """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
@@ -67,7 +67,7 @@ class Tickets:
         context.wake()
         return self._followed(record), True
 
-    def view(self, caller: Caller, ticket: str) -> TicketView:
+    def show(self, caller: Caller, ticket: str) -> TicketView:
         """The ticket as it is now; asking keeps it from lapsing."""
         return self._followed(self._own(caller, ticket))
 
@@ -101,18 +101,18 @@ class Tickets:
         self._context.records.commit([Change(workload=workload.id, detail=detail)])
         self._context.wake()
 
-    async def devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
+    async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
         """What is known of the devices of its server; waits until that is settled, at most `wait` seconds."""
-        return await self._looks.at(lambda: self._holding(caller, ticket).workload, 0, wait)
+        return await self._checks.wait(lambda: self._holding(caller, ticket).workload, 0, wait)
 
-    def notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
+    def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
         """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
         return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
 
-    def report_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
+    def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """What the server's kernels do."""
         self._activity.report(self._of_server(caller, server), report)
 

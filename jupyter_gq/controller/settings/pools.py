@@ -5,9 +5,10 @@ A pool has either `devices`, on one machine, or `nodes`, on a cluster: labels of
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility
 
 from .scale_up import scale_up
@@ -20,14 +21,14 @@ _NODE_KEYS = ("nodes", "resource", "provider", "visibility", "hold", "toleration
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-def pod_pools(pools: Mapping[str, Mapping[str, Any]], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
+def pod_pools(pools: Mapping[str, JsonMapping], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
     """The pools of nodes; () when pools are of devices, or none is set. On a cluster there are no others."""
     if not on_cluster and not any("nodes" in entry for entry in pools.values()):
         return ()
     return tuple(_pod_pool(name, entry) for name, entry in pools.items())
 
 
-def _pod_pool(name: str, entry: Mapping[str, Any]) -> PodPool:
+def _pod_pool(name: str, entry: JsonMapping) -> PodPool:
     for key in entry:
         if key not in _NODE_KEYS:
             problem = (
@@ -67,7 +68,7 @@ def _resource(name: str, value: object) -> str:
     raise SettingsError(TRAIT, value, "this is not the name of a resource", fix, path=(name, "resource"))
 
 
-def _choice(name: str, key: str, entry: Mapping[str, Any], default: _Choice) -> _Choice:
+def _choice(name: str, key: str, entry: JsonMapping, default: _Choice) -> _Choice:
     value = entry.get(key, default.value)
     possible = [each.value for each in type(default)]
     if value not in possible:
@@ -76,14 +77,14 @@ def _choice(name: str, key: str, entry: Mapping[str, Any], default: _Choice) -> 
     return type(default)(value)
 
 
-def _tolerations(name: str, value: object) -> tuple[Mapping[str, Any], ...]:
+def _tolerations(name: str, value: object) -> tuple[JsonMapping, ...]:
     if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
         return tuple(dict(each) for each in value)
     fix = 'use a list such as [{"key": "nvidia.com/gpu", "operator": "Exists"}]'
     raise SettingsError(TRAIT, value, "these are not tolerations", fix, path=(name, "tolerations"))
 
 
-def device_pools(pools: Mapping[str, Mapping[str, Any]], devices: Sequence[Device]) -> Mapping[str, str] | None:
+def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) -> Mapping[str, str] | None:
     """The pool of each device by its id; None when no pool is set, so that all devices are in one.
 
     Pools that name their devices take them first; the others then take theirs from what is left, by index.
@@ -124,7 +125,7 @@ def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
     )
 
 
-def _check_keys(name: str, entry: Mapping[str, Any]) -> None:
+def _check_keys(name: str, entry: JsonMapping) -> None:
     for key in entry:
         if key != "devices":
             raise SettingsError(

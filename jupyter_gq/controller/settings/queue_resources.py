@@ -11,18 +11,20 @@ Rules
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.scheduling.wording import cores, memory
 
 from .traits import SettingsError
 
+T = TypeVar("T")
 TRAIT = "TrainingQueues.queues"
 #: Names of queues and what the config says of each.
-Entries = Mapping[str, Mapping[str, Any]]
+Entries = Mapping[str, JsonMapping]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,7 @@ class _Kind:
     """One of the two, and how it is written."""
 
     word: str
-    parse: Callable[[Any], int]
+    parse: Callable[[object], int]
     text: Callable[[int], str]
     of_node: Callable[[Node], int | None]
 
@@ -83,7 +85,7 @@ def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 _Said = dict[str, int | None]
 
 
-def _or_none(kind: Callable[[int], Any], value: int | None) -> Any:
+def _or_none(kind: Callable[[int], T], value: int | None) -> T | None:
     return None if value is None else kind(value)
 
 
@@ -105,7 +107,7 @@ def _checked(kind: _Kind, order: Sequence[str], entries: Entries, nodes: Sequenc
     return said
 
 
-def _amount(kind: _Kind, name: str, what: str, entry: Mapping[str, Any]) -> int | None:
+def _amount(kind: _Kind, name: str, what: str, entry: JsonMapping) -> int | None:
     key = f"{what}_{kind.word}"
     value = entry.get(key)
     if value is None:

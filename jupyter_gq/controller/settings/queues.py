@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
-from typing import Any
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue
 
 from . import queue_resources as queue_rest
@@ -47,7 +47,7 @@ class TrainingQueue:
 
 
 def training_queues(
-    entries: Mapping[str, Mapping[str, Any]], pool: str, devices: int | None, nodes: Sequence[Node] = ()
+    entries: Mapping[str, JsonMapping], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
     """The queues of the config, parents before children.
 
@@ -96,7 +96,7 @@ def check_fixed_quotas(
         )
 
 
-def _check_name(name: str, entry: Mapping[str, Any]) -> None:
+def _check_name(name: str, entry: JsonMapping) -> None:
     if name == BUILD_ROOT or "/" in name:
         raise SettingsError(
             TRAIT, name, f'"{BUILD_ROOT}" and names with "/" are taken by notebooks', "use another name"
@@ -111,7 +111,7 @@ def _check_name(name: str, entry: Mapping[str, Any]) -> None:
         raise SettingsError(TRAIT, parent, "it is not a name", "use the name of another queue", path=(name, "parent"))
 
 
-def _depth(name: str, entries: Mapping[str, Mapping[str, Any]]) -> int:
+def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
     """How many queues are above it; raise for an unknown parent and for a cycle."""
     chain = [name]
     while (parent := entries[chain[-1]].get("parent")) is not None:
@@ -129,7 +129,7 @@ def _depth(name: str, entries: Mapping[str, Mapping[str, Any]]) -> int:
     return len(chain) - 1
 
 
-def _quotas(order: list[str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, MilliGpu]:
+def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, MilliGpu]:
     """Own quotas; a parent that sets none has the sum of its children."""
     quotas: dict[str, MilliGpu] = {}
     for name in reversed(order):
@@ -141,7 +141,7 @@ def _quotas(order: list[str], entries: Mapping[str, Mapping[str, Any]]) -> dict[
     return quotas
 
 
-def _check_sums(order: list[str], entries: Mapping[str, Mapping[str, Any]], quotas: Mapping[str, MilliGpu]) -> None:
+def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu]) -> None:
     for name in order:
         children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
         promised = sum(children.values())
@@ -159,7 +159,7 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
         raise SettingsError(TRAIT, roots, problem, "lower their quotas, or give the pool more devices")
 
 
-def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu, rest: QueueRest) -> TrainingQueue:
+def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, rest: QueueRest) -> TrainingQueue:
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -188,21 +188,21 @@ def _queue(name: str, entry: Mapping[str, Any], pool: str, quota: MilliGpu, rest
     )
 
 
-def _amount(name: str, key: str, value: Any) -> MilliGpu:
+def _amount(name: str, key: str, value: object) -> MilliGpu:
     try:
         return parse_quota(value)
     except InvalidAmount as error:
         raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
 
 
-def _integer(name: str, key: str, value: Any, *, minimum: int | None) -> int:
+def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
         wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
         raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))
     return value
 
 
-def _seconds(name: str, key: str, entry: Mapping[str, Any]) -> Seconds | None:
+def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
     value = entry.get(key)
     if value is None:
         return None
@@ -212,7 +212,7 @@ def _seconds(name: str, key: str, entry: Mapping[str, Any]) -> Seconds | None:
     return Seconds(float(value))
 
 
-def _names(name: str, key: str, entry: Mapping[str, Any]) -> frozenset[str]:
+def _names(name: str, key: str, entry: JsonMapping) -> frozenset[str]:
     value = entry.get(key, ())
     listed = isinstance(value, list | tuple | set | frozenset)
     if not listed or not all(isinstance(item, str) for item in value):

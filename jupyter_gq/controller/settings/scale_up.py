@@ -1,10 +1,11 @@
 """The key "scale_up" of a pool of nodes: what a new node has, and how many nodes the pool may have."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
+from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import Provider, ScaleUp
 
 from .traits import SettingsError
@@ -39,7 +40,7 @@ def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
     )
 
 
-def _count(path: tuple[str, ...], key: str, entry: Mapping[str, Any], what: str) -> int:
+def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> int:
     if key not in entry:
         raise SettingsError(TRAIT, dict(entry), f'it has no "{key}"', f"add {what}", path=path)
     value = entry[key]
@@ -48,9 +49,7 @@ def _count(path: tuple[str, ...], key: str, entry: Mapping[str, Any], what: str)
     return value
 
 
-def _amount(
-    path: tuple[str, ...], key: str, entry: Mapping[str, Any], parse: Callable[[Any], _Amount]
-) -> _Amount | None:
+def _amount(path: tuple[str, ...], key: str, entry: JsonMapping, parse: Callable[[object], _Amount]) -> _Amount | None:
     value = entry.get(key)
     if value is None:
         return None

@@ -4,14 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Deciding
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
@@ -46,7 +49,7 @@ class Overview:
         self._context, self._deciding = context, deciding
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
-    def me(self, caller: Caller) -> Me:
+    def describe_user(self, caller: Caller) -> Me:
         """Everything the options page and the send dialog need."""
         context = self._context
         context.meet(caller)
@@ -66,14 +69,14 @@ class Overview:
             build_pool=settings.build_pool,
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
             last_eviction=eviction_view(last_eviction(context.store, caller.user)),
-            devices_sentence=self.devices_sentence(),
+            devices_sentence=describe_devices(context.probe),
         )
 
-    def queues(self, caller: Caller) -> QueueList:
+    def list_queues(self, caller: Caller) -> QueueList:
         """The queues of the caller with those above them; all of them for an admin."""
         return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
 
-    def devices(self, caller: Caller) -> DeviceList:
+    def list_devices(self, caller: Caller) -> DeviceList:
         """Every device of a pool; who is on it only for admins."""
         snapshot = self._context.snapshot()
         found = [device for node in snapshot.nodes for device in node.devices]
@@ -84,10 +87,11 @@ class Overview:
         ]
         return DeviceList(devices=views)
 
-    def devices_sentence(self) -> str:
-        """Real or simulated, and why."""
-        probe = self._context.probe
-        return "" if probe is None else probe.status().detail
+    def read_state(self) -> JsonObject:
+        """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
+        context = self._context
+        state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
+        return state_document(state, self._deciding.of(state.snapshot))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
         context = self._context
@@ -131,6 +135,11 @@ class Overview:
             preemptible=False,
             submitted_at=self._context.clock.now(),
         )
+
+
+def describe_devices(probe: DeviceProbe | None) -> str:
+    """Return a sentence that says whether the devices are real or simulated, and why; "" without a probe."""
+    return "" if probe is None else probe.status().detail
 
 
 def granted(snapshot: Snapshot, user: str) -> int:

@@ -9,10 +9,11 @@ from jupyter_gq.controller.records.records import event_kind
 from jupyter_gq.devices import limits
 from jupyter_gq.domain.amount import ONE_GPU
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Pending
-from jupyter_gq.store.protocol import Json, Record
+from jupyter_gq.store.protocol import Record
 
 from . import views
 from .changes import News
@@ -53,7 +54,7 @@ class Presenter:
             view = view.model_copy(update={"pod": pod, "sentence": told or view.sentence})
         return view
 
-    def describe(self, record: Record) -> Json:
+    def describe(self, record: Record) -> JsonObject:
         """The payload of an event about it."""
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")

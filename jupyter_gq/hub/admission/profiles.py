@@ -20,6 +20,7 @@ from typing import Any
 
 from jupyter_gq.domain.amount import parse_request
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonMapping
 
 from .request import GPUS, BadOptions, ShareRequest, read_request, unwrap
 
@@ -28,7 +29,7 @@ PROFILE = "profile"
 AS_THE_PROFILE_SAYS = "As the profile says"
 _UNLISTED = "--unlisted-choice"
 
-Profile = Mapping[str, Any]
+Profile = JsonMapping
 
 
 def request_with_profiles(
@@ -60,7 +61,7 @@ def request_with_profiles(
     return offered
 
 
-def chosen_profile(options: Mapping[str, Any], profiles: Sequence[Profile]) -> Profile | None:
+def chosen_profile(options: JsonMapping, profiles: Sequence[Profile]) -> Profile | None:
     """The profile that the options name; None when they name none. Raises `BadOptions` for an unknown one."""
     slug = options.get(PROFILE)
     if slug is None or slug == "":
@@ -109,7 +110,7 @@ def named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
     }
 
 
-def _share_of(profile: Profile, options: Mapping[str, Any]) -> Any:
+def _share_of(profile: Profile, options: JsonMapping) -> Any:
     named = profile.get(GPUS)
     for name, option in _options_of(profile).items():
         if options.get(name + _UNLISTED):
@@ -121,13 +122,13 @@ def _share_of(profile: Profile, options: Mapping[str, Any]) -> Any:
     return named
 
 
-def _check_choice(name: str, option: Profile, options: Mapping[str, Any]) -> None:
+def _check_choice(name: str, option: Profile, options: JsonMapping) -> None:
     unlisted, choice = options.get(name + _UNLISTED), options.get(name)
     for value in (unlisted, choice):
         if value is not None and not isinstance(value, str):
             raise BadOptions(f"The option {name} must be text.")
     rule = option.get("unlisted_choice") or {}
-    choices: Mapping[str, Any] = option.get("choices") or {}
+    choices: JsonMapping = option.get("choices") or {}
     if unlisted:
         if not rule.get("enabled"):
             raise BadOptions(f"The option {name} takes only what is offered: {', '.join(choices)}.")

@@ -15,6 +15,7 @@ from typing import Any
 
 from jupyter_gq.domain.amount import MilliGpu, format_gpus, parse_request
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 
 #: The key of `user_options` that is ours.
 GPUS = "gpus"
@@ -45,7 +46,7 @@ class ShareRequest:
         return self.milli > 0
 
 
-def unwrap(user_options: Any) -> dict[str, Any]:
+def unwrap(user_options: Any) -> JsonObject:
     """The options themselves; raise `BadOptions` when they are not a JSON object."""
     if user_options is None:
         return {}

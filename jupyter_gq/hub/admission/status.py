@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
+from jupyter_gq.domain.json_types import JsonObject
+
 Step = Literal["idle", "asking", "waiting", "starting", "ended"]
 
 _PROGRESS: dict[Step, int] = {"idle": 0, "asking": 2, "waiting": 5, "starting": 50, "ended": 100}
@@ -36,7 +38,7 @@ class SpawnStatus:
     since: float | None = None
 
     @property
-    def event(self) -> dict[str, Any]:
+    def event(self) -> JsonObject:
         """The form that the Hub's progress stream wants."""
         return {"progress": self.progress, "message": self.text, "html_message": escape(self.text)}
 

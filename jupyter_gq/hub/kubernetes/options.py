@@ -15,6 +15,7 @@ from tornado.web import HTTPError
 from traitlets import default
 
 from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub import options_form
 from jupyter_gq.hub.admission.profiles import PROFILE, Profile, named_shares, request_with_profiles
 from jupyter_gq.hub.admission.refusal import refuse
@@ -38,7 +39,7 @@ class ProfileShares(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         #: What was there before a profile changed it, by the name of the setting.
-        self._before_profile: dict[str, Any] = {}
+        self._before_profile: JsonObject = {}
         super().__init__(*args, **kwargs)
 
     @default("options_form")
@@ -83,7 +84,7 @@ class ProfileShares(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         self._take_profile_back()
         super().clear_state()
 
-    def _apply_overrides(self, spawner_override: dict[str, Any]) -> None:
+    def _apply_overrides(self, spawner_override: JsonObject) -> None:
         for name in spawner_override:
             if name not in self._before_profile and hasattr(self, name):
                 self._before_profile[name] = copy.deepcopy(getattr(self, name))
@@ -94,7 +95,7 @@ class ProfileShares(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
             setattr(self, name, value)
         self._before_profile.clear()
 
-    def _read_form(self, form: dict[str, list[Any]]) -> dict[str, Any]:
+    def _read_form(self, form: dict[str, list[Any]]) -> JsonObject:
         of_profiles = {name: values for name, values in form.items() if name == PROFILE or name.startswith(_FIELD)}
         rest = {name: values for name, values in form.items() if name not in of_profiles}
         return {**options_form.read(rest), **self._options_from_form(of_profiles)}

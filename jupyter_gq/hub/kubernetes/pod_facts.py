@@ -3,10 +3,7 @@
 Events and statuses come from several programs and versions; each field but the name may be missing.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-Json = Mapping[str, Any]
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 _NOTEBOOK = "notebook"
 _WHY_DISRUPTED = {
@@ -19,7 +16,7 @@ _WHY_DISRUPTED = {
 _OUT_OF_MEMORY = "OOMKilled"
 
 
-def end_of(pod: Json | None) -> str:
+def end_of(pod: JsonMapping | None) -> str:
     """One sentence on why the server in this pod ended, or ends; "" when nothing remarkable is known."""
     if not pod:
         return ""
@@ -35,7 +32,7 @@ def end_of(pod: Json | None) -> str:
     return ""
 
 
-def is_running(pod: Json | None) -> bool:
+def is_running(pod: JsonMapping | None) -> bool:
     """The pod is ready to be used: as KubeSpawner sees it, but a status that is not complete yet is no error."""
     status = (pod or {}).get("status") or {}
     containers = status.get("containerStatuses") or ()
@@ -49,7 +46,7 @@ def is_running(pod: Json | None) -> bool:
     )
 
 
-def whole_event(event: Json) -> dict[str, Any]:
+def whole_event(event: JsonMapping) -> JsonObject:
     """The event with all that KubeSpawner takes from it; the API leaves out what is empty."""
     metadata = event.get("metadata") or {}
     happened = event.get("lastTimestamp") or event.get("eventTime") or metadata.get("creationTimestamp") or ""
@@ -63,7 +60,7 @@ def whole_event(event: Json) -> dict[str, Any]:
     }
 
 
-def _disrupted(condition: Json) -> str:
+def _disrupted(condition: JsonMapping) -> str:
     reason = condition.get("reason") or ""
     why = _WHY_DISRUPTED.get(reason)
     if why is None:
@@ -71,7 +68,7 @@ def _disrupted(condition: Json) -> str:
     return f"Your server ended: {why}."
 
 
-def _terminated(state: Json | None) -> str:
+def _terminated(state: JsonMapping | None) -> str:
     if not state:
         return ""
     if state.get("reason") == _OUT_OF_MEMORY:

@@ -13,12 +13,10 @@ Rules
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 #: Variables that name the devices of a container: never those of somebody else.
 VISIBILITY = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
@@ -34,19 +32,19 @@ class PodParts:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    node_affinity: Json | None = None
+    node_affinity: JsonObject | None = None
     scheduler_name: str | None = None
     runtime_class: str | None = None
-    tolerations: Sequence[Json] = ()
-    volumes: Sequence[Json] = ()
+    tolerations: Sequence[JsonObject] = ()
+    volumes: Sequence[JsonObject] = ()
     #: Of the notebook's container, as are the ones below.
-    environment: Sequence[Json] = ()
+    environment: Sequence[JsonObject] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    volume_mounts: Sequence[Json] = ()
+    volume_mounts: Sequence[JsonObject] = ()
 
 
-def parts_of(pod: Json, container: str) -> PodParts:
+def parts_of(pod: JsonObject, container: str) -> PodParts:
     """What a pod, in the words of the API, says so far; `container` is the notebook's."""
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
     notebook = next(each for each in spec["containers"] if each["name"] == container)
@@ -90,7 +88,7 @@ def withheld(parts: PodParts, additions: PodAdditions, given: Collection[str]) -
     return sorted(name for name in asked if _is_given(name, given) and name not in additions.resources)
 
 
-def _environment(present: Sequence[Json], ours: Mapping[str, str]) -> list[Json]:
+def _environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
     others = [each for each in present if each["name"] not in ours and each["name"] not in VISIBILITY]
     return [*others, *({"name": name, "value": _literal(value)} for name, value in ours.items())]
 
@@ -108,6 +106,6 @@ def _is_given(resource: str, given: Collection[str]) -> bool:
     return any(fnmatchcase(resource, pattern) for pattern in given)
 
 
-def _replaced(present: Sequence[Json], ours: Sequence[Json], key: str) -> list[Json]:
+def _replaced(present: Sequence[JsonObject], ours: Sequence[JsonObject], key: str) -> list[JsonObject]:
     mine = {each[key] for each in ours}
     return [*(each for each in present if each.get(key) not in mine), *ours]

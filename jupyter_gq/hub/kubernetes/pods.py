@@ -13,6 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import Refused
 from jupyter_gq.hub.base import OverSpawner
 
@@ -63,7 +64,7 @@ class LastingPods(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
         """Called by KubeSpawner, which takes a complete status for granted."""
         return is_running(pod)
 
-    async def progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def progress(self) -> AsyncIterator[JsonObject]:
         """The events of the pod."""
         try:
             async with aclosing(super().progress()) as events:

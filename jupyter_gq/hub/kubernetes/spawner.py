@@ -39,6 +39,7 @@ from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import NO_DEVICE, Refused
 from jupyter_gq.hub.mixin import GPUShareMixin
 
@@ -60,7 +61,7 @@ class WholeEvents(EventReflector):  # type: ignore[misc]
     """Events with all the fields that KubeSpawner reads."""
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def events(self) -> list[JsonObject]:
         """The events, the oldest first."""
         return sorted(map(whole_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
@@ -74,19 +75,19 @@ class PodsWithLastWords(PodReflector):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     @validate("resources")
-    def _listen(self, proposal: Any) -> dict[str, Any]:
+    def _listen(self, proposal: Any) -> JsonObject:
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
         return _Listened(proposal.value, heard_by=self._remember)
 
-    def _remember(self, name: str, pod: dict[str, Any]) -> None:
+    def _remember(self, name: str, pod: JsonObject) -> None:
         end = end_of(pod)
         if end:
             self.last_words[name] = end
 
 
-class _Listened(dict[str, Any]):
-    def __init__(self, pods: dict[str, Any], heard_by: Any) -> None:
+class _Listened(JsonObject):
+    def __init__(self, pods: JsonObject, heard_by: Any) -> None:
         super().__init__(pods)
         self._heard_by = heard_by
 
@@ -211,14 +212,14 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
 
     # --- state ------------------------------------------------------------------------------------------------------
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> JsonObject:
         """The spawner's state; the reason of the last end outlives the server."""
-        state: dict[str, Any] = super().get_state()
+        state: JsonObject = super().get_state()
         if self.gpu_ended:
             state[_ENDED] = self.gpu_ended
         return state
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: JsonObject) -> None:
         """After a restart of the Hub, or for the next server of the same name."""
         super().load_state(state)
         self.gpu_ended = state.get(_ENDED, "")
@@ -253,7 +254,7 @@ def _keep_last_words(pod: Any) -> None:
     notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
 
-def _node_affinity(data: dict[str, Any]) -> Any:
+def _node_affinity(data: JsonObject) -> Any:
     affinity = get_k8s_model(V1NodeAffinity, data)
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:

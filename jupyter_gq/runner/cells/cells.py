@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.recorder import Recorder
 
@@ -34,7 +34,7 @@ class CellClient(NotebookClient):
     """A client that executes single cells in a kernel that is already connected."""
 
     def __init__(
-        self, notebook: dict[str, Any], kernel: KernelProcess, recorder: Recorder, changed: Callable[[], None]
+        self, notebook: JsonObject, kernel: KernelProcess, recorder: Recorder, changed: Callable[[], None]
     ) -> None:
         """Prepare the notebook's cells; `changed` is called after each message that changed a cell's outputs."""
         super().__init__(
@@ -69,7 +69,7 @@ class CellClient(NotebookClient):
     # The following methods override nbclient where it would put outputs into the notebook.
 
     def output(
-        self, outs: list[NotebookNode], msg: dict[str, Any], display_id: str | None, cell_index: int
+        self, outs: list[NotebookNode], msg: JsonObject, display_id: str | None, cell_index: int
     ) -> NotebookNode | None:
         """Pass an output of the running cell to the recorder."""
         if self._is_captured(msg):
@@ -82,7 +82,7 @@ class CellClient(NotebookClient):
         self._changed()
         return None
 
-    def clear_output(self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int) -> None:
+    def clear_output(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
         """Clear the outputs of the running cell, now or before its next output (`wait=True`)."""
         if self._is_captured(msg):
             super().clear_output(outs, msg, cell_index)
@@ -93,17 +93,17 @@ class CellClient(NotebookClient):
             self._showing.clear()
             self._changed()
 
-    def handle_comm_msg(self, outs: list[NotebookNode], msg: dict[str, Any], cell_index: int) -> None:
+    def handle_comm_msg(self, outs: list[NotebookNode], msg: JsonObject, cell_index: int) -> None:
         """Apply a message that creates or changes a widget."""
         super().handle_comm_msg(outs, msg, cell_index)
         if self._recorder.apply_comm(msg["content"]):
             self._changed()
 
-    def _is_captured(self, msg: dict[str, Any]) -> bool:
+    def _is_captured(self, msg: JsonObject) -> bool:
         """Return whether an output widget captures this message."""
         return bool(self.output_hook_stack[msg["parent_header"].get("msg_id")])
 
-    def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
+    def _update_display_id(self, display_id: str, msg: JsonObject) -> None:
         self._recorder.update_display(display_id, msg["content"])
         self._changed()
 

@@ -2,12 +2,12 @@
 
 import asyncio
 from queue import Empty
-from typing import Any
 
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import KernelError
 
 from .kernel import KernelProcess, describe_exit
@@ -17,7 +17,7 @@ MESSAGE_LIMIT = 50_000
 _POLL_INTERVAL = 0.005
 
 
-async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, dict[str, Any]]:
+async def connect(kernel: KernelProcess, title: str, seconds: float) -> tuple[AsyncKernelClient, JsonObject]:
     """Connect to a kernel that may still boot; return the client and the kernel's `language_info`.
 
     After the return the kernel answers and no output is missed. Raise `KernelError` with a sentence if the kernel ends
@@ -45,13 +45,13 @@ def _make_client(kernel: KernelProcess) -> AsyncKernelClient:
     return client
 
 
-async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> dict[str, Any]:
+async def _await_first_reply(client: AsyncKernelClient, kernel: KernelProcess, title: str) -> JsonObject:
     """Return the `language_info` once the kernel answers on the shell channel and on iopub.
 
     The subscription to iopub may take effect after the shell channel's: outputs before that would be missed.
     """
     timeout = 0.02
-    language: dict[str, Any] | None = None
+    language: JsonObject | None = None
     while True:
         client.kernel_info()
         while language is None:

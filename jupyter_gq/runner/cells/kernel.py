@@ -18,9 +18,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.client.kernel import prepare
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.bundle import Bundle
 from jupyter_gq.runner.problems import KernelError
 
@@ -44,7 +45,7 @@ class KernelProcess:
 
     process: "subprocess.Popen[bytes]"
     #: Content of the connection file.
-    connection: Mapping[str, Any]
+    connection: JsonMapping
     #: Folder of the connection file and the sockets; mode 0700.
     folder: Path
     _discarded: bool = False
@@ -161,7 +162,7 @@ def _is_short_enough(folder: Path) -> bool:
     return len(os.fsencode(folder / "k-5")) <= LONGEST_SOCKET_PATH
 
 
-def _make_connection(folder: Path, transport: Transport) -> dict[str, Any]:
+def _make_connection(folder: Path, transport: Transport) -> JsonObject:
     if transport == "ipc":
         address, ports = str(folder / "k"), list(range(1, len(_CHANNELS) + 1))
     else:

@@ -5,9 +5,9 @@ import contextlib
 import logging
 import math
 import sys
-from typing import Any
 
 from jupyter_gq.client.delivery import Delivery
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
@@ -56,7 +56,7 @@ class OutputShipper:
         ]
         self._uploader.wake()
 
-    def emit(self, pieces: list[dict[str, Any]]) -> None:
+    def emit(self, pieces: list[JsonObject]) -> None:
         """Log the pieces and append them to the spool, in order; the spool numbers them."""
         if self._disk_error.done():
             return

@@ -12,9 +12,10 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-Piece = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
+
+Piece = JsonObject
 
 #: Size in bytes above which a fully delivered spool is trimmed.
 LARGE_SPOOL = 8 * 1024 * 1024

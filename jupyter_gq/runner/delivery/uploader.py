@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.client.problems import ServiceError, ServiceUnavailable
+from jupyter_gq.domain.json_types import JsonObject
 
 from .spool import Spool
 
@@ -40,7 +41,7 @@ def _never_saved() -> None:
 class Channel(Protocol):
     """The part of `client.delivery.Delivery` that the uploader needs."""
 
-    async def send(self, events: Sequence[dict[str, Any]]) -> int:
+    async def send(self, events: Sequence[JsonObject]) -> int:
         """Send pieces; return the number of the last piece that the service has."""
 
     async def heartbeat(

@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import BundleError
 
 
@@ -14,7 +14,7 @@ class Bundle:
     """The cells of a job and the command of their kernel."""
 
     #: nbformat 4, without outputs; the ids of its cells are unique.
-    notebook: dict[str, Any]
+    notebook: JsonObject
     #: Cells in the order in which they run.
     cells: tuple[CellToRun, ...]
     #: Working folder of the kernel.

@@ -9,7 +9,8 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonObject
 
 _RESERVED = 8192
 
@@ -97,7 +98,7 @@ class RunFolder:
         except OSError:
             return None
 
-    def write_result(self, result: dict[str, Any]) -> None:
+    def write_result(self, result: JsonObject) -> None:
         """Write `result.json` into the reserved room; that works on a full disk too."""
         reserve = self.path / "result.reserve"
         content = json.dumps(result).encode()

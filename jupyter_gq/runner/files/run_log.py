@@ -1,7 +1,9 @@
 """The log of a run as text: everything that the kernel printed and that the runner did."""
 
 import re
-from typing import Any, TextIO
+from typing import TextIO
+
+from jupyter_gq.domain.json_types import JsonObject
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -13,7 +15,7 @@ class RunLog:
         self._file = file
         self._line_is_open = False
 
-    def write(self, pieces: list[dict[str, Any]]) -> None:
+    def write(self, pieces: list[JsonObject]) -> None:
         """Write these pieces as text."""
         for piece in pieces:
             text = _to_text(piece)
@@ -33,7 +35,7 @@ class RunLog:
             self._line_is_open = False
 
 
-def _to_text(piece: dict[str, Any]) -> str:
+def _to_text(piece: JsonObject) -> str:
     match piece["op"]:
         case "append":
             return _text_of(piece["output"])
@@ -43,7 +45,7 @@ def _to_text(piece: dict[str, Any]) -> str:
             return ""
 
 
-def _text_of(output: dict[str, Any]) -> str:
+def _text_of(output: JsonObject) -> str:
     match output["output_type"]:
         case "stream":
             return str(output["text"])

@@ -15,15 +15,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from jupyter_gq.client.outputs import collapse
+from jupyter_gq.domain.json_types import JsonObject
 
 #: Size in bytes up to which a display takes no more room than the notice that would replace it.
 _SMALL = 1024
 
-Output = dict[str, Any]
-Piece = dict[str, Any]
+Output = JsonObject
+Piece = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

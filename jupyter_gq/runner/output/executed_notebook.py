@@ -1,21 +1,21 @@
 """The file of the executed notebook: written while the cells run, read again by the next run of a paused job."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.executed import KEY
 from jupyter_gq.client.outputs import CellOutputs, fold
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import write_whole
 
 
-def write_notebook(path: Path, notebook: Mapping[str, Any]) -> None:
+def write_notebook(path: Path, notebook: JsonMapping) -> None:
     """Write the notebook atomically; raise `OSError` if the disk does not take it."""
     write_whole(path, json.dumps(notebook, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def load_earlier_outputs(path: Path, later_pieces: Iterable[dict[str, Any]]) -> tuple[CellOutputs, frozenset[str]]:
+def load_earlier_outputs(path: Path, later_pieces: Iterable[JsonObject]) -> tuple[CellOutputs, frozenset[str]]:
     """Return what earlier runs left: the outputs of each cell, and the ids of the cells that ended.
 
     `later_pieces` are the pieces of the spools; those that the notebook already contains are skipped. A notebook that

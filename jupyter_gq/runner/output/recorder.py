@@ -6,8 +6,8 @@ has used up its budget. The outputs at the end of a cell are always sent.
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.delivery.budget import Budget
 
 from .cell_output import Bounds, CellOutput, Entry, Output, Piece
@@ -48,7 +48,7 @@ class Recorder:
         known = self._cells.get(cell)
         return [] if known is None else known.outputs
 
-    def append(self, to: CellOutput, content: dict[str, Any], kind: str, display_id: str | None) -> None:
+    def append(self, to: CellOutput, content: JsonObject, kind: str, display_id: str | None) -> None:
         """Add an output that the kernel sent for the cell `to`; `kind` is the type of the message."""
         if kind == "stream":
             to.write_text(content["name"], content["text"])
@@ -66,13 +66,13 @@ class Recorder:
         if display_id:
             self._displays.setdefault(display_id, []).append((to, entry))
 
-    def update_display(self, display_id: str, content: dict[str, Any]) -> None:
+    def update_display(self, display_id: str, content: JsonObject) -> None:
         """Replace the content of all outputs that were shown under this display id."""
         for cell, entry in self._displays.get(display_id, ()):
             data = _without_widget(content["data"])
             cell.update(entry, {**entry.output, "data": data, "metadata": content.get("metadata", {})})
 
-    def apply_comm(self, content: dict[str, Any]) -> bool:
+    def apply_comm(self, content: JsonObject) -> bool:
         """Apply a comm message to the widgets; return whether an output changed."""
         if not self._widgets.apply(content):
             return False
@@ -113,7 +113,7 @@ class Recorder:
         return sum(cell.pending_size for cell in self._cells.values())
 
 
-def make_output(kind: str, content: dict[str, Any]) -> Output | None:
+def make_output(kind: str, content: JsonObject) -> Output | None:
     """Return the nbformat output of a message; None if messages of this type are no outputs."""
     match kind:
         case "display_data":
@@ -127,11 +127,11 @@ def make_output(kind: str, content: dict[str, Any]) -> Output | None:
             return None
 
 
-def _shown(content: dict[str, Any]) -> dict[str, Any]:
+def _shown(content: JsonObject) -> JsonObject:
     return {"data": _without_widget(content["data"]), "metadata": content.get("metadata", {})}
 
 
-def _without_widget(data: dict[str, Any]) -> dict[str, Any]:
+def _without_widget(data: JsonObject) -> JsonObject:
     """Return the data without the view of a widget if another form is left.
 
     A widget lives in its kernel, which cannot be reached from the notebook; its text is shown instead.

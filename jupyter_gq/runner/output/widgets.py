@@ -8,7 +8,8 @@ kernel's own text is kept.
 import re
 from collections.abc import Mapping
 from html import unescape
-from typing import Any
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 _CHILD = "IPY_MODEL_"
@@ -22,9 +23,9 @@ class Widgets:
     """The state of a kernel's widgets."""
 
     def __init__(self) -> None:
-        self._state: dict[str, dict[str, Any]] = {}
+        self._state: dict[str, JsonObject] = {}
 
-    def apply(self, content: Mapping[str, Any]) -> bool:
+    def apply(self, content: JsonMapping) -> bool:
         """Apply the content of a comm message; return whether it changed the state of a widget."""
         data = content.get("data")
         state = data.get("state") if isinstance(data, Mapping) else None
@@ -54,11 +55,11 @@ class Widgets:
                 return None
 
 
-def _children(state: Mapping[str, Any]) -> list[str]:
+def _children(state: JsonMapping) -> list[str]:
     return [str(child).removeprefix(_CHILD) for child in state.get("children", ())]
 
 
-def _render_bar(state: Mapping[str, Any]) -> str | None:
+def _render_bar(state: JsonMapping) -> str | None:
     try:
         least, most = float(state.get("min", 0)), float(state.get("max", 100))
         part = (float(state.get("value", 0)) - least) / (most - least)

@@ -8,11 +8,10 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jupyter_gq.client.variables import of_manifest
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import BundleError, describe_disk_error
 
@@ -30,9 +29,7 @@ _POD_VARIABLES = (
 )
 
 
-def write_job_files(
-    folder: RunFolder, document: Mapping[str, Any], granted: TaskGrant, checkpoint: Path | None
-) -> None:
+def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant, checkpoint: Path | None) -> None:
     """Write all files that the runner reads; raise `BundleError` with a sentence if that fails."""
     try:
         bundle = {name: value for name, value in document.items() if name != EXECUTED}
@@ -51,12 +48,12 @@ def write_job_files(
         raise BundleError(f"The job's bundle is damaged ({type(error).__name__}: {error}).") from error
 
 
-def read_variables(document: Mapping[str, Any]) -> dict[str, str]:
+def read_variables(document: JsonMapping) -> dict[str, str]:
     """Return the variables of the notebook server's environment that are added to the pod's."""
     return of_manifest(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
-def _choose_working_folder(manifest: dict[str, Any]) -> None:
+def _choose_working_folder(manifest: JsonObject) -> None:
     """Set `manifest["cwd"]` to a usable folder: the notebook's folder, made empty if it is not here, or the home."""
     wanted = str(manifest["cwd"])
     try:

@@ -12,8 +12,8 @@ runner or the user's code is killed. See docs/decisions/0028-process-1-of-a-pod-
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import RunError
 
 from .sigterm import SigtermHandler, StoppedBeforeStart
@@ -32,7 +32,7 @@ def run_pod() -> int:
     return 0 if result["outcome"] in {"SUCCEEDED", "PAUSED"} else 1
 
 
-def _run_guarded(sigterm: SigtermHandler) -> dict[str, Any]:
+def _run_guarded(sigterm: SigtermHandler) -> JsonObject:
     try:
         from .run import run_task  # imported here, where a SIGTERM during the import is handled
 

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import RunError
@@ -28,7 +29,7 @@ from .termination_message import write_termination_message
 
 log = logging.getLogger(__name__)
 
-Result = dict[str, Any]
+Result = JsonObject
 Answer = TypeVar("Answer")
 
 #: Seconds between two checks of everything that sends no signal.

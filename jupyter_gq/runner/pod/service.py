@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from jupyter_gq.client.devices import DeviceCheck
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
 
@@ -83,7 +84,7 @@ class PodService:
         except (KeyError, TypeError, ValueError) as error:
             raise ServiceUnreachable("an answer without a token") from error
 
-    def fetch_bundle(self, token: str, limit: int) -> dict[str, Any]:
+    def fetch_bundle(self, token: str, limit: int) -> JsonObject:
         """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes."""
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
@@ -176,7 +177,7 @@ def _read_body(response: HTTPResponse, limit: int) -> bytes:
     return content
 
 
-def _parse_object(content: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> JsonObject:
     try:
         document = json.loads(content)
     except ValueError as error:

@@ -138,7 +138,7 @@ def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: 
     It looks at every workload, so use it only for what is rare.
     """
     there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
-    return [allocations.replicas.current(workload) for workload in there]
+    return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]
 
 
 def staying_holders(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:

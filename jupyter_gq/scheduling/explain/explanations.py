@@ -9,7 +9,7 @@ True blockers: workloads that are named as blockers really are. Without them the
 Nothing later: what is found out here is how things stand now, and sentences are made of nothing else (see `reasons`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from heapq import merge
 
@@ -43,13 +43,21 @@ def explain_pending(
     reservations: Reservations,
     evictions: Evictions,
     findings: Findings,
+    *,
+    deferred: Set[str],
 ) -> PendingList:
-    """Return one entry for each pending workload. The allocations change on trial only."""
-    index, backing_off = inputs.index, _backing_off_by_queue(inputs.index)
+    """Return one entry for each workload that is pending after the cycle. The allocations change on trial only.
+
+    `deferred`: ids of admitted workloads that stay pending, since they cannot be launched soon.
+    """
+    index, withheld = inputs.index, _withheld_by_queue(inputs.index)
+    started = allocations.admitted.keys() - deferred if deferred else allocations.admitted.keys()
     explainer = _Explainer(inputs, allocations, reservations, evictions, findings)
     own = explainer.own_reasons()
+    own |= dict.fromkeys(index.unobserved, partial(reasons.out_of_sight, {}))
+    own |= dict.fromkeys(deferred, reasons.starts_soon)
     queues, usage = [], user_usage(index, allocations, evictions)
-    for queue in sorted(index.pending.by_seniority.keys() | backing_off.keys()):
+    for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
         why: dict[ClassKey, Why] = {}
         line = index.pending.lines.get(queue) or Line()
         for key, ranked in line.classes.items():
@@ -58,19 +66,18 @@ def explain_pending(
                 why[key] = explainer.reason_of_class(first, key)
         by_seniority = index.pending.by_seniority.get(queue)
         members: Sequence[Workload] = () if by_seniority is None else by_seniority.frozen()
-        if queue in backing_off:
-            members = tuple(merge(members, backing_off[queue], key=seniority))
-        admitted = allocations.admitted
+        if queue in withheld:
+            members = tuple(merge(members, withheld[queue], key=seniority))
         if usage is not None:
-            members = in_fair_order((w for w in members if w.id not in admitted), usage.get(queue, {}))
-        queues.append(QueueEntries(members=members, admitted=admitted, class_of=line.class_of, why=why, own=own))
-    return PendingList(queues, len(allocations.pending) + len(index.backoffs.active))
+            members = in_fair_order((w for w in members if w.id not in started), usage.get(queue, {}))
+        queues.append(QueueEntries(members=members, admitted=started, class_of=line.class_of, why=why, own=own))
+    return PendingList(queues, len(allocations.pending) + len(deferred) + sum(map(len, withheld.values())))
 
 
-def _backing_off_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
-    """Group the workloads that back off by leaf queue, each group in the order of the queue."""
+def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
+    """Group the pending workloads that take no part in the cycle by leaf queue, each group by seniority."""
     found: dict[str, list[Workload]] = {}
-    for workload in sorted(index.backoffs.active.values(), key=seniority):
+    for workload in sorted((*index.backoffs.active.values(), *index.unobserved.values()), key=seniority):
         found.setdefault(workload.queue, []).append(workload)
     return found
 
@@ -149,6 +156,8 @@ class _Explainer:
             numbers["held"] = room.reserved
             return self._behind_reservations(workload, room.place, numbers)
         blockers = tuple(self._blockers.find(workload, key))
+        if not blockers and self._inputs.index.config.unobserved:  # only runs that cannot be seen could make room
+            return partial(reasons.out_of_sight, numbers)
         return partial(reasons.no_room, workload, account.queue, numbers, blockers, room.tight)
 
     def _behind_reservations(

@@ -17,10 +17,11 @@ from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
-from jupyter_gq.scheduling.placement.shortage import Lack
+from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
+    UNOBSERVED,
     enumerate_names,
     for_whom,
     gpus,
@@ -60,6 +61,23 @@ def backs_off(backoff: Backoff) -> Explanation:
         sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
         numbers={"times": backoff.times, "seconds": pause},
         remedy=Remedy(grant=Grant.TIME, amount=pause),
+    )
+
+
+def out_of_sight(numbers: Numbers) -> Explanation:
+    """Explain that a backend cannot be observed, so that nothing is decided about its workloads."""
+    return Explanation(
+        reason=PendingReason.OUT_OF_SIGHT,
+        sentence=f"Waiting: {UNOBSERVED[0].lower()}{UNOBSERVED[1:]}",
+        numbers=numbers,
+    )
+
+
+def starts_soon() -> Explanation:
+    """Explain that the workload fits and its backend begins others first."""
+    return Explanation(
+        reason=PendingReason.STARTS_SOON,
+        sentence="What it needs is free: it starts as soon as those before it have been begun.",
     )
 
 
@@ -189,7 +207,7 @@ def out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: 
     )
 
 
-def never_fits(lack: Lack, numbers: Numbers) -> Explanation:
+def never_fits(lack: Shortage, numbers: Numbers) -> Explanation:
     """It would not fit even if nobody held anything."""
     return Explanation(
         reason=PendingReason.NO_DEVICE,

@@ -12,7 +12,7 @@ from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import Filter, View, filter_of
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.placement.gang_placement import leading_request, required_domains
-from jupyter_gq.scheduling.placement.shortage import Lack, what
+from jupyter_gq.scheduling.placement.shortage import Shortage, describe_request
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
@@ -29,7 +29,7 @@ class Idle:
     """The idle devices that like requests may use, reserved or not. Amounts are milli-GPU."""
 
     #: What the requests would lack even if no workload held anything; None: nothing.
-    lack: Lack | None
+    lack: Shortage | None
     total: int
     #: The most on one device.
     largest: int
@@ -128,7 +128,7 @@ class Supply:
                 continue
             plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
             if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:
-                needs = what(replace(request, devices=0)) if plain != request else "room for one more task"
+                needs = describe_request(replace(request, devices=0)) if plain != request else "room for one more task"
                 where = "no node" if not request.devices else f"no node with {gpus(request.milli)} idle"
                 return PendingReason.NO_CPU_OR_MEMORY, f"{where} has {needs} free"
         domains = required_domains(ledger, workload)

@@ -47,7 +47,7 @@ def resume_notebooks(
 ) -> None:
     """Give notebooks that are used again their devices back, and reserve what the other suspended ones have lent."""
     for notebook in sorted(index.holders.suspended.values(), key=seniority):
-        if is_wanted_back(notebook):
+        if is_wanted_back(notebook) and index.is_observed(notebook):
             _give_back(index, allocations, evictions, notebook)
         elif allocations.ledger.exists(notebook.placement):
             reservations.reserve_lent(notebook)

@@ -81,6 +81,8 @@ def _reservations(
     """Return what changes about the recorded places of workloads that do not start; empty places end a record."""
     found = []
     for name in sorted((index.reserved.keys() | reservations.recorded) - allocations.admitted.keys()):
+        if not index.is_observed(index.workloads[name]):
+            continue
         place: tuple[TaskPlacement, ...] = ()
         if name in reservations.recorded:
             reserved = reservations.by_owner.get(name)

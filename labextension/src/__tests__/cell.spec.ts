@@ -4,7 +4,7 @@ import type { YCodeCell } from '@jupyter/ydoc';
 import { YNotebook } from '@jupyter/ydoc';
 
 import { BoundCell } from '../attach/cell';
-import { JOB_MIME, METADATA_KEY, placeholder } from '../attach/metadata';
+import { JOB_MIME, METADATA_KEY, makePlaceholder } from '../attach/metadata';
 import { hashSource } from '../bundle/hash';
 import type { JobView } from '../wire';
 import { aJob } from './builders';
@@ -51,7 +51,7 @@ describe.each([
     const model = aCell();
     model.outputs.add(stream('old'));
     const job = aJobOf(model);
-    BoundCell.begin(model, job);
+    BoundCell.bind(model, job);
     expect(model.outputs.length).toBe(1);
     expect(model.outputs.get(0).data[JOB_MIME]).toMatchObject({ job: job.id, phase: 'running' });
     expect(model.getMetadata(METADATA_KEY)).toEqual({ job: job.id, source_hash: hashSource(SOURCE), seq: 0 });
@@ -60,7 +60,7 @@ describe.each([
   it('shows outputs as they grow, shrink and change', () => {
     const model = aCell();
     const job = aJobOf(model);
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     const lists: IOutput[][] = [
       [stream('a')],
       [stream('ab\r')],
@@ -82,7 +82,7 @@ describe.each([
   it('writes nothing when nothing changed', () => {
     const model = aCell();
     const job = aJobOf(model);
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     cell.write(job, [stream('a')], 1);
     let changes = 0;
     model.contentChanged.connect(() => changes++);
@@ -93,8 +93,8 @@ describe.each([
   it('goes on after a reload from what the file holds, without doubling', () => {
     const model = aCell();
     const job = aJobOf(model);
-    BoundCell.begin(model, job).write(job, [stream('a\n')], 1);
-    const again = BoundCell.of(model);
+    BoundCell.bind(model, job).write(job, [stream('a\n')], 1);
+    const again = BoundCell.read(model);
     again?.write(job, [stream('a\nb\n'), display('plot')], 3);
     expect(below(model)).toEqual([stream('a\nb\n'), display('plot')]);
   });
@@ -102,7 +102,7 @@ describe.each([
   it('keeps the outputs that are there while those of the job are not known yet', () => {
     const model = aCell();
     const job = aJobOf(model);
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     cell.write(job, [stream('a')], 1);
     cell.write({ ...job, phase: 'paused' }, null, 0);
     expect(below(model)).toEqual([stream('a')]);
@@ -112,58 +112,58 @@ describe.each([
   it('is left alone when it was edited, and taken up again when that is undone', () => {
     const model = aCell();
     const job = aJobOf(model);
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     model.sharedModel.setSource('train(2)');
-    expect(cell.refusal(job)).toBe('edited');
+    expect(cell.findRefusal(job)).toBe('edited');
     model.sharedModel.setSource(SOURCE);
-    expect(cell.refusal(job)).toBeNull();
+    expect(cell.findRefusal(job)).toBeNull();
   });
 
   it('is left alone when it was run here or its outputs were cleared', () => {
     const model = aCell();
     const job = aJobOf(model);
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     model.outputs.clear();
-    expect(cell.refusal(job)).toBe('replaced');
+    expect(cell.findRefusal(job)).toBe('replaced');
     model.outputs.add(stream('local'));
-    expect(cell.refusal(job)).toBe('replaced');
+    expect(cell.findRefusal(job)).toBe('replaced');
   });
 
   it('is left alone when it is a copy: the same metadata, another id', () => {
     const model = aCell();
     const job = aJobOf(model);
-    BoundCell.begin(model, job);
+    BoundCell.bind(model, job);
     const copy = aCell();
     copy.setMetadata(METADATA_KEY, model.getMetadata(METADATA_KEY));
     copy.outputs.fromJSON(model.outputs.toJSON());
-    expect(BoundCell.of(copy)?.refusal(job)).toBe('foreign');
+    expect(BoundCell.read(copy)?.findRefusal(job)).toBe('foreign');
   });
 
   it('is settled when the file holds all of a job that is over', () => {
     const model = aCell();
     const job = aJobOf(model, { last_seq: 1 });
-    const cell = BoundCell.begin(model, job);
+    const cell = BoundCell.bind(model, job);
     cell.write(job, [stream('a')], 1);
     expect(cell.isSettled(job)).toBe(false);
     const over = { ...job, phase: 'done' as const, finished_at: 2000 };
-    expect(BoundCell.of(model)?.isSettled(over)).toBe(false);
+    expect(BoundCell.read(model)?.isSettled(over)).toBe(false);
     cell.write(over, [stream('a')], 1);
-    expect(BoundCell.of(model)?.isSettled(over)).toBe(true);
+    expect(BoundCell.read(model)?.isSettled(over)).toBe(true);
   });
 
   it('forgets a job that it no longer shows, but not another one', () => {
     const model = aCell();
-    const cell = BoundCell.begin(model, aJobOf(model));
-    BoundCell.begin(model, aJobOf(model, { id: 'job-2' }));
-    cell.release();
-    expect(BoundCell.of(model)?.binding.job).toBe('job-2');
-    BoundCell.of(model)?.release();
-    expect(BoundCell.of(model)).toBeNull();
+    const cell = BoundCell.bind(model, aJobOf(model));
+    BoundCell.bind(model, aJobOf(model, { id: 'job-2' }));
+    cell.unbind();
+    expect(BoundCell.read(model)?.binding.job).toBe('job-2');
+    BoundCell.read(model)?.unbind();
+    expect(BoundCell.read(model)).toBeNull();
   });
 });
 
 it('the placeholder can be read without our extension', () => {
-  const { data } = placeholder(aJob({ phase: 'done', finished_at: 1100, name: '<b>digits</b>' }));
+  const { data } = makePlaceholder(aJob({ phase: 'done', finished_at: 1100, name: '<b>digits</b>' }));
   expect(data['text/plain']).toContain('Trained in vision on 1 GPU');
   expect(data['text/html']).toContain('&lt;b&gt;digits&lt;/b&gt;');
 });

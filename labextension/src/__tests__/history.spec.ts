@@ -11,11 +11,11 @@ const end = (cellId: string, at: number, executionCount: number | null, success 
 describe('the run history', () => {
   it('keeps the order of the runs, not of the document', () => {
     const history = new RunHistory();
-    history.scheduled('k', 'b', 'second()', 0);
-    history.executed('k', end('b', 1, 1));
-    history.scheduled('k', 'a', 'first()', 2);
-    history.executed('k', end('a', 5, 2));
-    expect(history.runs('k').map(run => [run.cellId, run.seconds])).toEqual([
+    history.recordStart('k', 'b', 'second()', 0);
+    history.recordEnd('k', end('b', 1, 1));
+    history.recordStart('k', 'a', 'first()', 2);
+    history.recordEnd('k', end('a', 5, 2));
+    expect(history.listRuns('k').map(run => [run.cellId, run.seconds])).toEqual([
       ['b', 1],
       ['a', 3]
     ]);
@@ -23,39 +23,39 @@ describe('the run history', () => {
 
   it('keeps a cell as often as it ran, each time with the source as it was run', () => {
     const history = new RunHistory();
-    history.scheduled('k', 'a', 'x = 1', 0);
-    history.executed('k', end('a', 1, 1));
-    history.scheduled('k', 'a', 'x += 1', 2);
-    history.executed('k', end('a', 3, 2));
-    expect(history.runs('k').map(run => run.source)).toEqual(['x = 1', 'x += 1']);
+    history.recordStart('k', 'a', 'x = 1', 0);
+    history.recordEnd('k', end('a', 1, 1));
+    history.recordStart('k', 'a', 'x += 1', 2);
+    history.recordEnd('k', end('a', 3, 2));
+    expect(history.listRuns('k').map(run => run.source)).toEqual(['x = 1', 'x += 1']);
   });
 
   it('counts a cell that waited from the end of the one before', () => {
     const history = new RunHistory();
-    history.scheduled('k', 'a', 'a', 0);
-    history.scheduled('k', 'b', 'b', 0);
-    history.executed('k', end('a', 10, 1));
-    history.executed('k', end('b', 12, 2));
-    expect(history.runs('k').map(run => run.seconds)).toEqual([10, 2]);
+    history.recordStart('k', 'a', 'a', 0);
+    history.recordStart('k', 'b', 'b', 0);
+    history.recordEnd('k', end('a', 10, 1));
+    history.recordEnd('k', end('b', 12, 2));
+    expect(history.listRuns('k').map(run => run.seconds)).toEqual([10, 2]);
   });
 
   it('begins anew with the kernel, and ignores what ends afterwards', () => {
     const history = new RunHistory();
-    history.scheduled('k', 'a', 'a', 0);
-    history.restarted('k');
-    history.executed('k', end('a', 1, null, false));
-    expect(history.runs('k')).toEqual([]);
-    expect(history.runs('other')).toEqual([]);
+    history.recordStart('k', 'a', 'a', 0);
+    history.recordRestart('k');
+    history.recordEnd('k', end('a', 1, null, false));
+    expect(history.listRuns('k')).toEqual([]);
+    expect(history.listRuns('other')).toEqual([]);
   });
 
   it('is complete only when the counter of the kernel agrees', () => {
     const history = new RunHistory();
     expect(history.isComplete('k')).toBe(false);
-    history.scheduled('k', 'a', 'a', 0);
-    history.executed('k', end('a', 1, 1));
+    history.recordStart('k', 'a', 'a', 0);
+    history.recordEnd('k', end('a', 1, 1));
     expect(history.isComplete('k')).toBe(true);
-    history.scheduled('k', 'b', 'b', 1);
-    history.executed('k', end('b', 2, 3)); // a console ran number 2
+    history.recordStart('k', 'b', 'b', 1);
+    history.recordEnd('k', end('b', 2, 3)); // a console ran number 2
     expect(history.isComplete('k')).toBe(false);
   });
 });

@@ -1,23 +1,23 @@
 import type { JobPhase } from '../jobs';
 import {
-  activeJobOf,
-  amount,
+  findActiveJob,
+  formatAmount,
   isCancellable,
-  line,
-  memberQueues,
-  memory,
-  merged,
-  notebookLine,
-  ordinal,
-  queueTotals,
-  split,
-  summary
+  describeJob,
+  listMemberQueues,
+  formatMemory,
+  mergeJobs,
+  describeNotebook,
+  formatOrdinal,
+  describeGpuUsage,
+  splitByPhase,
+  summarizeJob
 } from '../jobs';
 import { aJob, aNotebook, aQueue } from './builders';
 
 describe('the list of jobs', () => {
   it('is newest first, and a later version of a job takes its place', () => {
-    const jobs = merged(
+    const jobs = mergeJobs(
       [aJob({ id: 'a', submitted_at: 1 }), aJob({ id: 'b', submitted_at: 2 })],
       [aJob({ id: 'c', submitted_at: 3 }), aJob({ id: 'a', submitted_at: 1, sentence: 'new' })]
     );
@@ -27,13 +27,16 @@ describe('the list of jobs', () => {
 
   it('never goes back: an answer that was under way does not undo an event', () => {
     const final = aJob({ phase: 'done', finished_at: 5 });
-    expect(merged([final], [aJob({ phase: 'running' })])).toEqual([final]);
+    expect(mergeJobs([final], [aJob({ phase: 'running' })])).toEqual([final]);
     const second = aJob({ run: 2, phase: 'paused' });
-    expect(merged([second], [aJob({ run: 1 })])).toEqual([second]);
+    expect(mergeJobs([second], [aJob({ run: 1 })])).toEqual([second]);
   });
 
   it('puts what is under way before what is over', () => {
-    const { active, over } = split([aJob({ id: 'a', phase: 'done' }), aJob({ id: 'b', phase: 'waiting' })]);
+    const { active, over } = splitByPhase([
+      aJob({ id: 'a', phase: 'done' }),
+      aJob({ id: 'b', phase: 'waiting' })
+    ]);
     expect([active.map(job => job.id), over.map(job => job.id)]).toEqual([['b'], ['a']]);
   });
 
@@ -51,34 +54,36 @@ describe('the list of jobs', () => {
 
   it('knows whether a cell is already in training', () => {
     const job = aJob({ targets: [{ cell_id: 'x', source_hash: '', seconds: null }] });
-    expect(activeJobOf([job], 'x', 'digits.ipynb')).toBe(job);
-    expect(activeJobOf([job], 'x', 'other.ipynb')).toBeNull();
-    expect(activeJobOf([aJob({ ...job, phase: 'done' })], 'x', 'digits.ipynb')).toBeNull();
+    expect(findActiveJob([job], 'x', 'digits.ipynb')).toBe(job);
+    expect(findActiveJob([job], 'x', 'other.ipynb')).toBeNull();
+    expect(findActiveJob([aJob({ ...job, phase: 'done' })], 'x', 'digits.ipynb')).toBeNull();
   });
 });
 
 describe('the words of a job', () => {
   it('say what trained where and for how long', () => {
     const job = aJob({ phase: 'done', started_at: 1000, finished_at: 1123 });
-    expect(summary(job, 9999)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
-    expect(summary({ ...job, run: 3 }, 0)).toBe('Trained in vision on 1 GPU for 2 min 3 s, in 3 runs');
+    expect(summarizeJob(job, 9999)).toBe('Trained in vision on 1 GPU for 2 min 3 s');
+    expect(summarizeJob({ ...job, run: 3 }, 0)).toBe('Trained in vision on 1 GPU for 2 min 3 s, in 3 runs');
   });
 
   it('say why it failed', () => {
     const job = aJob({ phase: 'failed', error: { ename: 'ValueError', evalue: 'bad\nmore' } });
-    expect(summary(job, 0)).toBe('ValueError: bad');
-    expect(summary(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0)).toBe('The node was lost.');
+    expect(summarizeJob(job, 0)).toBe('ValueError: bad');
+    expect(summarizeJob(aJob({ phase: 'failed', sentence: 'The node was lost.' }), 0)).toBe(
+      'The node was lost.'
+    );
   });
 
   it('say the place in the queue first', () => {
     const job = aJob({ phase: 'waiting', position: 2, sentence: 'All devices are in use.' });
-    expect(line(job, 0)).toBe('2nd in line. All devices are in use.');
+    expect(describeJob(job, 0)).toBe('2nd in line. All devices are in use.');
   });
 
   it('say when it will probably start', () => {
     const expected_start = { p50: 1000 + 240, p90: 1000 + 880, outcomes: 9 };
     const job = aJob({ phase: 'waiting', position: 1, sentence: 'All devices are in use.', expected_start });
-    expect(line(job, 1000)).toBe(
+    expect(describeJob(job, 1000)).toBe(
       '1st in line. All devices are in use. Probably starts within 4 min, almost surely within 15 min.'
     );
     const soon = aJob({
@@ -86,47 +91,47 @@ describe('the words of a job', () => {
       sentence: 'Paused.',
       expected_start: { p50: 1010, p90: 1050, outcomes: 0 }
     });
-    expect(line(soon, 1000)).toBe('Paused. Probably starts within 1 min.');
+    expect(describeJob(soon, 1000)).toBe('Paused. Probably starts within 1 min.');
   });
 
   it('say what the code itself says while it runs', () => {
-    expect(line(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
-    expect(line(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');
+    expect(describeJob(aJob({ progress: { fraction: 0.5, text: 'epoch 5' } }), 0)).toBe('epoch 5');
+    expect(describeJob(aJob({ progress: { fraction: 0.5, text: '' } }), 0)).toBe('Runs.');
   });
 
   it('count and amount', () => {
-    expect([1, 2, 3, 4, 11, 12, 13, 21, 112].map(ordinal)).toEqual(
+    expect([1, 2, 3, 4, 11, 12, 13, 21, 112].map(formatOrdinal)).toEqual(
       '1st 2nd 3rd 4th 11th 12th 13th 21st 112th'.split(' ')
     );
-    expect(amount(aJob({ gpus: '0' }))).toBe('CPU only');
-    expect(amount(aJob({ gpus: '0.5', tasks: 2 }))).toBe('2 × 0.5 GPU');
-    expect(amount(aJob({ gpus: '2' }))).toBe('2 GPUs');
+    expect(formatAmount(aJob({ gpus: '0' }))).toBe('CPU only');
+    expect(formatAmount(aJob({ gpus: '0.5', tasks: 2 }))).toBe('2 × 0.5 GPU');
+    expect(formatAmount(aJob({ gpus: '2' }))).toBe('2 GPUs');
   });
 });
 
 describe('the words of a notebook', () => {
   it('never show the unknown as 0', () => {
-    expect(memory(aNotebook())).toBe('');
-    expect(memory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GB');
-    expect(memory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GB');
-    expect(notebookLine(aNotebook({ sentence: 'Runs.' }), 2000)).toBe('Runs.');
+    expect(formatMemory(aNotebook())).toBe('');
+    expect(formatMemory(aNotebook({ memory_quota_mib: 10240 }))).toBe('10 GB');
+    expect(formatMemory(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }))).toBe('6.1 / 10 GB');
+    expect(describeNotebook(aNotebook({ sentence: 'Runs.' }), 2000)).toBe('Runs.');
   });
 
   it('say what is wrong before anything else', () => {
     const trouble = 'Its device may be in other hands as well.';
-    expect(notebookLine(aNotebook({ trouble, idle_since: 1000, memory_quota_mib: 10240 }), 9000)).toBe(
+    expect(describeNotebook(aNotebook({ trouble, idle_since: 1000, memory_quota_mib: 10240 }), 9000)).toBe(
       trouble
     );
   });
 
   it('say how long it has been idle', () => {
-    expect(notebookLine(aNotebook({ idle_since: 1000 }), 1000 + 740)).toBe('Idle 12 min');
+    expect(describeNotebook(aNotebook({ idle_since: 1000 }), 1000 + 740)).toBe('Idle 12 min');
   });
 });
 
 describe('queues', () => {
   it('are said with their totals', () => {
-    expect(queueTotals(aQueue({ used: '1', waiting: 2, limit: '4' }))).toBe(
+    expect(describeGpuUsage(aQueue({ used: '1', waiting: 2, limit: '4' }))).toBe(
       '0.5 guaranteed, 1 in use, at most 4, 2 waiting'
     );
   });
@@ -137,6 +142,6 @@ describe('queues', () => {
       aQueue({ name: 'leaf', parent: 'root' }),
       aQueue({ name: 'x', member: false })
     ];
-    expect(memberQueues(queues).map(queue => queue.name)).toEqual(['leaf']);
+    expect(listMemberQueues(queues).map(queue => queue.name)).toEqual(['leaf']);
   });
 });

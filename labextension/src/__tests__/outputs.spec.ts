@@ -3,7 +3,7 @@ import { resolve } from 'path';
 
 import type { IOutput } from '@jupyterlab/nbformat';
 
-import { fold, shown, steps } from '../outputs';
+import { foldEvents, toModelOutputs, planSteps } from '../outputs';
 import type { OutputEvent } from '../wire';
 
 interface ICase {
@@ -25,29 +25,29 @@ const display = (text: string): IOutput => ({
 
 describe('the fold of numbered output', () => {
   it.each(CASES.map(shared => [shared.name, shared] as const))('shared case: %s', (_, shared) => {
-    expect(Object.fromEntries(fold(shared.events))).toEqual(shared.cells);
+    expect(Object.fromEntries(foldEvents(shared.events))).toEqual(shared.cells);
   });
 
   it.each(CASES.map(shared => [shared.name, shared] as const))('in two halves, case: %s', (_, shared) => {
     const half = Math.floor(shared.events.length / 2);
-    const first = fold(shared.events.slice(0, half));
-    expect(Object.fromEntries(fold(shared.events.slice(half), first))).toEqual(shared.cells);
+    const first = foldEvents(shared.events.slice(0, half));
+    expect(Object.fromEntries(foldEvents(shared.events.slice(half), first))).toEqual(shared.cells);
   });
 
   it('leaves what it was given as it was', () => {
-    const before = fold([{ seq: 1, run: 1, at: 0, op: 'append', cell: 'a', output: stream('one') }]);
-    fold([{ seq: 2, run: 1, at: 0, op: 'append', cell: 'a', output: stream(' two') }], before);
+    const before = foldEvents([{ seq: 1, run: 1, at: 0, op: 'append', cell: 'a', output: stream('one') }]);
+    foldEvents([{ seq: 2, run: 1, at: 0, op: 'append', cell: 'a', output: stream(' two') }], before);
     expect(before.get('a')).toEqual([stream('one')]);
   });
 });
 
 describe('what a notebook model holds', () => {
   it('does not hold a carriage return that waits', () => {
-    expect(shown([stream('10%\r')])).toEqual([stream('10%')]);
+    expect(toModelOutputs([stream('10%\r')])).toEqual([stream('10%')]);
   });
 
   it('joins neighbours of one stream', () => {
-    expect(shown([stream('a'), stream('b'), stream('c', 'stderr')])).toEqual([
+    expect(toModelOutputs([stream('a'), stream('b'), stream('c', 'stderr')])).toEqual([
       stream('ab'),
       stream('c', 'stderr')
     ]);
@@ -57,7 +57,7 @@ describe('what a notebook model holds', () => {
 /** Carries out the steps on a list, as the notebook model does. */
 function carriedOut(present: readonly IOutput[], wanted: readonly IOutput[]): IOutput[] {
   let outputs = [...present];
-  for (const step of steps(present, wanted)) {
+  for (const step of planSteps(present, wanted)) {
     if (step.kind === 'add') {
       outputs.push(step.output);
     } else if (step.kind === 'set') {
@@ -94,17 +94,17 @@ describe('the steps from what is there to what is wanted', () => {
   });
 
   it('are none when nothing changed', () => {
-    LISTS.forEach(list => expect(steps(list, JSON.parse(JSON.stringify(list)) as IOutput[])).toEqual([]));
+    LISTS.forEach(list => expect(planSteps(list, JSON.parse(JSON.stringify(list)) as IOutput[])).toEqual([]));
   });
 
   it('extend a text that grew, and touch nothing else', () => {
     expect(
-      steps([display('plot'), stream('epoch 1\n')], [display('plot'), stream('epoch 1\nepoch 2\n')])
+      planSteps([display('plot'), stream('epoch 1\n')], [display('plot'), stream('epoch 1\nepoch 2\n')])
     ).toEqual([{ kind: 'text', index: 1, keep: 8, text: 'epoch 2\n' }]);
   });
 
   it('change only the end of a progress line', () => {
-    expect(steps([stream('a\n10%')], [stream('a\n20%')])).toEqual([
+    expect(planSteps([stream('a\n10%')], [stream('a\n20%')])).toEqual([
       { kind: 'text', index: 0, keep: 2, text: '20%' }
     ]);
   });

@@ -1,16 +1,16 @@
 import type { IRun } from '../bundle/history';
 import type { ICodeCell } from '../bundle/prefix';
 import {
-  chosen,
-  fromDocument,
-  fromRuns,
-  fromServer,
+  selectCells,
+  proposeFromDocument,
+  proposeFromRuns,
+  proposeFromServer,
   hasRepeats,
-  knownSeconds,
-  lastRuns,
-  sourceNote,
-  title,
-  toggled
+  sumKnownSeconds,
+  keepLastRuns,
+  findSourceWarning,
+  findTitle,
+  toggleEntry
 } from '../bundle/prefix';
 
 const cell = (id: string, source = `run_${id}()`, tags: string[] = []): ICodeCell => ({ id, source, tags });
@@ -27,28 +27,28 @@ const NOTEBOOK = [cell('a'), cell('b'), cell('t'), cell('c')];
 
 describe('what is replayed', () => {
   it('is what ran, in run order, without the target itself', () => {
-    const prefix = fromRuns([ran('c'), ran('t'), ran('a')], NOTEBOOK, TARGET);
-    expect(chosen(prefix.entries).map(item => item.cell_id)).toEqual(['c', 'a']);
+    const prefix = proposeFromRuns([ran('c'), ran('t'), ran('a')], NOTEBOOK, TARGET);
+    expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['c', 'a']);
   });
 
   it('is the source as it was run, and says when the cell was edited or deleted since', () => {
-    const prefix = fromRuns([ran('a', { source: 'old()' }), ran('gone')], NOTEBOOK, TARGET);
+    const prefix = proposeFromRuns([ran('a', { source: 'old()' }), ran('gone')], NOTEBOOK, TARGET);
     expect(prefix.entries.map(item => item.source)).toEqual(['old()', 'run_gone()']);
     expect(prefix.entries[0].note).toContain('edited');
     expect(prefix.entries[1].note).toContain('deleted');
   });
 
   it('leaves a failed run out, but lists it', () => {
-    const prefix = fromRuns([ran('a', { status: 'error' }), ran('b')], NOTEBOOK, TARGET);
+    const prefix = proposeFromRuns([ran('a', { status: 'error' }), ran('b')], NOTEBOOK, TARGET);
     expect(prefix.entries).toHaveLength(2);
-    expect(chosen(prefix.entries).map(item => item.cell_id)).toEqual(['b']);
+    expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['b']);
   });
 
   it('always begins with cells tagged gq-setup, and never holds gq-skip', () => {
     const cells = [cell('s', 'setup()', ['gq-setup']), cell('a', 'run_a()', ['gq-skip']), cell('t')];
-    const prefix = fromRuns([ran('a')], cells, TARGET);
-    expect(chosen(prefix.entries).map(item => item.cell_id)).toEqual(['s']);
-    expect(chosen(toggled(prefix.entries, prefix.entries[0].key))).toHaveLength(1);
+    const prefix = proposeFromRuns([ran('a')], cells, TARGET);
+    expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['s']);
+    expect(selectCells(toggleEntry(prefix.entries, prefix.entries[0].key))).toHaveLength(1);
   });
 
   it('from the server is matched to cells by their source, and keeps what has no cell any more', () => {
@@ -58,28 +58,28 @@ describe('what is replayed', () => {
       { code: 'run_b()', execution_count: 3, seconds: 1, failed: true },
       { code: 'run_t()', execution_count: 4, seconds: 9, failed: false }
     ];
-    const prefix = fromServer(executions, NOTEBOOK, TARGET);
-    expect(chosen(prefix.entries).map(item => item.source)).toEqual(['run_a()', 'typed_in_a_console()']);
+    const prefix = proposeFromServer(executions, NOTEBOOK, TARGET);
+    expect(selectCells(prefix.entries).map(item => item.source)).toEqual(['run_a()', 'typed_in_a_console()']);
     expect(prefix.entries[0].cellId).toBe('a');
   });
 
   it('from the document is what stands above the first target', () => {
-    const prefix = fromDocument(NOTEBOOK, TARGET);
+    const prefix = proposeFromDocument(NOTEBOOK, TARGET);
     expect(prefix.from).toBe('document');
-    expect(chosen(prefix.entries).map(item => item.cell_id)).toEqual(['a', 'b']);
+    expect(selectCells(prefix.entries).map(item => item.cell_id)).toEqual(['a', 'b']);
   });
 
   it('can be thinned to the last run of each cell', () => {
-    const { entries } = fromRuns([ran('a'), ran('b'), ran('a', { seconds: 5 })], NOTEBOOK, TARGET);
+    const { entries } = proposeFromRuns([ran('a'), ran('b'), ran('a', { seconds: 5 })], NOTEBOOK, TARGET);
     expect(hasRepeats(entries)).toBe(true);
-    const thin = lastRuns(entries);
-    expect(chosen(thin).map(item => item.cell_id)).toEqual(['b', 'a']);
+    const thin = keepLastRuns(entries);
+    expect(selectCells(thin).map(item => item.cell_id)).toEqual(['b', 'a']);
     expect(hasRepeats(thin)).toBe(false);
-    expect(knownSeconds(thin)).toBe(6);
+    expect(sumKnownSeconds(thin)).toBe(6);
   });
 
   it('says how long it took only when that is known', () => {
-    expect(knownSeconds(fromDocument(NOTEBOOK, TARGET).entries)).toBeNull();
+    expect(sumKnownSeconds(proposeFromDocument(NOTEBOOK, TARGET).entries)).toBeNull();
   });
 });
 
@@ -90,16 +90,16 @@ describe('a warning about a source', () => {
     ['!pip install torch', 'installs'],
     ['!ls', 'shell']
   ])('%s', (source, word) => {
-    expect(sourceNote(source)).toContain(word);
+    expect(findSourceWarning(source)).toContain(word);
   });
 
   it.each(['model.input(x)', 'my_input(3)', 'x = 1 != 2', '%matplotlib inline'])('none for %s', source => {
-    expect(sourceNote(source)).toBeNull();
+    expect(findSourceWarning(source)).toBeNull();
   });
 });
 
 it('a cell is titled by its first line that says something', () => {
-  expect(title('\n# a comment\nx = 1')).toBe('x = 1');
-  expect(title('# only a comment')).toBe('# only a comment');
-  expect(title('  \n')).toBe('');
+  expect(findTitle('\n# a comment\nx = 1')).toBe('x = 1');
+  expect(findTitle('# only a comment')).toBe('# only a comment');
+  expect(findTitle('  \n')).toBe('');
 });

@@ -67,8 +67,8 @@ describe('a notebook is saved', () => {
   it('when all unsaved changes are ours', async () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
-    saver.ours(() => document.edit());
-    await saver.saveIfOurs();
+    saver.runOwnChange(() => document.edit());
+    await saver.saveOwnChanges();
     expect(document.done).toEqual(['save']);
   });
 
@@ -76,9 +76,9 @@ describe('a notebook is saved', () => {
     for (const userFirst of [true, false]) {
       const document = new FakeDocument();
       const saver = await aSaver(document);
-      const changes = [(): void => document.edit(), (): void => saver.ours(() => document.edit())];
+      const changes = [(): void => document.edit(), (): void => saver.runOwnChange(() => document.edit())];
       (userFirst ? changes : changes.reverse()).forEach(change => change());
-      await saver.saveIfOurs();
+      await saver.saveOwnChanges();
       expect(document.done).toEqual([]);
     }
   });
@@ -88,8 +88,8 @@ describe('a notebook is saved', () => {
     const saver = await aSaver(document);
     document.edit();
     await document.save();
-    saver.ours(() => document.edit());
-    await saver.saveIfOurs();
+    saver.runOwnChange(() => document.edit());
+    await saver.saveOwnChanges();
     expect(document.done).toEqual(['save', 'save']);
   });
 
@@ -97,23 +97,23 @@ describe('a notebook is saved', () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
     document.kernelConnects();
-    saver.ours(() => document.edit());
-    await saver.saveIfOurs();
+    saver.runOwnChange(() => document.edit());
+    await saver.saveOwnChanges();
     expect(document.done).toEqual(['save']);
   });
 
   it('not at all when there is nothing to save', async () => {
     const document = new FakeDocument();
-    await (await aSaver(document)).saveIfOurs();
+    await (await aSaver(document)).saveOwnChanges();
     expect(document.done).toEqual([]);
   });
 
   it('by reading it again where another tab saved the same outputs meanwhile', async () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
-    saver.ours(() => document.edit());
+    saver.runOwnChange(() => document.edit());
     document.onDisk = MINUTE;
-    await saver.saveIfOurs();
+    await saver.saveOwnChanges();
     expect(document.done).toEqual(['revert']);
   });
 
@@ -129,9 +129,9 @@ describe('a notebook is saved', () => {
   it('no more once it is closed', async () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
-    saver.ours(() => document.edit());
+    saver.runOwnChange(() => document.edit());
     saver.dispose();
-    await saver.saveIfOurs();
+    await saver.saveOwnChanges();
     expect(document.done).toEqual([]);
   });
 });

@@ -30,7 +30,7 @@ class FakeService {
 }
 
 async function settled(stream: JobStream): Promise<void> {
-  stream.pull();
+  stream.fetchMore();
   await jest.advanceTimersByTimeAsync(1000);
 }
 
@@ -48,7 +48,7 @@ describe('the stream of a job', () => {
     stream.changed.connect(() => told++);
     await settled(stream);
     expect(shownText(stream)).toBe('1 2 3 4 5 ');
-    expect([service.asked, told, stream.seq, stream.caughtUp, stream.finished]).toEqual([
+    expect([service.asked, told, stream.seq, stream.isCaughtUp, stream.isFinished]).toEqual([
       [0, 2, 4],
       1,
       5,
@@ -62,8 +62,8 @@ describe('the stream of a job', () => {
     const stream = new JobStream(service.fetch);
     for (let seq = 1; seq <= 4; seq++) {
       service.events.push(text(seq));
-      stream.pull();
-      stream.pull();
+      stream.fetchMore();
+      stream.fetchMore();
       await settled(stream);
     }
     expect(shownText(stream)).toBe('1 2 3 4 ');
@@ -98,7 +98,7 @@ describe('the stream of a job', () => {
     service.final = true;
     const stream = new JobStream(service.fetch);
     await settled(stream);
-    expect(stream.finished).toBe(true);
+    expect(stream.isFinished).toBe(true);
     await settled(stream);
     expect(service.asked).toEqual([0]);
   });
@@ -106,7 +106,7 @@ describe('the stream of a job', () => {
   it('asks no more once it is disposed', async () => {
     const service = new FakeService();
     const stream = new JobStream(service.fetch);
-    stream.pull();
+    stream.fetchMore();
     stream.dispose();
     await settled(stream);
     expect(service.asked).toEqual([]);

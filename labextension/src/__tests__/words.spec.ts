@@ -1,11 +1,18 @@
-import { choices, gpuWords, milli, portion } from '../amounts';
-import { shareText, warningText } from '../live/share';
-import { ago, countdown, duration, minutes, roughly, span } from '../times';
+import { listGpuChoices, formatGpus, parseMilli, computePortion } from '../amounts';
+import { formatShare, formatWarning } from '../live/share';
+import {
+  formatAge,
+  formatCountdown,
+  formatDuration,
+  formatMinutes,
+  formatEstimate,
+  formatSpan
+} from '../times';
 import { aNotebook } from './builders';
 
 describe('amounts', () => {
   it('are integers inside', () => {
-    expect(['0', '0.25', '1', '2', 'abc', '', '0.1234'].map(milli)).toEqual([
+    expect(['0', '0.25', '1', '2', 'abc', '', '0.1234'].map(parseMilli)).toEqual([
       0,
       250,
       1000,
@@ -17,21 +24,23 @@ describe('amounts', () => {
   });
 
   it('are offered up to the largest request', () => {
-    expect(choices('0')).toEqual(['0']);
-    expect(choices('0.5')).toEqual(['0', '0.1', '0.2', '0.25', '0.5']);
-    expect(choices('2').slice(-3)).toEqual(['0.75', '1', '2']);
-    expect(choices('20').slice(-4)).toEqual(['7', '8', '16', '20']);
+    expect(listGpuChoices('0')).toEqual(['0']);
+    expect(listGpuChoices('0.5')).toEqual(['0', '0.1', '0.2', '0.25', '0.5']);
+    expect(listGpuChoices('2').slice(-3)).toEqual(['0.75', '1', '2']);
+    expect(listGpuChoices('20').slice(-4)).toEqual(['7', '8', '16', '20']);
   });
 
   it('have words and bars', () => {
-    expect(['0', '0.5', '1', '4'].map(gpuWords)).toEqual(['CPU only', '0.5 GPU', '1 GPU', '4 GPUs']);
-    expect([portion('0.25', '0.5'), portion('2', '1'), portion('1', '0')]).toEqual([0.5, 1, 0]);
+    expect(['0', '0.5', '1', '4'].map(formatGpus)).toEqual(['CPU only', '0.5 GPU', '1 GPU', '4 GPUs']);
+    expect([computePortion('0.25', '0.5'), computePortion('2', '1'), computePortion('1', '0')]).toEqual([
+      0.5, 1, 0
+    ]);
   });
 });
 
 describe('times', () => {
   it('have two units at most', () => {
-    expect([4, 60, 123, 3600, 3900, 90000].map(span)).toEqual([
+    expect([4, 60, 123, 3600, 3900, 90000].map(formatSpan)).toEqual([
       '4 s',
       '1 min',
       '2 min 3 s',
@@ -39,16 +48,16 @@ describe('times', () => {
       '1 h 5 min',
       '1 d 1 h'
     ]);
-    expect([0.01, 1.24, 12, 100].map(duration)).toEqual(['< 0.1 s', '1.2 s', '12 s', '1 min 40 s']);
-    expect([3, 40, 130, 7300, 200000].map(seconds => ago(0, seconds))).toEqual([
+    expect([0.01, 1.24, 12, 100].map(formatDuration)).toEqual(['< 0.1 s', '1.2 s', '12 s', '1 min 40 s']);
+    expect([3, 40, 130, 7300, 200000].map(seconds => formatAge(0, seconds))).toEqual([
       'just now',
       '40 s ago',
       '2 min ago',
       '2 h ago',
       '2 d ago'
     ]);
-    expect([59, 60, 3599, 3700].map(minutes)).toEqual(['0 min', '1 min', '59 min', '1 h 1 min']);
-    expect([-5, 59, 61, 590, 601, 3500, 3700, 15000, 90000].map(roughly)).toEqual([
+    expect([59, 60, 3599, 3700].map(formatMinutes)).toEqual(['0 min', '1 min', '59 min', '1 h 1 min']);
+    expect([-5, 59, 61, 590, 601, 3500, 3700, 15000, 90000].map(formatEstimate)).toEqual([
       '1 min',
       '1 min',
       '2 min',
@@ -59,25 +68,25 @@ describe('times', () => {
       '5 h',
       '2 d'
     ]);
-    expect([0, 7, 247, 3723, -5].map(countdown)).toEqual(['0:00', '0:07', '4:07', '1:02:03', '0:00']);
+    expect([0, 7, 247, 3723, -5].map(formatCountdown)).toEqual(['0:00', '0:07', '4:07', '1:02:03', '0:00']);
   });
 });
 
 describe('the share of this server', () => {
   it('says what is known and leaves out what is not', () => {
-    expect(shareText(aNotebook(), 0)).toBe('GPU 0.5');
-    expect(shareText(aNotebook({ idle_since: 0 }), 725)).toBe('GPU 0.5 · idle 12 min');
-    expect(shareText(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0)).toBe(
+    expect(formatShare(aNotebook(), 0)).toBe('GPU 0.5');
+    expect(formatShare(aNotebook({ idle_since: 0 }), 725)).toBe('GPU 0.5 · idle 12 min');
+    expect(formatShare(aNotebook({ memory_quota_mib: 10240, memory_used_mib: 6247 }), 0)).toBe(
       'GPU 0.5 · 6.1 / 10 GB'
     );
-    expect(shareText(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
+    expect(formatShare(aNotebook({ gpus: '0' }), 0)).toBe('CPU only');
   });
 
   it('is counted down to an absolute time, first in the message', () => {
     const warning = { expire_at: 1000, sentence: 'Bob waits.', keep_seconds: 0 };
-    expect(warningText(aNotebook({ warning }), 753)).toMatch(
+    expect(formatWarning(aNotebook({ warning }), 753)).toMatch(
       /^Your GPU share is taken at .+, in 4:07\. Bob waits\.$/
     );
-    expect(warningText(aNotebook({ warning }), 1001)).toMatch(/being taken now/);
+    expect(formatWarning(aNotebook({ warning }), 1001)).toMatch(/being taken now/);
   });
 });

@@ -3,13 +3,13 @@ import type { IOutput } from '@jupyterlab/nbformat';
 
 import { hashSource } from '../bundle/hash';
 import type { Step } from '../outputs';
-import { shown, steps } from '../outputs';
+import { toModelOutputs, planSteps } from '../outputs';
 import { isFinal } from '../jobs';
 import type { JobView } from '../wire';
 import type { IBinding } from './metadata';
-import { bindingOf, METADATA_KEY, placeholder, placeholderOf } from './metadata';
+import { readBinding, METADATA_KEY, makePlaceholder, findPlaceholder } from './metadata';
 
-/** Why a cell is left alone. */
+/** The reason why a cell is not written: its source changed, its outputs changed, or it is no target of the job. */
 export type Refusal = 'edited' | 'replaced' | 'foreign';
 
 /**
@@ -17,9 +17,9 @@ export type Refusal = 'edited' | 'replaced' | 'foreign';
  *
  * Rules
  * -----
- * 1. It writes only while the first output is the job's own placeholder: a local run, or cleared outputs, win.
- * 2. It writes only while the source is the one that was sent.
- * 3. A copy of the cell has another id, which is no target of the job: it is never written.
+ * 1. The cell is written only while its first output is the job's own placeholder. A local run or cleared outputs win.
+ * 2. The cell is written only while its source is the source that was sent.
+ * 3. A copy of the cell is never written: the copy has another id, which is not a target of the job.
  * 4. Writing the same outputs again changes nothing.
  */
 export class BoundCell {
@@ -28,10 +28,10 @@ export class BoundCell {
     readonly binding: IBinding
   ) {}
 
-  /** Binds a cell to a job that was just sent: its old outputs give way to the placeholder. */
-  static begin(model: ICodeCellModel, job: JobView): BoundCell {
+  /** Bind a cell to a job that was just sent. The placeholder replaces the old outputs. */
+  static bind(model: ICodeCellModel, job: JobView): BoundCell {
     const binding = { job: job.id, source_hash: hashSource(model.sharedModel.getSource()), seq: 0 };
-    const first = placeholder(job);
+    const first = makePlaceholder(job);
     model.trusted = true;
     model.outputs.fromJSON([first]);
     model.executionCount = null;
@@ -41,14 +41,14 @@ export class BoundCell {
     return cell;
   }
 
-  /** The cell's binding as its metadata says; null when it has none. */
-  static of(model: ICodeCellModel): BoundCell | null {
-    const binding = bindingOf(model.getMetadata(METADATA_KEY) as unknown);
+  /** Return the cell with the binding in its metadata; null if the metadata has none. */
+  static read(model: ICodeCellModel): BoundCell | null {
+    const binding = readBinding(model.getMetadata(METADATA_KEY) as unknown);
     return binding === null ? null : new BoundCell(model, binding);
   }
 
-  /** Why it must not be written; null when it may. */
-  refusal(job: JobView): Refusal | null {
+  /** Return why the cell must not be written; null if it may be written. */
+  findRefusal(job: JobView): Refusal | null {
     if (!job.targets.some(target => target.cell_id === this.model.id)) {
       return 'foreign';
     }
@@ -58,39 +58,44 @@ export class BoundCell {
     return hashSource(this.model.sharedModel.getSource()) === this.binding.source_hash ? null : 'edited';
   }
 
-  /** The file already holds all of a job that is over. */
+  /** Return whether the job is over and the file holds all of its output. */
   isSettled(job: JobView): boolean {
-    const present = placeholderOf(this._present());
+    const present = findPlaceholder(this._readOutputs());
     return present !== null && present.phase === job.phase && isFinal(job.phase) && this._seq >= job.last_seq;
   }
 
-  /** Shows the job's state and, unless they are not known yet (null), its outputs. True when something changed. */
+  /**
+   * Show the job's state and outputs up to piece `seq`; return whether something changed.
+   *
+   * With `outputs` null, which means not known yet, the outputs stay as they are.
+   */
   write(job: JobView, outputs: readonly IOutput[] | null, seq: number): boolean {
-    const present = this._present();
-    const wanted = [placeholder(job), ...(outputs === null ? present.slice(1) : shown(outputs))];
-    const plan = steps(present, wanted);
+    const present = this._readOutputs();
+    const wanted = [makePlaceholder(job), ...(outputs === null ? present.slice(1) : toModelOutputs(outputs))];
+    const plan = planSteps(present, wanted);
     if (plan.length > 0) {
       this.model.trusted = true;
-      if (!plan.every(step => apply(this.model, step))) {
+      if (!plan.every(step => applyStep(this.model, step))) {
         this.model.outputs.fromJSON(wanted);
       }
     }
     this._written = wanted;
-    return this._note(outputs === null ? this._seq : seq) || plan.length > 0;
+    return this._writeSeq(outputs === null ? this._seq : seq) || plan.length > 0;
   }
 
-  /** The job's output no longer belongs here. */
-  release(): void {
-    if (bindingOf(this.model.getMetadata(METADATA_KEY) as unknown)?.job === this.binding.job) {
+  /** Remove the binding from the metadata, unless the cell is bound to another job by now. */
+  unbind(): void {
+    if (readBinding(this.model.getMetadata(METADATA_KEY) as unknown)?.job === this.binding.job) {
       this.model.deleteMetadata(METADATA_KEY);
     }
   }
 
   private get _seq(): number {
-    return bindingOf(this.model.getMetadata(METADATA_KEY) as unknown)?.seq ?? 0;
+    return readBinding(this.model.getMetadata(METADATA_KEY) as unknown)?.seq ?? 0;
   }
 
-  private _note(seq: number): boolean {
+  /** Write the number of the last piece into the metadata; return whether it changed. */
+  private _writeSeq(seq: number): boolean {
     if (seq === this._seq) {
       return false;
     }
@@ -103,11 +108,11 @@ export class BoundCell {
     if (outputs.length === 0) {
       return false;
     }
-    return placeholderOf([outputs.get(0).toJSON()])?.job === this.binding.job;
+    return findPlaceholder([outputs.get(0).toJSON()])?.job === this.binding.job;
   }
 
-  /** What the model holds: remembered while nobody else changed their number, read otherwise. */
-  private _present(): readonly IOutput[] {
+  /** Return the outputs in the model. They are remembered until somebody else changes their number. */
+  private _readOutputs(): readonly IOutput[] {
     if (this._written === null || this._written.length !== this.model.outputs.length) {
       this._written = this.model.outputs.toJSON();
     }
@@ -117,8 +122,8 @@ export class BoundCell {
   private _written: readonly IOutput[] | null = null;
 }
 
-/** Carries out one step; false when the model does not hold what it should, and all must be written anew. */
-function apply(model: ICodeCellModel, step: Step): boolean {
+/** Apply one step to the model; return false if all outputs must be written instead. */
+function applyStep(model: ICodeCellModel, step: Step): boolean {
   const { outputs } = model;
   switch (step.kind) {
     case 'add':
@@ -131,11 +136,12 @@ function apply(model: ICodeCellModel, step: Step): boolean {
       outputs.fromJSON([...step.outputs]);
       return true;
     case 'text':
-      return applyText(model, step);
+      return applyTextStep(model, step);
   }
 }
 
-function applyText(model: ICodeCellModel, step: Extract<Step, { kind: 'text' }>): boolean {
+/** Change the text of a stream; return whether the model then holds what it should. */
+function applyTextStep(model: ICodeCellModel, step: Extract<Step, { kind: 'text' }>): boolean {
   const text = model.outputs.get(step.index).streamText;
   if (text === undefined) {
     return false;
@@ -146,6 +152,6 @@ function applyText(model: ICodeCellModel, step: Extract<Step, { kind: 'text' }>)
   if (step.text !== '') {
     text.insert(step.keep, step.text);
   }
-  // With document-wide undo the shared model echoes the insertion, and it is there twice.
+  // With undo for the whole document, the shared model echoes the insertion and the text is there twice.
   return text.text.length === step.keep + step.text.length;
 }

@@ -1,30 +1,31 @@
-/** What a notebook file says about a job: the metadata of the cell, and the placeholder above the job's outputs. Pure. */
+/** The traces of a job in a notebook file: the cell's metadata, and the placeholder above the job's outputs. Pure. */
 
 import type { IDisplayData, IOutput } from '@jupyterlab/nbformat';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { gpuWords } from '../amounts';
+import { formatGpus } from '../amounts';
 import type { JobPhase } from '../jobs';
-import { JOB_LOOKS, isFinal, summary } from '../jobs';
-import { clock } from '../times';
+import { JOB_LOOKS, isFinal, summarizeJob } from '../jobs';
+import { formatClock } from '../times';
 import type { JobView } from '../wire';
 
+/** Media type of the placeholder. */
 export const JOB_MIME = 'application/vnd.jupyter-gq.job+json';
 
-/** Key of our cell metadata. */
+/** Key of the cell metadata of this extension. */
 export const METADATA_KEY = 'jupyter_gq';
 
-/** A cell is bound to a job. */
+/** The link from a cell to a job. */
 export interface IBinding {
   readonly job: string;
-  /** Hash of the source that was sent. */
+  /** SHA-256 of the source that was sent, in hex. */
   readonly source_hash: string;
-  /** Last piece of output that is in the file. */
+  /** Number of the last piece of output in the file. */
   readonly seq: number;
 }
 
-/** The binding in a cell's metadata; null when there is none, or it is not ours to read. */
-export function bindingOf(value: unknown): IBinding | null {
+/** Return the binding in a cell's metadata; null if there is none, or none that this version can read. */
+export function readBinding(value: unknown): IBinding | null {
   if (typeof value !== 'object' || value === null) {
     return null;
   }
@@ -35,7 +36,7 @@ export function bindingOf(value: unknown): IBinding | null {
   return { job, source_hash, seq: typeof seq === 'number' ? seq : 0 };
 }
 
-/** What the placeholder keeps in the file, so that it can be shown without the service. */
+/** The data of a placeholder in the file: enough to show the job without the service. */
 export interface IPlaceholder {
   readonly job: string;
   readonly name: string;
@@ -47,9 +48,9 @@ export interface IPlaceholder {
   readonly finished_at: number | null;
 }
 
-/** The placeholder output. It changes with the phase only, so that a running job does not touch the file all the time. */
-export function placeholder(job: JobView): IDisplayData {
-  const sentence = isFinal(job.phase) ? summary(job, job.finished_at ?? job.submitted_at) : '';
+/** Return the placeholder output. It depends on the phase only, so that a running job seldom changes the file. */
+export function makePlaceholder(job: JobView): IDisplayData {
+  const sentence = isFinal(job.phase) ? summarizeJob(job, job.finished_at ?? job.submitted_at) : '';
   const data: IPlaceholder = {
     job: job.id,
     name: job.name,
@@ -60,35 +61,35 @@ export function placeholder(job: JobView): IDisplayData {
     submitted_at: job.submitted_at,
     finished_at: job.finished_at
   };
-  const text = fallback(data);
+  const text = describePlaceholder(data);
   return {
     output_type: 'display_data',
     data: {
       [JOB_MIME]: { ...data },
       'text/plain': text,
-      'text/html': `<p><em>${escaped(text)}</em></p>`
+      'text/html': `<p><em>${escapeHtml(text)}</em></p>`
     },
     metadata: {}
   };
 }
 
-/** What is read where our renderer is missing. */
-function fallback(data: IPlaceholder): string {
-  const what = `Training job ${data.name || data.job} (${data.queue}, ${gpuWords(data.gpus)})`;
+/** Return the text for readers without this extension. */
+function describePlaceholder(data: IPlaceholder): string {
+  const what = `Training job ${data.name || data.job} (${data.queue}, ${formatGpus(data.gpus)})`;
   const state = JOB_LOOKS[data.phase].word.toLowerCase();
   const at = data.finished_at ?? data.submitted_at;
-  const when = clock(at, 0);
+  const when = formatClock(at, 0);
   return data.finished_at === null
     ? `${what}: ${state}, sent ${when}`
     : `${what}: ${state} ${when}. ${data.sentence}`;
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
 }
 
-/** The placeholder in a mime bundle; null when it is not one. */
-export function placeholderIn(data: ReadonlyPartialJSONObject): IPlaceholder | null {
+/** Return the placeholder in a MIME bundle; null if the bundle has none that this version can read. */
+export function readPlaceholder(data: ReadonlyPartialJSONObject): IPlaceholder | null {
   const value = data[JOB_MIME] as unknown;
   if (typeof value !== 'object' || value === null) {
     return null;
@@ -112,8 +113,8 @@ export function placeholderIn(data: ReadonlyPartialJSONObject): IPlaceholder | n
   };
 }
 
-/** The first output of a cell, when it is a placeholder. */
-export function placeholderOf(outputs: readonly IOutput[]): IPlaceholder | null {
+/** Return the placeholder that is the first output of a cell; null if the first output is something else. */
+export function findPlaceholder(outputs: readonly IOutput[]): IPlaceholder | null {
   const first = outputs.length > 0 ? outputs[0] : null;
-  return first === null ? null : placeholderIn((first.data ?? {}) as ReadonlyPartialJSONObject);
+  return first === null ? null : readPlaceholder((first.data ?? {}) as ReadonlyPartialJSONObject);
 }

@@ -11,30 +11,29 @@ import { BoundCell } from './cell';
 import { Saver } from './saver';
 import type { JobStream } from './stream';
 
-/** What the bindings of a notebook need from outside. */
-export interface ISurroundings {
+/** The services that the bindings of a notebook need. */
+export interface IBindingServices {
   readonly training: ITraining;
   readonly contents: Contents.IManager;
-  /** The stream of a job, shared by all cells that show it. */
-  stream(job: string): JobStream;
-  /** A cell stopped showing its job; told once, and only while the job is under way. */
-  detached(job: JobView, why: Refusal | 'deleted'): void;
+  /** Return the stream of a job, which all cells that show the job share. */
+  getStream(job: string): JobStream;
+  /** Tell the user that a cell no longer shows its job. Called once a cell, and only before the job is over. */
+  reportDetached(job: JobView, why: Refusal | 'deleted'): void;
 }
 
-/** Binds the cells of one open notebook to their jobs, as long as it is open. */
+/** The links between the cells of one open notebook and their jobs. */
 export class NotebookBindings implements IDisposable {
   constructor(
     readonly panel: NotebookPanel,
-    private readonly _around: ISurroundings
+    private readonly _services: IBindingServices
   ) {
-    this._saver = new Saver(panel.context, _around.contents);
+    this._saver = new Saver(panel.context, _services.contents);
     panel.model?.cells.changed.connect(this._scheduleScan, this);
     panel.context.fileChanged.connect(this._scheduleScan, this);
-    _around.training.jobChanged.connect(this._onJob, this);
-    _around.training.outputArrived.connect(this._onOutput, this);
-    _around.training.resumed.connect(this._onResumed, this);
+    _services.training.jobChanged.connect(this._onJob, this);
+    _services.training.outputArrived.connect(this._onOutput, this);
+    _services.training.resumed.connect(this._onResumed, this);
     document.addEventListener('visibilitychange', this._onVisibility);
-    panel.disposed.connect(() => this.dispose());
     void this._scan();
   }
 
@@ -49,7 +48,9 @@ export class NotebookBindings implements IDisposable {
     this._isDisposed = true;
     window.clearTimeout(this._scanTimer);
     document.removeEventListener('visibilitychange', this._onVisibility);
-    const { training } = this._around;
+    this.panel.model?.cells.changed.disconnect(this._scheduleScan, this);
+    this.panel.context.fileChanged.disconnect(this._scheduleScan, this);
+    const { training } = this._services;
     training.jobChanged.disconnect(this._onJob, this);
     training.outputArrived.disconnect(this._onOutput, this);
     training.resumed.disconnect(this._onResumed, this);
@@ -57,38 +58,42 @@ export class NotebookBindings implements IDisposable {
     this._saver.dispose();
   }
 
-  /** Binds the targets of a job that was just sent, and saves the notebook when told to. */
-  async begin(job: JobView, save: boolean): Promise<void> {
-    this._saver.ours(() => {
+  /**
+   * Bind the target cells of a job that was just sent.
+   *
+   * Without `save`, the notebook is saved only if it has no unsaved edits of the user.
+   */
+  async bind(job: JobView, save: boolean): Promise<void> {
+    this._saver.runOwnChange(() => {
       for (const target of job.targets) {
-        const model = this._codeCell(target.cell_id);
+        const model = this._findCodeCell(target.cell_id);
         if (model !== null) {
-          this._cells.set(model.id, BoundCell.begin(model, job));
+          this._cells.set(model.id, BoundCell.bind(model, job));
         }
       }
     });
     this._follow(job);
-    this._show(job);
-    await (save ? this._saver.save() : this._saver.saveIfOurs());
+    this._scrollToJob(job);
+    await (save ? this._saver.save() : this._saver.saveOwnChanges());
   }
 
-  /** Brings the line of a job that was just sent into view: below a long cell it would not be seen. */
-  private _show(job: JobView): void {
+  /** Scroll the status line of a job into view: below a long cell the user would not see it. */
+  private _scrollToJob(job: JobView): void {
     const widget = this.panel.content.widgets.find(cell => cell.model.id === job.targets[0]?.cell_id);
     requestAnimationFrame(() => {
       widget?.node.querySelector('.jp-Cell-outputWrapper')?.scrollIntoView({ block: 'nearest' });
     });
   }
 
-  /** A cell is about to run here: its local output wins. */
-  runsHere(cellId: string): void {
+  /** Unbind a cell that is about to run here: its local output wins. */
+  handleLocalRun(cellId: string): void {
     const cell = this._cells.get(cellId);
     if (cell !== undefined) {
-      this._release(cell, 'replaced');
+      this._unbind(cell, 'replaced');
     }
   }
 
-  private _codeCell(id: string): ICodeCellModel | null {
+  private _findCodeCell(id: string): ICodeCellModel | null {
     for (const model of this.panel.model?.cells ?? []) {
       if (model.id === id && isCode(model)) {
         return model;
@@ -102,7 +107,7 @@ export class NotebookBindings implements IDisposable {
     this._scanTimer = window.setTimeout(() => void this._scan(), 50);
   }
 
-  /** Finds cells that came or went: on opening, after a paste, an undo, a reload of the file. */
+  /** Find cells that came or went: on opening, after a paste, an undo or a reload of the file. */
   private async _scan(): Promise<void> {
     await this.panel.context.ready;
     if (this._isDisposed || this.panel.model === null) {
@@ -117,12 +122,12 @@ export class NotebookBindings implements IDisposable {
       if (present.get(id) !== cell.model) {
         this._cells.delete(id);
         if (!present.has(id)) {
-          this._tell(cell, 'deleted');
+          this._report(cell, 'deleted');
         }
       }
     }
     for (const [id, model] of present) {
-      const cell = this._cells.has(id) ? null : BoundCell.of(model);
+      const cell = this._cells.has(id) ? null : BoundCell.read(model);
       if (cell !== null) {
         this._cells.set(id, cell);
         void this._resume(cell);
@@ -130,21 +135,21 @@ export class NotebookBindings implements IDisposable {
     }
   }
 
-  /** A cell that was bound earlier: days ago, or before a reload. */
+  /** Follow the job of a cell that was bound earlier, days ago or before a reload. */
   private async _resume(cell: BoundCell): Promise<void> {
     let job: JobView | null;
     try {
-      job = await this._around.training.job(cell.binding.job);
+      job = await this._services.training.findJob(cell.binding.job);
     } catch {
-      return; // Tried again when the service is back.
+      return; // The return of the service starts another attempt.
     }
     if (job === null || this._isDisposed) {
       return;
     }
     this._jobs.set(job.id, job);
-    const refusal = cell.refusal(job);
+    const refusal = cell.findRefusal(job);
     if (refusal === 'edited') {
-      this._tell(cell, refusal);
+      this._report(cell, refusal);
     } else if (refusal === null && !cell.isSettled(job)) {
       this._follow(job);
     }
@@ -154,11 +159,11 @@ export class NotebookBindings implements IDisposable {
     this._jobs.set(job.id, job);
     let stream = this._streams.get(job.id);
     if (stream === undefined) {
-      stream = this._around.stream(job.id);
+      stream = this._services.getStream(job.id);
       this._streams.set(job.id, stream);
       stream.changed.connect(this._onStream, this);
     }
-    stream.pull();
+    stream.fetchMore();
     this._write(job);
   }
 
@@ -169,13 +174,13 @@ export class NotebookBindings implements IDisposable {
     }
     this._jobs.set(job.id, job);
     if (before.phase !== job.phase || before.last_seq !== job.last_seq) {
-      this._streams.get(job.id)?.pull();
+      this._streams.get(job.id)?.fetchMore();
       this._write(job);
     }
   }
 
   private _onOutput(_: unknown, news: { job: string }): void {
-    this._streams.get(news.job)?.pull();
+    this._streams.get(news.job)?.fetchMore();
   }
 
   private _onStream(stream: JobStream): void {
@@ -188,7 +193,7 @@ export class NotebookBindings implements IDisposable {
   }
 
   private _onResumed(): void {
-    this._streams.forEach(stream => stream.pull());
+    this._streams.forEach(stream => stream.fetchMore());
     this._cells.forEach(cell => {
       if (!this._jobs.has(cell.binding.job)) {
         void this._resume(cell);
@@ -196,7 +201,7 @@ export class NotebookBindings implements IDisposable {
     });
   }
 
-  /** A hidden tab leaves the notebook alone, so that two tabs of it do not both change the file. */
+  /** Write what arrived while the tab was hidden. A hidden tab never writes, so that two tabs do not both write. */
   private readonly _onVisibility = (): void => {
     if (document.visibilityState === 'visible') {
       this._streams.forEach((_, id) => {
@@ -215,35 +220,35 @@ export class NotebookBindings implements IDisposable {
     }
     const cells = [...this._cells.values()].filter(cell => cell.binding.job === job.id);
     cells.forEach(cell => this._writeCell(cell, job, stream));
-    if (isFinal(job.phase) && stream.finished) {
-      void this._saver.saveIfOurs();
+    if (isFinal(job.phase) && stream.isFinished) {
+      void this._saver.saveOwnChanges();
     }
   }
 
   private _writeCell(cell: BoundCell, job: JobView, stream: JobStream): void {
-    const refusal = cell.refusal(job);
+    const refusal = cell.findRefusal(job);
     if (refusal === 'replaced') {
-      this._release(cell, refusal);
+      this._unbind(cell, refusal);
     } else if (refusal === 'edited') {
-      this._tell(cell, refusal);
+      this._report(cell, refusal);
     } else if (refusal === null) {
-      const outputs = stream.caughtUp ? (stream.cells.get(cell.model.id) ?? []) : null;
-      this._saver.ours(() => cell.write(job, outputs, stream.seq));
+      const outputs = stream.isCaughtUp ? (stream.cells.get(cell.model.id) ?? []) : null;
+      this._saver.runOwnChange(() => cell.write(job, outputs, stream.seq));
     }
   }
 
-  private _release(cell: BoundCell, why: Refusal): void {
+  private _unbind(cell: BoundCell, why: Refusal): void {
     this._cells.delete(cell.model.id);
-    this._saver.ours(() => cell.release());
-    this._tell(cell, why);
+    this._saver.runOwnChange(() => cell.unbind());
+    this._report(cell, why);
   }
 
-  private _tell(cell: BoundCell, why: Refusal | 'deleted'): void {
+  private _report(cell: BoundCell, why: Refusal | 'deleted'): void {
     const job = this._jobs.get(cell.binding.job);
     const key = `${cell.binding.job} ${cell.model.id}`;
     if (job !== undefined && !isFinal(job.phase) && !this._told.has(key)) {
       this._told.add(key);
-      this._around.detached(job, why);
+      this._services.reportDetached(job, why);
     }
   }
 

@@ -4,16 +4,16 @@ import type { CommandRegistry } from '@lumino/commands';
 import * as React from 'react';
 
 import type { JobPhase } from '../jobs';
-import { amount, isCancellable, isFinal, JOB_LOOKS, line } from '../jobs';
+import { formatAmount, isCancellable, isFinal, JOB_LOOKS, describeJob } from '../jobs';
 import { Action, PhaseTag, ProgressBar } from '../panel/parts';
 import type { ITraining } from '../tokens';
 import { CommandIDs } from '../tokens';
 import type { JobView } from '../wire';
-import { gpuWords } from '../amounts';
+import { formatGpus } from '../amounts';
 import type { IPlaceholder } from './metadata';
-import { placeholderIn } from './metadata';
+import { readPlaceholder } from './metadata';
 
-/** The line under a cell that says how its job is doing: live when the job is known, as the file says otherwise. */
+/** The status line under a cell: live if the job is known, as stored in the file otherwise. */
 export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   constructor(
     private readonly _training: ITraining,
@@ -24,7 +24,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    this._placeholder = placeholderIn(model.data);
+    this._placeholder = readPlaceholder(model.data);
     this.update();
     return Promise.resolve();
   }
@@ -32,7 +32,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   protected render(): React.JSX.Element | null {
     const placeholder = this._placeholder;
     if (placeholder === null) {
-      return <span>A training job that this version cannot show.</span>;
+      return <span>This version of the extension cannot show this training job.</span>;
     }
     return (
       <UseSignal signal={this._training.jobChanged} shouldUpdate={(_, job) => job.id === placeholder.job}>
@@ -55,6 +55,7 @@ export class JobRenderer extends ReactWidget implements IRenderMime.IRenderer {
   private _placeholder: IPlaceholder | null = null;
 }
 
+/** Runs a command about a job. */
 type RunCommand = (command: string, job: string) => void;
 
 function JobLine({ job, run }: { job: JobView; run: RunCommand }): React.JSX.Element {
@@ -71,8 +72,8 @@ function JobLine({ job, run }: { job: JobView; run: RunCommand }): React.JSX.Ele
       id={job.id}
       name={job.name}
       phase={job.phase}
-      amount={isFinal(job.phase) ? null : amount(job)}
-      sentence={line(job, Date.now() / 1000)}
+      amount={isFinal(job.phase) ? null : formatAmount(job)}
+      sentence={describeJob(job, Date.now() / 1000)}
       buttons={buttons}
       run={run}
     >
@@ -87,26 +88,26 @@ function StoredLine({ placeholder, run }: { placeholder: IPlaceholder; run: RunC
       id={placeholder.job}
       name={placeholder.name}
       phase={placeholder.phase}
-      sentence={placeholder.sentence || `${gpuWords(placeholder.gpus)} in ${placeholder.queue}`}
+      sentence={placeholder.sentence || `${formatGpus(placeholder.gpus)} in ${placeholder.queue}`}
       run={run}
     />
   );
 }
 
-interface IStatus {
+interface IStatusLineProps {
   /** The id of the job. */
   id: string;
   name: string;
   phase: JobPhase;
   amount?: string | null;
   sentence: string;
-  /** Beside the one that shows the details. */
+  /** Buttons beside the button for the details. */
   buttons?: React.ReactNode;
   run: RunCommand;
   children?: React.ReactNode;
 }
 
-function StatusLine(status: IStatus): React.JSX.Element {
+function StatusLine(status: IStatusLineProps): React.JSX.Element {
   return (
     <div
       className="jp-gq-status"

@@ -4,17 +4,17 @@ import type { Contents } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 
 /**
- * Knows whether the only unsaved changes of a notebook are ours, and then saves it.
+ * Saves a notebook if its only unsaved changes are those of this extension.
  *
- * What a user has not saved stays unsaved. When the file changed on disk meanwhile (another tab saved the same outputs), that
- * file is read again in place of a dialog about a conflict that is none.
+ * Unsaved edits of the user stay unsaved. If another tab saved the same outputs meanwhile, the file is read again,
+ * without a dialog about a conflict that does not exist.
  */
 export class Saver implements IDisposable {
   constructor(
     private readonly _context: DocumentRegistry.IContext<INotebookModel>,
     private readonly _contents: Contents.IManager
   ) {
-    this._foreign = _context.isReady && _context.model.dirty;
+    this._hasUserEdits = _context.isReady && _context.model.dirty;
     void _context.ready.then(() => {
       if (!this._isDisposed && !_context.isDisposed) {
         _context.model.metadataChanged.connect(this._onMetadata, this);
@@ -37,27 +37,33 @@ export class Saver implements IDisposable {
     }
   }
 
-  /** Runs a change of ours. */
-  ours<T>(change: () => T): T {
+  /** Run `change` and count what it changes in the notebook as a change of this extension. */
+  runOwnChange<T>(change: () => T): T {
     this._depth++;
     try {
       return change();
     } finally {
       this._depth--;
-      this._own = true;
+      this._hasOwnChanges = true;
     }
   }
 
-  /** Saves when all unsaved changes are ours. */
-  async saveIfOurs(): Promise<void> {
+  /** Save the notebook if all unsaved changes are those of this extension. */
+  async saveOwnChanges(): Promise<void> {
     const { model } = this._context;
-    if (this._isDisposed || this._context.isDisposed || !model.dirty || this._foreign || !this._own) {
+    if (
+      this._isDisposed ||
+      this._context.isDisposed ||
+      !model.dirty ||
+      this._hasUserEdits ||
+      !this._hasOwnChanges
+    ) {
       return;
     }
     await this.save();
   }
 
-  /** Saves; failures are shown by the document itself. */
+  /** Save the notebook. The document itself shows failures to the user. */
   async save(): Promise<void> {
     const context = this._context;
     if (context.model.readOnly || context.contentsModel?.writable === false) {
@@ -65,7 +71,7 @@ export class Saver implements IDisposable {
     }
     try {
       if (await this._isNewerOnDisk()) {
-        await (this._foreign ? Promise.resolve() : context.revert());
+        await (this._hasUserEdits ? Promise.resolve() : context.revert());
       } else {
         await context.save();
       }
@@ -80,35 +86,35 @@ export class Saver implements IDisposable {
       return false;
     }
     const disk = await this._contents.get(this._context.path, { content: false });
-    // Some file systems round: what differs by less than this was written by us.
+    // Some file systems round times. A smaller difference than this comes from the last save of this page.
     return Date.parse(disk.last_modified) - Date.parse(known) > 500;
   }
 
-  /** A kernel that connects writes its name and language into the notebook: no edit of the user. */
+  /** Ignore the next change: a kernel that connects writes its name and language into the notebook. */
   private _onMetadata(): void {
-    this._isMetadata = true;
+    this._isMetadataChange = true;
   }
 
   private _onContent(): void {
-    if (this._isMetadata) {
-      this._isMetadata = false;
+    if (this._isMetadataChange) {
+      this._isMetadataChange = false;
       return;
     }
     if (this._depth === 0) {
-      this._foreign = true;
+      this._hasUserEdits = true;
     }
   }
 
   private _onSave(_: unknown, state: DocumentRegistry.SaveState): void {
     if (state === 'completed') {
-      this._foreign = false;
-      this._own = false;
+      this._hasUserEdits = false;
+      this._hasOwnChanges = false;
     }
   }
 
   private _depth = 0;
-  private _isMetadata = false;
-  private _own = false;
-  private _foreign: boolean;
+  private _isMetadataChange = false;
+  private _hasOwnChanges = false;
+  private _hasUserEdits: boolean;
   private _isDisposed = false;
 }

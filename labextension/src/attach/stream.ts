@@ -3,35 +3,37 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import type { CellOutputs } from '../outputs';
-import { fold } from '../outputs';
+import { foldEvents } from '../outputs';
 import type { OutputPage } from '../wire';
 
-/** Milliseconds between two fetches of one job: what comes meanwhile comes together. */
+/** Least milliseconds between two fetches of one job. Pieces that arrive meanwhile are fetched together. */
 const PACE = 120;
 
-/** The outputs of one job, fetched in order from the first piece on, however often it is told that there are more. */
+/** The outputs of one job, fetched once and in order, from the first piece on. */
 export class JobStream implements IDisposable {
   constructor(private readonly _fetch: (after: number) => Promise<OutputPage>) {}
 
-  /** Folded up to `seq`. */
+  /** The outputs of the target cells, folded up to piece `seq`. */
   get cells(): CellOutputs {
     return this._cells;
   }
 
+  /** Number of the last piece that was fetched; 0 before the first. */
   get seq(): number {
     return this._seq;
   }
 
-  /** The job is over and nothing is missing. */
-  get finished(): boolean {
+  /** Whether the job is over and all of its pieces were fetched. */
+  get isFinished(): boolean {
     return this._finished;
   }
 
-  /** Everything that there was at some moment has been fetched once. */
-  get caughtUp(): boolean {
+  /** Whether all pieces of some moment were fetched. Before that, the outputs are incomplete. */
+  get isCaughtUp(): boolean {
     return this._caughtUp;
   }
 
+  /** Emitted when pieces were fetched, once for each series of pages. */
   get changed(): ISignal<JobStream, void> {
     return this._changed;
   }
@@ -46,45 +48,46 @@ export class JobStream implements IDisposable {
     Signal.clearData(this);
   }
 
-  /** There may be more. Failures are left to the next call: an event, or the service being back. */
-  pull(): void {
+  /** Fetch the pieces that follow, soon. A failure is retried by the next call: by an event or a reconnection. */
+  fetchMore(): void {
     if (this._isDisposed || this._finished) {
       return;
     }
     this._wanted = true;
     if (this._timer === undefined && !this._busy) {
       const wait = Math.max(0, this._last + PACE - performance.now());
-      this._timer = window.setTimeout(() => void this._run(), wait);
+      this._timer = window.setTimeout(() => void this._fetchAll(), wait);
     }
   }
 
-  private async _run(): Promise<void> {
+  /** Fetch pages until none is left, or until a fetch fails. */
+  private async _fetchAll(): Promise<void> {
     this._timer = undefined;
     this._busy = true;
     this._wanted = false;
     try {
-      while (!this._isDisposed && (await this._next())) {
-        // Page by page until nothing is left.
+      while (!this._isDisposed && (await this._fetchPage())) {
+        // Each call fetches one page.
       }
     } catch {
-      // The service is away: its return is signalled, and then this is asked again.
+      // The service is down. A signal tells when it is back, and leads to another call.
     } finally {
       this._busy = false;
       this._last = performance.now();
     }
     if (this._wanted) {
-      this.pull();
+      this.fetchMore();
     }
   }
 
-  /** True when there is another page. */
-  private async _next(): Promise<boolean> {
+  /** Fetch one page; return whether there is another. */
+  private async _fetchPage(): Promise<boolean> {
     const page = await this._fetch(this._seq);
     if (this._isDisposed) {
       return false;
     }
     const fresh = page.events.filter(event => event.seq > this._seq);
-    this._cells = fold(
+    this._cells = foldEvents(
       fresh.filter(event => event.role !== 'prefix'),
       this._cells
     );

@@ -1,23 +1,23 @@
 /**
- * Which cells ran in a kernel, in run order, as the page saw it.
+ * The cells that ran in each kernel, in run order, as this page saw them.
  *
  * Rules
  * -----
- * 1. A run keeps the source as it was run; the cell may be edited, moved or deleted afterwards.
- * 2. A restart, or another kernel, begins anew: what ran before is not in that kernel's memory.
- * 3. A cell that ran twice is there twice: its second run found what the first one left.
- * 4. The history is complete when the kernel's own counter agrees with it: 1, 2, 3 and so on. It is not after a reload
- *    of the page, or when a console shares the kernel.
+ * 1. A run keeps the source that was run. The cell may be edited, moved or deleted afterwards.
+ * 2. A restart, or another kernel, starts a new history: earlier runs are not in that kernel's memory.
+ * 3. A cell that ran twice has two entries: the second run found what the first run left.
+ * 4. The history is complete if the kernel's own counter agrees with it: 1, 2, 3 and so on. After a reload of the page,
+ *    or if a console shares the kernel, the history is incomplete.
  */
 
 /** One run of one cell. */
 export interface IRun {
   readonly cellId: string;
   readonly source: string;
-  /** How long it took; null while it runs, or when unknown. */
+  /** Duration; null while the cell runs or if unknown. */
   readonly seconds: number | null;
   readonly status: 'running' | 'ok' | 'error';
-  /** The kernel's counter; null while it runs, or when unknown. */
+  /** The kernel's counter; null while the cell runs or if unknown. */
   readonly executionCount: number | null;
 }
 
@@ -30,23 +30,24 @@ export interface IRunEnd {
   readonly at: number;
 }
 
-interface IOpenRun {
+/** A run and the time from which its duration counts. */
+interface ITimedRun {
   run: IRun;
-  /** When it was scheduled: its start, or the end of the run before it in the kernel's line. */
+  /** When the cell was handed to the kernel. The run starts then, or at the end of the run before it. */
   scheduled: number;
 }
 
-/** The history of every kernel that this page knows. */
+/** The histories of all kernels that this page knows. */
 export class RunHistory {
-  /** A cell was handed to the kernel. */
-  scheduled(kernelId: string, cellId: string, source: string, at: number): void {
+  /** Record that a cell was handed to the kernel. */
+  recordStart(kernelId: string, cellId: string, source: string, at: number): void {
     const runs = this._kernels.get(kernelId) ?? [];
     const run: IRun = { cellId, source, seconds: null, status: 'running', executionCount: null };
     this._kernels.set(kernelId, [...runs, { run, scheduled: at }]);
   }
 
-  /** The oldest unfinished run of that cell ended. Unknown ones (the kernel restarted meanwhile) are ignored. */
-  executed(kernelId: string, end: IRunEnd): void {
+  /** Record the end of the cell's oldest unfinished run. Does nothing if there is none: the kernel restarted. */
+  recordEnd(kernelId: string, end: IRunEnd): void {
     const runs = this._kernels.get(kernelId) ?? [];
     const index = runs.findIndex(({ run }) => run.cellId === end.cellId && run.status === 'running');
     if (index < 0) {
@@ -68,28 +69,25 @@ export class RunHistory {
     ]);
   }
 
-  /** The kernel restarted: its memory is empty. */
-  restarted(kernelId: string): void {
+  /** Forget the runs of a kernel: a restart has emptied its memory. */
+  recordRestart(kernelId: string): void {
     this._kernels.set(kernelId, []);
     this._lastEnd.delete(kernelId);
   }
 
-  /** In run order. */
-  runs(kernelId: string): readonly IRun[] {
+  /** Return the runs of a kernel in run order. */
+  listRuns(kernelId: string): readonly IRun[] {
     return (this._kernels.get(kernelId) ?? []).map(({ run }) => run);
   }
 
-  /**
-   * Nothing ran in that kernel that is not here. `executionCount` is the kernel's counter when it is known from elsewhere
-   * (the largest number in the notebook).
-   */
+  /** Return whether every run of the kernel's present session is known, by the kernel's own counter. */
   isComplete(kernelId: string): boolean {
-    const counts = this.runs(kernelId)
+    const counts = this.listRuns(kernelId)
       .filter(run => run.status !== 'running')
       .map(run => run.executionCount);
     return counts.length > 0 && counts.every((count, index) => count === index + 1);
   }
 
-  private readonly _kernels = new Map<string, readonly IOpenRun[]>();
+  private readonly _kernels = new Map<string, readonly ITimedRun[]>();
   private readonly _lastEnd = new Map<string, number>();
 }

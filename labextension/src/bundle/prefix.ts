@@ -1,16 +1,17 @@
 /**
- * The cells that a job replays before the target cells: proposed from what is known, changed by the user.
+ * The cells that a job replays before its target cells: proposed by this extension, changed by the user.
  *
- * Where the proposal comes from, best first: the page's own history of the kernel, the server's history of it, the order of
- * the document. Targets never replay themselves.
+ * A proposal comes from the best source that is known: the page's own history of the kernel, the server's history of
+ * the kernel, or the order of the document. A target cell is never replayed.
  */
 
 import type { RanCell, PrefixCell } from '../wire';
 import type { IRun } from './history';
 
+/** The origin of a proposal. */
 export type PrefixSource = 'history' | 'server' | 'document';
 
-/** A code cell of the notebook as it is now. */
+/** A code cell of the notebook in its present form. */
 export interface ICodeCell {
   readonly id: string;
   readonly source: string;
@@ -19,19 +20,20 @@ export interface ICodeCell {
 
 /** A cell that may be replayed. */
 export interface IPrefixEntry {
-  /** Unique in the list: a cell may be there several times. */
+  /** Unique in the list, unlike `cellId`: a cell may be listed several times. */
   readonly key: string;
   readonly cellId: string;
   readonly source: string;
   readonly seconds: number | null;
-  /** Proposed to be replayed. */
+  /** Whether the cell is replayed. */
   readonly included: boolean;
-  /** It runs in any case, by its tag. */
+  /** Whether the user cannot leave the cell out, because its tag says that it always runs. */
   readonly fixed: boolean;
-  /** What the user should know about it, or null. */
+  /** A warning for the user, or null. */
   readonly note: string | null;
 }
 
+/** A proposal. */
 export interface IPrefix {
   readonly from: PrefixSource;
   readonly entries: readonly IPrefixEntry[];
@@ -43,7 +45,8 @@ const SETUP = 'gq-setup';
 const SKIP = 'gq-skip';
 const FAILED = 'ended with an error here';
 
-export function fromRuns(
+/** Propose the cells that this page saw run in the kernel, without failed runs. */
+export function proposeFromRuns(
   runs: readonly IRun[],
   cells: readonly ICodeCell[],
   targets: ReadonlySet<string>
@@ -51,14 +54,18 @@ export function fromRuns(
   const entries = runs
     .filter(run => !targets.has(run.cellId) && run.source.trim() !== '')
     .map(run => ({
-      ...entry(run.cellId, run.source, run.seconds, runNote(run, cells)),
+      ...makeEntry(run.cellId, run.source, run.seconds, describeRun(run, cells)),
       included: run.status !== 'error'
     }));
-  return { from: 'history', entries: finished(entries, cells, targets) };
+  return { from: 'history', entries: completeEntries(entries, cells, targets) };
 }
 
-/** Matched to cells by their source; code without a cell (a console's, a deleted cell's) is replayed too. */
-export function fromServer(
+/**
+ * Propose the code that the server saw run in the kernel, without failed runs.
+ *
+ * Code is matched to cells by its source. Code without a cell, such as that of a console, is replayed as well.
+ */
+export function proposeFromServer(
   executions: readonly RanCell[],
   cells: readonly ICodeCell[],
   targets: ReadonlySet<string>
@@ -66,35 +73,51 @@ export function fromServer(
   const target = cells.filter(cell => targets.has(cell.id)).map(cell => cell.source.trim());
   const entries = executions
     .filter(execution => execution.code.trim() !== '' && !target.includes(execution.code.trim()))
-    .map((execution, index) => serverEntry(execution, index, cells));
-  return { from: 'server', entries: finished(entries, cells, targets) };
+    .map((execution, index) => makeServerEntry(execution, index, cells));
+  return { from: 'server', entries: completeEntries(entries, cells, targets) };
 }
 
-function serverEntry(execution: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
+/** Return the entry for one execution that the server saw. */
+function makeServerEntry(execution: RanCell, index: number, cells: readonly ICodeCell[]): IPrefixEntry {
   const cell = cells.find(candidate => candidate.source.trim() === execution.code.trim());
   const cellId = cell?.id ?? `history-${index + 1}`;
   if (execution.failed) {
-    return { ...entry(cellId, execution.code, execution.seconds, FAILED), included: false };
+    return { ...makeEntry(cellId, execution.code, execution.seconds, FAILED), included: false };
   }
   const note = cell === undefined ? 'as it was run; the cell was changed or deleted since' : null;
-  return entry(cellId, execution.code, execution.seconds, note);
+  return makeEntry(cellId, execution.code, execution.seconds, note);
 }
 
-/** All code cells above the first target. */
-export function fromDocument(cells: readonly ICodeCell[], targets: ReadonlySet<string>): IPrefix {
+/** Propose all code cells above the first target. */
+export function proposeFromDocument(cells: readonly ICodeCell[], targets: ReadonlySet<string>): IPrefix {
   const first = cells.findIndex(cell => targets.has(cell.id));
   const entries = cells
     .slice(0, Math.max(0, first))
     .filter(cell => cell.source.trim() !== '')
-    .map(cell => entry(cell.id, cell.source, null, null));
-  return { from: 'document', entries: finished(entries, cells, targets) };
+    .map(cell => makeEntry(cell.id, cell.source, null, null));
+  return { from: 'document', entries: completeEntries(entries, cells, targets) };
 }
 
-function entry(cellId: string, source: string, seconds: number | null, note: string | null): IPrefixEntry {
-  return { key: '', cellId, source, seconds, included: true, fixed: false, note: note ?? sourceNote(source) };
+/** Return an included entry; without a `note`, the source itself may give one. */
+function makeEntry(
+  cellId: string,
+  source: string,
+  seconds: number | null,
+  note: string | null
+): IPrefixEntry {
+  return {
+    key: '',
+    cellId,
+    source,
+    seconds,
+    included: true,
+    fixed: false,
+    note: note ?? findSourceWarning(source)
+  };
 }
 
-function runNote(run: IRun, cells: readonly ICodeCell[]): string | null {
+/** Return what the user should know about replaying a run, or null. */
+function describeRun(run: IRun, cells: readonly ICodeCell[]): string | null {
   if (run.status === 'error') {
     return FAILED;
   }
@@ -114,12 +137,13 @@ const WARNINGS: readonly [RegExp, string][] = [
   [/^\s*%?%?(system|sx|bash|sh)\b|^\s*!/m, 'runs shell commands again']
 ];
 
-/** What a source does that a replay should be warned about, or null. */
-export function sourceNote(source: string): string | null {
+/** Return what a source does that is a problem in a replay, or null. */
+export function findSourceWarning(source: string): string | null {
   return WARNINGS.find(([pattern]) => pattern.test(source))?.[1] ?? null;
 }
 
-function finished(
+/** Return the entries with the tagged cells added or left out, and with a key each. */
+function completeEntries(
   entries: readonly IPrefixEntry[],
   cells: readonly ICodeCell[],
   targets: ReadonlySet<string>
@@ -128,45 +152,45 @@ function finished(
   const known = new Set(entries.map(item => item.cellId));
   const setup = cells
     .filter(cell => cell.tags.includes(SETUP) && !known.has(cell.id) && !targets.has(cell.id))
-    .map(cell => ({ ...entry(cell.id, cell.source, null, `tagged ${SETUP}: always runs`), fixed: true }));
+    .map(cell => ({ ...makeEntry(cell.id, cell.source, null, `tagged ${SETUP}: always runs`), fixed: true }));
   const listed = entries.filter(item => !skipped.has(item.cellId));
   return [...setup, ...listed].map((item, index) => ({ ...item, key: `${index}-${item.cellId}` }));
 }
 
-/** Leaves one entry in or out. */
-export function toggled(entries: readonly IPrefixEntry[], key: string): IPrefixEntry[] {
+/** Return the entries with one of them switched between replayed and left out. */
+export function toggleEntry(entries: readonly IPrefixEntry[], key: string): IPrefixEntry[] {
   return entries.map(item =>
     item.key === key && !item.fixed ? { ...item, included: !item.included } : item
   );
 }
 
-/** Some cell is there more than once. */
+/** Return whether a cell is replayed more than once. */
 export function hasRepeats(entries: readonly IPrefixEntry[]): boolean {
   const included = entries.filter(item => item.included);
   return new Set(included.map(item => item.cellId)).size < included.length;
 }
 
-/** Leaves out all but the last run of each cell. */
-export function lastRuns(entries: readonly IPrefixEntry[]): IPrefixEntry[] {
+/** Return the entries with all but the last run of each cell left out. */
+export function keepLastRuns(entries: readonly IPrefixEntry[]): IPrefixEntry[] {
   const last = new Map(entries.filter(item => item.included).map(item => [item.cellId, item.key]));
   return entries.map(item => ({ ...item, included: item.included && last.get(item.cellId) === item.key }));
 }
 
-/** What goes along with the request. */
-export function chosen(entries: readonly IPrefixEntry[]): PrefixCell[] {
+/** Return the cells that are replayed, as the request has them. */
+export function selectCells(entries: readonly IPrefixEntry[]): PrefixCell[] {
   return entries
     .filter(item => item.included)
     .map(item => ({ cell_id: item.cellId, source: item.source, seconds: item.seconds }));
 }
 
-/** Seconds that the chosen cells took here; null when none is known. */
-export function knownSeconds(entries: readonly IPrefixEntry[]): number | null {
+/** Return the seconds that the replayed cells took here, as far as known; null if none is known. */
+export function sumKnownSeconds(entries: readonly IPrefixEntry[]): number | null {
   const known = entries.filter(item => item.included && item.seconds !== null);
   return known.length === 0 ? null : known.reduce((sum, item) => sum + (item.seconds ?? 0), 0);
 }
 
-/** The first line that says something, for a list. */
-export function title(source: string): string {
+/** Return the first line of a source that is not a comment, or its first comment. */
+export function findTitle(source: string): string {
   const lines = source.split('\n').map(line => line.trim());
   return lines.find(line => line !== '' && !line.startsWith('#')) ?? lines.find(line => line !== '') ?? '';
 }

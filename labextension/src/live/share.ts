@@ -1,38 +1,39 @@
-/** The share of this notebook server in words. Pure. */
+/** The share of this notebook server as text. Pure. */
 
-import { gpuWords, milli } from '../amounts';
-import { memory } from '../jobs';
-import { clock, countdown, minutes } from '../times';
+import { formatGpus, parseMilli } from '../amounts';
+import { formatMemory } from '../jobs';
+import { formatClock, formatCountdown, formatMinutes } from '../times';
 import type { NotebookView } from '../wire';
 
-/** "GPU 0.5 · 6.1 / 10 GB · idle 12 min". What is not known is left out, never shown as 0. */
-export function shareText(notebook: NotebookView, now: number): string {
-  if (milli(notebook.gpus) === 0) {
+/** Return the share in brief, such as "GPU 0.5 · 6.1 / 10 GB · idle 12 min". Unknown values are left out. */
+export function formatShare(notebook: NotebookView, now: number): string {
+  if (parseMilli(notebook.gpus) === 0) {
     return 'CPU only';
   }
   const parts = [`GPU ${notebook.gpus}`];
   if (notebook.memory_used_mib !== null) {
-    parts.push(memory(notebook));
+    parts.push(formatMemory(notebook));
   }
   if (notebook.idle_since !== null && now - notebook.idle_since >= 60) {
-    parts.push(`idle ${minutes(now - notebook.idle_since)}`);
+    parts.push(`idle ${formatMinutes(now - notebook.idle_since)}`);
   }
   return parts.join(' · ');
 }
 
-export function shareTitle(notebook: NotebookView): string {
+/** Return the share in full sentences, for a tooltip. */
+export function describeShare(notebook: NotebookView): string {
   const parts = [
-    `This notebook server holds ${gpuWords(notebook.gpus)}.`,
+    `This notebook server holds ${formatGpus(notebook.gpus)}.`,
     notebook.model === null ? '' : `On ${notebook.model}.`,
-    notebook.memory_quota_mib === null ? '' : `Memory: ${memory(notebook)}.`,
+    notebook.memory_quota_mib === null ? '' : `Memory: ${formatMemory(notebook)}.`,
     notebook.utilisation === null ? '' : `In use: ${notebook.utilisation} %.`,
     'Click for your notebooks and jobs.'
   ];
   return parts.filter(part => part !== '').join(' ');
 }
 
-/** What the toast of an idle warning says, anew each second. Toasts show 140 characters: the time comes first. */
-export function warningText(notebook: NotebookView, now: number): string {
+/** Return the text of the idle warning. Notifications show 140 characters, so the time comes first. */
+export function formatWarning(notebook: NotebookView, now: number): string {
   const { warning } = notebook;
   if (warning === null) {
     return '';
@@ -41,12 +42,11 @@ export function warningText(notebook: NotebookView, now: number): string {
   const when =
     left <= 0
       ? 'Your GPU share is being taken now.'
-      : `Your GPU share is taken at ${clock(warning.expire_at, now)}, in ${countdown(left)}.`;
+      : `Your GPU share is taken at ${formatClock(warning.expire_at, now)}, in ${formatCountdown(left)}.`;
   return `${when} ${warning.sentence}`;
 }
 
-/** Null when the bound is reached: then nothing can be kept. */
-export function keepLabel(notebook: NotebookView): string | null {
-  const seconds = notebook.warning?.keep_seconds ?? 0;
-  return seconds <= 0 ? null : 'Keep it';
+/** Return whether the share can be kept for longer; false if the bound of the admin is reached. */
+export function canKeep(notebook: NotebookView): boolean {
+  return (notebook.warning?.keep_seconds ?? 0) > 0;
 }

@@ -1,27 +1,29 @@
-/** What is known of the scheduler at present: an immutable snapshot and the ways it changes. Pure. */
+/** The present knowledge about the scheduler: an immutable snapshot and its changes. Pure. */
 
-import { merged } from '../jobs';
+import { mergeJobs } from '../jobs';
 import type { JobView, JobList, Me, NotebookView, QueueView } from '../wire';
 
+/** A snapshot. */
 export interface ILiveState {
-  /** null: not asked yet. */
+  /** Whether the service can be reached; null before the first answer. */
   readonly available: boolean | null;
-  /** Why it is not available, and what to do. */
+  /** Why the service is not available, and what to do; empty if it is available. */
   readonly message: string;
-  /** The jobs have been fetched at least once. */
+  /** Whether the jobs have been fetched at least once. */
   readonly loaded: boolean;
   /** Newest first. */
   readonly jobs: readonly JobView[];
-  /** There are older jobs: pass it as `before`. */
+  /** The `before` of the next page of older jobs; null if there are none. */
   readonly next: string | null;
   readonly notebooks: readonly NotebookView[];
   readonly queues: readonly QueueView[];
   readonly me: Me | null;
-  /** Name of the server that this page came from. */
+  /** Name of the notebook server that this page came from. */
   readonly server: string;
 }
 
-export const UNKNOWN: ILiveState = {
+/** The snapshot before the first answer. */
+export const INITIAL_STATE: ILiveState = {
   available: null,
   message: '',
   loaded: false,
@@ -33,14 +35,19 @@ export const UNKNOWN: ILiveState = {
   server: ''
 };
 
-export function lost(state: ILiveState, message: string): ILiveState {
+/** Return the state while the service cannot be reached: all else that is known stays. */
+export function markUnavailable(state: ILiveState, message: string): ILiveState {
   return state.available === false && state.message === message
     ? state
     : { ...state, available: false, message };
 }
 
-/** The first page again: jobs further back stay, and so does the way to still older ones. */
-export function withPage(state: ILiveState, page: JobList): ILiveState {
+/**
+ * Put the newest page of jobs into the state.
+ *
+ * Older jobs stay if the page overlaps with the jobs that are known. If there is a gap, the list starts over.
+ */
+export function applyFirstPage(state: ILiveState, page: JobList): ILiveState {
   const known = new Set(state.jobs.map(job => job.id));
   const overlaps = page.jobs.some(job => known.has(job.id));
   const keeps = state.loaded && overlaps;
@@ -49,33 +56,34 @@ export function withPage(state: ILiveState, page: JobList): ILiveState {
     available: true,
     message: '',
     loaded: true,
-    jobs: keeps ? merged(state.jobs, page.jobs) : merged([], page.jobs),
+    jobs: keeps ? mergeJobs(state.jobs, page.jobs) : mergeJobs([], page.jobs),
     next: keeps ? state.next : page.next
   };
 }
 
-/** Older jobs were fetched. */
-export function withOlder(state: ILiveState, page: JobList): ILiveState {
-  return { ...state, jobs: merged(state.jobs, page.jobs), next: page.next };
+/** Add a page of older jobs to the state. */
+export function appendPage(state: ILiveState, page: JobList): ILiveState {
+  return { ...state, jobs: mergeJobs(state.jobs, page.jobs), next: page.next };
 }
 
-export function withJob(state: ILiveState, job: JobView): ILiveState {
-  return { ...state, jobs: merged(state.jobs, [job]) };
+/** Put one job into the state. */
+export function applyJob(state: ILiveState, job: JobView): ILiveState {
+  return { ...state, jobs: mergeJobs(state.jobs, [job]) };
 }
 
-/** Stopped notebooks leave the list. */
-export function withNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
+/** Put one notebook into the state. A stopped notebook leaves the list. */
+export function applyNotebook(state: ILiveState, notebook: NotebookView): ILiveState {
   const others = state.notebooks.filter(known => known.id !== notebook.id);
   const notebooks = notebook.phase === 'stopped' ? others : [notebook, ...others];
   return { ...state, notebooks: notebooks.sort((one, other) => other.submitted_at - one.submitted_at) };
 }
 
-/** The running notebook of the server that this page came from. */
-export function notebookHere(state: ILiveState): NotebookView | null {
-  const name = (server: string): string => (server === '-' ? '' : server);
+/** Return the running notebook of the server that this page came from, or null. */
+export function findNotebookHere(state: ILiveState): NotebookView | null {
+  const nameOf = (server: string): string => (server === '-' ? '' : server);
   return (
     state.notebooks.find(
-      notebook => notebook.phase === 'running' && name(notebook.server) === name(state.server)
+      notebook => notebook.phase === 'running' && nameOf(notebook.server) === nameOf(state.server)
     ) ?? null
   );
 }

@@ -5,23 +5,32 @@ import { Poll } from '@lumino/polling';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Client } from '../client';
-import { messageOf, RequestError } from '../client';
+import { describeError, RequestError } from '../client';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
 import type { ConnectionNotice, JobView, NotebookView, OutputNotice } from '../wire';
 import { readEvent } from './events';
 import type { ILiveState } from './state';
-import { lost, notebookHere, UNKNOWN, withJob, withNotebook, withOlder, withPage } from './state';
+import {
+  markUnavailable,
+  findNotebookHere,
+  INITIAL_STATE,
+  applyJob,
+  applyNotebook,
+  appendPage,
+  applyFirstPage
+} from './state';
 
+/** Jobs in a page. */
 const PAGE = 50;
-/** Milliseconds between refreshes that nobody asked for: events do the work, this only catches lost ones. */
+/** Milliseconds between refreshes without a cause. Events bring the changes; a refresh only finds lost events. */
 const SAFETY_INTERVAL = 60_000;
-/** While the service is down it is asked more often, with growing intervals. */
+/** Milliseconds before the first retry while the service is down. The intervals grow up to `SAFETY_INTERVAL`. */
 const RETRY_INTERVAL = 4_000;
-/** Totals of queues change often in a busy cluster: ask at most that often, in milliseconds. */
+/** Least milliseconds between two fetches of the queues, whose totals change often in a busy cluster. */
 const QUEUE_INTERVAL = 2_000;
 
-/** Keeps the live state from events; asks again after a gap, and never while the page is hidden. */
+/** The live state, kept by events. After a gap everything is fetched again, but not while the page is hidden. */
 export class Training implements ITraining, IDisposable {
   constructor(
     readonly client: Client,
@@ -36,7 +45,7 @@ export class Training implements ITraining, IDisposable {
       name: 'jupyter-gq:refresh',
       standby: 'when-hidden'
     });
-    // A success is followed by the long interval, a failure by the short one and its backoff.
+    // The long interval follows a success; the short interval and its backoff follow a failure.
     this._poll.ticked.connect((poll, tick) => {
       if (tick.phase === 'resolved') {
         poll.frequency = { ...poll.frequency, interval: SAFETY_INTERVAL };
@@ -66,8 +75,8 @@ export class Training implements ITraining, IDisposable {
     return this._resumed;
   }
 
-  get here(): NotebookView | null {
-    return notebookHere(this._state);
+  get notebookHere(): NotebookView | null {
+    return findNotebookHere(this._state);
   }
 
   get isDisposed(): boolean {
@@ -95,19 +104,19 @@ export class Training implements ITraining, IDisposable {
     if (before === null) {
       return;
     }
-    const page = await this.client.jobs(PAGE, before);
-    this._set(withOlder(this._state, page));
+    const page = await this.client.listJobs(PAGE, before);
+    this._set(appendPage(this._state, page));
   }
 
-  async job(id: string): Promise<JobView | null> {
+  async findJob(id: string): Promise<JobView | null> {
     const known = this._state.jobs.find(job => job.id === id);
     if (known !== undefined) {
       return known;
     }
     try {
-      const job = await this.client.job(id);
+      const job = await this.client.getJob(id);
       if (!isFinal(job.phase)) {
-        this.learn(job); // It is old, but under way: its line under the cell is live too.
+        this.recordJob(job); // A running job is kept live, however old it is.
       }
       return job;
     } catch (reason) {
@@ -118,21 +127,22 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
-  learn(job: JobView): void {
-    this._set(withJob(this._state, job));
+  recordJob(job: JobView): void {
+    this._set(applyJob(this._state, job));
     this._jobChanged.emit(this._state.jobs.find(known => known.id === job.id) ?? job);
   }
 
-  learnNotebook(notebook: NotebookView): void {
-    this._set(withNotebook(this._state, notebook));
+  recordNotebook(notebook: NotebookView): void {
+    this._set(applyNotebook(this._state, notebook));
   }
 
+  /** Fetch every list. Raises what the fetch raises, so that the poll retries. */
   private async _refreshOrThrow(): Promise<void> {
     const wasDown = this._state.available === false;
     try {
       await this._fetchAll();
     } catch (reason) {
-      this._set(lost(this._state, messageOf(reason)));
+      this._set(markUnavailable(this._state, describeError(reason)));
       throw reason;
     }
     if (wasDown || this._missed) {
@@ -142,16 +152,19 @@ export class Training implements ITraining, IDisposable {
   }
 
   private async _fetchAll(): Promise<void> {
-    const status = await this.client.status();
+    const status = await this.client.getStatus();
     if (!status.available) {
       throw new Error(status.message || 'The GPU scheduler does not answer.');
     }
     const [page, notebooks, me] = await Promise.all([
-      this.client.jobs(PAGE),
-      this.client.notebooks(),
-      this.client.me()
+      this.client.listJobs(PAGE),
+      this.client.listNotebooks(),
+      this.client.getMe()
     ]);
-    const state = withPage({ ...this._state, server: status.server, notebooks, me, queues: me.queues }, page);
+    const state = applyFirstPage(
+      { ...this._state, server: status.server, notebooks, me, queues: me.queues },
+      page
+    );
     this._set(state);
     page.jobs.forEach(job => this._jobChanged.emit(job));
   }
@@ -160,10 +173,10 @@ export class Training implements ITraining, IDisposable {
     const event = readEvent(emission);
     switch (event?.kind) {
       case 'job':
-        this.learn(event.data);
+        this.recordJob(event.data);
         break;
       case 'notebook':
-        this.learnNotebook(event.data);
+        this.recordNotebook(event.data);
         break;
       case 'output':
         this._outputArrived.emit(event.data);
@@ -186,7 +199,7 @@ export class Training implements ITraining, IDisposable {
       this._missed = true;
       void this._poll.refresh();
     } else {
-      this._set(lost(this._state, data.message));
+      this._set(markUnavailable(this._state, data.message));
       this._poll.frequency = { ...this._poll.frequency, interval: RETRY_INTERVAL };
       void this._poll.schedule({ interval: RETRY_INTERVAL, phase: 'started' });
     }
@@ -199,15 +212,16 @@ export class Training implements ITraining, IDisposable {
     }
   };
 
+  /** Fetch the queues soon, once for all events until then. */
   private _scheduleQueues(): void {
     if (this._queueTimer !== undefined || document.visibilityState === 'hidden') {
       return;
     }
     this._queueTimer = window.setTimeout(() => {
       this._queueTimer = undefined;
-      this.client.queues().then(
+      this.client.listQueues().then(
         queues => this._set({ ...this._state, queues }),
-        // The next event or refresh brings them.
+        // The next event or refresh brings the queues.
         () => undefined
       );
     }, QUEUE_INTERVAL);
@@ -220,7 +234,7 @@ export class Training implements ITraining, IDisposable {
     }
   }
 
-  private _state: ILiveState = UNKNOWN;
+  private _state: ILiveState = INITIAL_STATE;
   private _missed = false;
   private _queueTimer: number | undefined;
   private readonly _poll: Poll<void, unknown>;

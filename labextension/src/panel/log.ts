@@ -4,18 +4,23 @@ import { Debouncer } from '@lumino/polling';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import { messageOf } from '../client';
+import { describeError } from '../client';
 import { isFinal } from '../jobs';
 import type { ITraining } from '../tokens';
 import type { JobView } from '../wire';
 
-const STDOUT = 'application/vnd.jupyter.stdout';
-/** Milliseconds: news of a job within that time make one request. */
+/** Media type of text with terminal colours. */
+export const LOG_MIME = 'application/vnd.jupyter.stdout';
+/** Milliseconds during which events of a job lead to one request only. */
 const PACE = 700;
-/** Milliseconds between requests while a job runs that sends no news (a quiet log of a busy job). */
+/** Milliseconds between requests while a job runs without events: its log may grow all the same. */
 const QUIET = 5_000;
 
-/** The end of a job's log, renewed while the job goes on and the log is seen. It follows the end unless scrolled up. */
+/**
+ * The end of a job's log, refreshed while the job runs and the log is visible.
+ *
+ * The view follows the end of the log unless the user has scrolled up.
+ */
 export class LogView extends Widget {
   constructor(
     readonly job: string,
@@ -29,10 +34,10 @@ export class LogView extends Widget {
     this._notice.addClass('jp-gq-log-notice');
     layout.addWidget(_text);
     layout.addWidget(this._notice);
-    this._renewal = new Debouncer(() => this.renew(), PACE);
+    this._debouncer = new Debouncer(() => this.refresh(), PACE);
     _training.jobChanged.connect(this._onJob, this);
     _training.outputArrived.connect(this._onOutput, this);
-    _training.resumed.connect(this._later, this);
+    _training.resumed.connect(this._scheduleRefresh, this);
   }
 
   dispose(): void {
@@ -42,30 +47,30 @@ export class LogView extends Widget {
     window.clearInterval(this._ticker);
     this._training.jobChanged.disconnect(this._onJob, this);
     this._training.outputArrived.disconnect(this._onOutput, this);
-    this._training.resumed.disconnect(this._later, this);
-    this._renewal.dispose();
+    this._training.resumed.disconnect(this._scheduleRefresh, this);
+    this._debouncer.dispose();
     super.dispose();
   }
 
-  /** Asks for the log again. */
-  async renew(): Promise<void> {
+  /** Fetch and show the log. A failure is shown in place of the notice. */
+  async refresh(): Promise<void> {
     try {
-      const text = await this._training.client.log(this.job);
-      await this._show(text);
-      this._say(text === '' ? 'The log is empty so far.' : '');
+      const text = await this._training.client.getLog(this.job);
+      await this._showText(text);
+      this._setNotice(text === '' ? 'The log is empty so far.' : '');
     } catch (reason) {
-      this._say(`The log could not be read. ${messageOf(reason)}`);
+      this._setNotice(`The log could not be read. ${describeError(reason)}`);
     }
   }
 
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this._begin();
+    this._startRefreshing();
   }
 
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
-    this._begin();
+    this._startRefreshing();
   }
 
   protected onAfterHide(msg: Message): void {
@@ -73,55 +78,52 @@ export class LogView extends Widget {
     window.clearInterval(this._ticker);
   }
 
-  private _begin(): void {
-    void this.renew();
+  private _startRefreshing(): void {
+    void this.refresh();
     window.clearInterval(this._ticker);
     this._ticker = window.setInterval(() => {
       const job = this._training.state.jobs.find(known => known.id === this.job);
       if (job !== undefined && !isFinal(job.phase)) {
-        this._later();
+        this._scheduleRefresh();
       }
     }, QUIET);
   }
 
-  private async _show(text: string): Promise<void> {
+  private async _showText(text: string): Promise<void> {
     if (this.isDisposed) {
       return;
     }
     const { node } = this;
     const follows = node.scrollHeight - node.scrollTop - node.clientHeight < 40;
-    await this._text.renderModel(new MimeModel({ data: { [STDOUT]: text } }));
+    await this._text.renderModel(new MimeModel({ data: { [LOG_MIME]: text } }));
     if (follows) {
       node.scrollTop = node.scrollHeight;
     }
   }
 
-  private _say(text: string): void {
+  private _setNotice(text: string): void {
     this._notice.node.textContent = text;
   }
 
   private _onJob(_: unknown, job: JobView): void {
     if (job.id === this.job) {
-      this._later();
+      this._scheduleRefresh();
     }
   }
 
-  private _onOutput(_: unknown, news: { job: string }): void {
-    if (news.job === this.job) {
-      this._later();
+  private _onOutput(_: unknown, notice: { job: string }): void {
+    if (notice.job === this.job) {
+      this._scheduleRefresh();
     }
   }
 
-  private _later(): void {
+  private _scheduleRefresh(): void {
     if (this.isVisible && document.visibilityState === 'visible') {
-      void this._renewal.invoke();
+      void this._debouncer.invoke();
     }
   }
 
   private readonly _notice = new Widget({ node: document.createElement('p') });
-  private readonly _renewal: Debouncer;
+  private readonly _debouncer: Debouncer;
   private _ticker: number | undefined;
 }
-
-/** Renders text with terminal colours. */
-export const LOG_MIME = STDOUT;

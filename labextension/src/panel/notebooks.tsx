@@ -1,16 +1,17 @@
-/** The user's notebook servers and their shares: props in, no requests. */
+/** The list of the user's notebook servers and their shares: props in, no requests. */
 
 import * as React from 'react';
 
-import { gpuWords } from '../amounts';
-import { NOTEBOOK_LOOKS, notebookLine, serverName } from '../jobs';
+import { formatGpus } from '../amounts';
+import { NOTEBOOK_LOOKS, describeNotebook, formatServerName } from '../jobs';
 import type { NotebookView } from '../wire';
 import { Age, PhaseTag } from './parts';
 
 export interface INotebooksProps {
   notebooks: readonly NotebookView[];
-  /** Id of the one that this page belongs to. */
+  /** Id of the notebook that this page belongs to; null if it holds no share. */
   here: string | null;
+  /** Seconds since the epoch. */
   now: number;
 }
 
@@ -18,7 +19,7 @@ export function Notebooks({ notebooks, here, now }: INotebooksProps): React.JSX.
   if (notebooks.length === 0) {
     return (
       <p className="jp-gq-empty">
-        No notebook server of yours holds a share of a GPU. Take one when you start a server.
+        None of your notebook servers holds a share of a GPU. Choose a share when you start a server.
       </p>
     );
   }
@@ -39,17 +40,20 @@ interface IRowProps {
 
 function NotebookRow({ notebook, isHere, now }: IRowProps): React.JSX.Element {
   const look = NOTEBOOK_LOOKS[notebook.phase];
-  const name = serverName(notebook);
-  const sentence = notebookLine(notebook, now);
+  const name = formatServerName(notebook);
+  const sentence = describeNotebook(notebook, now);
   const where = [notebook.model, ...notebook.devices].filter(part => part !== null).join(' · ');
   return (
-    <li className="jp-gq-row jp-gq-row-flat" aria-label={`${name}, ${look.word}, ${gpuWords(notebook.gpus)}`}>
+    <li
+      className="jp-gq-row jp-gq-row-flat"
+      aria-label={`${name}, ${look.word}, ${formatGpus(notebook.gpus)}`}
+    >
       <div className="jp-gq-row-line">
         <span className="jp-gq-row-name" title={where || name}>
           {name}
           {isHere && <span className="jp-gq-here">here</span>}
         </span>
-        <span className="jp-gq-row-amount">{gpuWords(notebook.gpus)}</span>
+        <span className="jp-gq-row-amount">{formatGpus(notebook.gpus)}</span>
         <PhaseTag look={look} />
         <span className="jp-gq-row-sentence" title={sentence}>
           {sentence}

@@ -3,9 +3,9 @@
 import { refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { split } from '../jobs';
+import { splitByPhase } from '../jobs';
 import type { ILiveState } from '../live/state';
-import { notebookHere } from '../live/state';
+import { findNotebookHere } from '../live/state';
 import type { JobView } from '../wire';
 import { Notebooks } from './notebooks';
 import { Action } from './parts';
@@ -15,6 +15,7 @@ import { JobRow } from './row';
 
 export interface IPanelProps {
   state: ILiveState;
+  /** Seconds since the epoch. */
   now: number;
   /** Ids of the jobs that are unfolded. */
   open: ReadonlySet<string>;
@@ -47,7 +48,7 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
         {state.loaded ? (
           <>
             <Section title="Notebooks" count={state.notebooks.length}>
-              <Notebooks notebooks={state.notebooks} here={notebookHere(state)?.id ?? null} now={now} />
+              <Notebooks notebooks={state.notebooks} here={findNotebookHere(state)?.id ?? null} now={now} />
             </Section>
             <Section title="Jobs" count={state.jobs.length} more={state.next !== null}>
               <Jobs {...props} />
@@ -61,7 +62,7 @@ export function TrainingPanel(props: IPanelProps): React.JSX.Element {
   );
 }
 
-/** One calm line while the service is away; what was known stays below. */
+/** One line while the service is down. The lists below stay as they were. */
 function Banner({ state, onRetry }: { state: ILiveState; onRetry: () => void }): React.JSX.Element | null {
   if (state.available !== false) {
     return null;
@@ -70,7 +71,7 @@ function Banner({ state, onRetry }: { state: ILiveState; onRetry: () => void }):
     <div className="jp-gq-banner" role="status" aria-label="Connection">
       <p>
         {state.message}
-        {state.loaded && ' Jobs go on; what is shown may be out of date.'}
+        {state.loaded && ' Jobs continue. The lists below may be out of date.'}
       </p>
       <Action label="Try now" onClick={onRetry} />
     </div>
@@ -90,7 +91,7 @@ function Loading(): React.JSX.Element {
 interface ISectionProps {
   title: string;
   count: number;
-  /** There are more than that. */
+  /** Whether there are more than `count`. */
   more?: boolean;
   children: React.ReactNode;
 }
@@ -117,12 +118,12 @@ function Jobs(props: IPanelProps): React.JSX.Element {
   if (state.jobs.length === 0) {
     return (
       <p className="jp-gq-empty">
-        Nothing has been sent yet. Select a cell that takes long and choose <b>Send to training</b> in its
-        toolbar: it runs in a queue, and its output comes back under the cell.
+        You have not sent a job yet. Select a cell that takes long and choose <b>Send to training</b> in its
+        toolbar. The cell runs in a queue, and its output comes back under the cell.
       </p>
     );
   }
-  const { active, over } = split(state.jobs);
+  const { active, over } = splitByPhase(state.jobs);
   return (
     <>
       <ul className="jp-gq-list" aria-label="Jobs">

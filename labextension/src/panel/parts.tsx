@@ -1,4 +1,4 @@
-/** Small parts shared by the panel and the line under a cell: props in, no requests. */
+/** Small parts of the panel and of the status line under a cell: props in, no requests. */
 
 import {
   caretDownIcon,
@@ -14,7 +14,7 @@ import {
 import * as React from 'react';
 
 import type { IPhaseLook } from '../jobs';
-import { absolute, ago } from '../times';
+import { formatInstant, formatAge } from '../times';
 
 const ICONS: Readonly<Record<IPhaseLook['icon'], LabIcon>> = {
   clock: historyIcon,
@@ -25,7 +25,7 @@ const ICONS: Readonly<Record<IPhaseLook['icon'], LabIcon>> = {
   stop: stopIcon
 };
 
-/** A state as icon and word; the word is never left out. */
+/** A phase as icon and word. The word is never left out. */
 export function PhaseTag({ look }: { look: IPhaseLook }): React.JSX.Element {
   const Icon = ICONS[look.icon];
   return (
@@ -40,7 +40,7 @@ export function PhaseTag({ look }: { look: IPhaseLook }): React.JSX.Element {
   );
 }
 
-/** How far something is; without a fraction nothing is drawn. */
+/** A progress bar; empty if the fraction is unknown. */
 export function ProgressBar({
   fraction,
   label
@@ -70,8 +70,12 @@ export function ProgressBar({
 /** A relative time with the absolute one on hover. */
 export function Age({ instant, now }: { instant: number; now: number }): React.JSX.Element {
   return (
-    <time className="jp-gq-age" dateTime={new Date(instant * 1000).toISOString()} title={absolute(instant)}>
-      {ago(instant, now)}
+    <time
+      className="jp-gq-age"
+      dateTime={new Date(instant * 1000).toISOString()}
+      title={formatInstant(instant)}
+    >
+      {formatAge(instant, now)}
     </time>
   );
 }
@@ -79,7 +83,7 @@ export function Age({ instant, now }: { instant: number; now: number }): React.J
 export interface IActionProps {
   label: string;
   onClick: () => void;
-  /** Told to screen readers where the label alone is not enough. */
+  /** Words for screen readers that follow the label, such as the name of the job. */
   about?: string;
   disabled?: boolean;
   title?: string;
@@ -104,7 +108,7 @@ export function Action({ label, onClick, about, disabled, title }: IActionProps)
   );
 }
 
-/** The caret of something that unfolds. */
+/** The caret of a row or section that unfolds. */
 export function Caret({ open }: { open: boolean }): React.JSX.Element {
   const Icon = open ? caretDownIcon : caretRightIcon;
   return <Icon.react tag="span" className="jp-gq-caret" width="16px" height="16px" aria-hidden="true" />;

@@ -1,13 +1,13 @@
-/** Quota and use of the queues: props in, no requests. */
+/** The quota and the use of each queue: props in, no requests. */
 
 import * as React from 'react';
 
-import { milli, portion } from '../amounts';
-import { memberQueues, queueTotals, restTotals } from '../jobs';
+import { parseMilli, computePortion } from '../amounts';
+import { listMemberQueues, describeGpuUsage, describeHostUsage } from '../jobs';
 import type { QueueView } from '../wire';
 
 export function Queues({ queues }: { queues: readonly QueueView[] }): React.JSX.Element | null {
-  const mine = memberQueues(queues);
+  const mine = listMemberQueues(queues);
   if (mine.length === 0) {
     return null;
   }
@@ -20,13 +20,13 @@ export function Queues({ queues }: { queues: readonly QueueView[] }): React.JSX.
   );
 }
 
-/** The bar is as long as the quota, or as the use where that is more; what is over quota has a colour of its own. */
+/** One queue as a bar. The whole bar is the quota, or the use if that is more; use over quota has its own colour. */
 function QueueBar({ queue }: { queue: QueueView }): React.JSX.Element {
-  const whole = (milli(queue.used) ?? 0) > (milli(queue.quota) ?? 0) ? queue.used : queue.quota;
-  const over = portion(queue.over_quota, whole);
-  const within = Math.max(0, portion(queue.used, whole) - over);
-  const rest = restTotals(queue);
-  const totals = [queueTotals(queue), rest].filter(part => part !== '').join('; ');
+  const whole = (parseMilli(queue.used) ?? 0) > (parseMilli(queue.quota) ?? 0) ? queue.used : queue.quota;
+  const over = computePortion(queue.over_quota, whole);
+  const within = Math.max(0, computePortion(queue.used, whole) - over);
+  const host = describeHostUsage(queue);
+  const totals = [describeGpuUsage(queue), host].filter(part => part !== '').join('; ');
   return (
     <li className="jp-gq-queue" title={totals} aria-label={`Queue ${queue.name}: ${totals}`}>
       <span className="jp-gq-queue-name">{queue.name}</span>
@@ -37,7 +37,7 @@ function QueueBar({ queue }: { queue: QueueView }): React.JSX.Element {
       <span className="jp-gq-queue-numbers">
         {queue.used} / {queue.quota} GPU
       </span>
-      {rest !== '' && <span className="jp-gq-queue-rest">{rest}</span>}
+      {host !== '' && <span className="jp-gq-queue-rest">{host}</span>}
     </li>
   );
 }

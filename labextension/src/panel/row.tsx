@@ -1,13 +1,23 @@
-/** One job in one line, with its details unfolded below: props in, no requests. */
+/** One job as a row, with its details unfolded below: props in, no requests. */
 
 import * as React from 'react';
 
-import { amount, expected, isCancellable, isFinal, JOB_LOOKS, line, ordinal, runSeconds } from '../jobs';
-import { askedFor } from '../send/asked';
-import { absolute, span } from '../times';
+import {
+  formatAmount,
+  describeExpectedStart,
+  isCancellable,
+  isFinal,
+  JOB_LOOKS,
+  describeJob,
+  formatOrdinal,
+  computeRunSeconds
+} from '../jobs';
+import { describeRequest } from '../send/values';
+import { formatInstant, formatSpan } from '../times';
 import type { JobView } from '../wire';
 import { Action, Age, Caret, PhaseTag, ProgressBar } from './parts';
 
+/** The actions of a row. */
 export interface IJobActions {
   cancel(job: JobView): void;
   openLog(job: JobView): void;
@@ -30,7 +40,7 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
   return (
     <li
       className={`jp-gq-row${open ? ' jp-gq-mod-open' : ''}`}
-      aria-label={`${name}, ${look.word}, ${amount(job)}`}
+      aria-label={`${name}, ${look.word}, ${formatAmount(job)}`}
       data-job={job.id}
       data-phase={job.phase}
     >
@@ -45,10 +55,10 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
         <span className="jp-gq-row-name" title={name}>
           {name}
         </span>
-        <span className="jp-gq-row-amount">{amount(job)}</span>
+        <span className="jp-gq-row-amount">{formatAmount(job)}</span>
         <PhaseTag look={look} />
-        <span className="jp-gq-row-sentence" title={line(job, now)}>
-          {line(job, now)}
+        <span className="jp-gq-row-sentence" title={describeJob(job, now)}>
+          {describeJob(job, now)}
         </span>
         <Age instant={job.finished_at ?? job.submitted_at} now={now} />
         {job.phase === 'running' && (
@@ -60,14 +70,14 @@ function Row({ job, now, open, onToggle, actions }: IJobRowProps): React.JSX.Ele
   );
 }
 
-/** A list of a thousand rows redraws only those that changed. */
+/** One job. In a list of a thousand rows only the rows that changed are drawn again. */
 export const JobRow = React.memo(Row);
 
 function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'actions'>): React.JSX.Element {
   const name = job.name || 'unnamed job';
   return (
     <div className="jp-gq-details">
-      <p className="jp-gq-details-sentence">{`${job.sentence} ${expected(job, now)}`}</p>
+      <p className="jp-gq-details-sentence">{`${job.sentence} ${describeExpectedStart(job, now)}`}</p>
       {job.error !== null && !job.sentence.includes(job.error.ename) && (
         <p className="jp-gq-problem">
           {job.error.ename}
@@ -75,7 +85,7 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
         </p>
       )}
       <dl>
-        {facts(job, now).map(([term, value]) => (
+        {listDetails(job, now).map(([term, value]) => (
           <React.Fragment key={term}>
             <dt>{term}</dt>
             <dd title={value}>{value}</dd>
@@ -90,7 +100,7 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
           about={`of ${name}`}
           disabled={job.run === 0}
           title={
-            job.run === 0 ? 'There is a result once the job has begun.' : 'The executed notebook, so far.'
+            job.run === 0 ? 'There is no result before the job starts.' : 'The executed notebook so far.'
           }
           onClick={() => actions.openResult(job)}
         />
@@ -107,32 +117,35 @@ function Details({ job, now, actions }: Pick<IJobRowProps, 'job' | 'now' | 'acti
   );
 }
 
-/** Its line says the GPUs already. */
-function asksForMore(job: JobView): boolean {
+/** Return whether the job asked for more than GPUs, which its row shows already. */
+function asksForMoreThanGpus(job: JobView): boolean {
   return [job.cpus, job.memory, job.gpu_model, job.expected_seconds].some(said => said !== null);
 }
 
-/** What is known of a job beyond its line; what does not apply is left out. */
-function facts(job: JobView, now: number): [string, string][] {
-  const seconds = runSeconds(job, now);
+/** Return the details of a job as terms and values. What does not apply is left out. */
+function listDetails(job: JobView, now: number): [string, string][] {
+  const seconds = computeRunSeconds(job, now);
   const rows: [string, string | null][] = [
-    ['Queue', job.position === null ? job.queue : `${job.queue}, ${ordinal(job.position)} in line`],
+    ['Queue', job.position === null ? job.queue : `${job.queue}, ${formatOrdinal(job.position)} in line`],
     [
       'Has',
       job.devices.length === 0
         ? null
-        : `${amount(job)} on ${job.devices.join(', ')}${job.node ? ` (${job.node})` : ''}`
+        : `${formatAmount(job)} on ${job.devices.join(', ')}${job.node ? ` (${job.node})` : ''}`
     ],
-    ['Asked for', asksForMore(job) ? `${askedFor(job)}${job.tasks > 1 ? ', for each task' : ''}` : null],
+    [
+      'Asked for',
+      asksForMoreThanGpus(job) ? `${describeRequest(job)}${job.tasks > 1 ? ', for each task' : ''}` : null
+    ],
     [
       'Over quota',
       job.over_quota === null ? null : `${job.over_quota} GPU, may be paused when its owner needs it`
     ],
-    ['Paused', job.eviction === null ? null : `${job.eviction.sentence} (${absolute(job.eviction.at)})`],
+    ['Paused', job.eviction === null ? null : `${job.eviction.sentence} (${formatInstant(job.eviction.at)})`],
     ['Runs', job.run > 1 ? String(job.run) : null],
-    ['Time', seconds === null ? null : span(seconds)],
-    ['Sent', absolute(job.submitted_at)],
-    ['Ended', job.finished_at === null ? null : absolute(job.finished_at)],
+    ['Time', seconds === null ? null : formatSpan(seconds)],
+    ['Sent', formatInstant(job.submitted_at)],
+    ['Ended', job.finished_at === null ? null : formatInstant(job.finished_at)],
     ['Notebook', job.notebook_path || null]
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);

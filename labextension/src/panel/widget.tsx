@@ -4,7 +4,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import { messageOf } from '../client';
+import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import type { ITraining } from '../tokens';
 import { CommandIDs, PANEL_ID } from '../tokens';
@@ -12,12 +12,12 @@ import type { JobView } from '../wire';
 import { TrainingPanel } from './panel';
 import type { IJobActions } from './row';
 
-/** Milliseconds between redraws for the ages. */
+/** Milliseconds between two redraws of the ages. */
 const TICK = 10_000;
-/** Events come in bursts: what came within that many milliseconds is drawn together. */
+/** Milliseconds during which changes are drawn together: events come in bursts. */
 const BURST = 50;
 
-/** The side panel. It draws only while it is shown. */
+/** The side panel, which is drawn only while it is visible. */
 export class PanelWidget extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
@@ -44,7 +44,7 @@ export class PanelWidget extends ReactWidget {
     super.dispose();
   }
 
-  /** Unfolds one job and brings it into view. */
+  /** Unfold one job, scroll it into view and focus it. */
   reveal(id: string): void {
     this._open = new Set([...this._open, id]);
     this.update();
@@ -57,15 +57,15 @@ export class PanelWidget extends ReactWidget {
 
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this._begin();
+    this._startTicking();
   }
 
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
-    this._begin();
+    this._startTicking();
   }
 
-  private _begin(): void {
+  private _startTicking(): void {
     window.clearInterval(this._ticker);
     this._ticker = window.setInterval(() => {
       if (document.visibilityState === 'visible') {
@@ -90,7 +90,7 @@ export class PanelWidget extends ReactWidget {
         actions={this._actions}
         onToggle={this._onToggle}
         onRefresh={() => void this._commands.execute(CommandIDs.refresh)}
-        onMore={() => void this._more()}
+        onMore={() => void this._loadMore()}
       />
     );
   }
@@ -113,13 +113,13 @@ export class PanelWidget extends ReactWidget {
     this.update();
   };
 
-  private async _more(): Promise<void> {
+  private async _loadMore(): Promise<void> {
     this._loadingMore = true;
     this.update();
     try {
       await this._training.loadMore();
     } catch (reason) {
-      Notification.error(`Older jobs could not be fetched. ${messageOf(reason)}`, { autoClose: 5000 });
+      Notification.error(`Older jobs could not be fetched. ${describeError(reason)}`, { autoClose: 5000 });
     } finally {
       this._loadingMore = false;
       this.update();

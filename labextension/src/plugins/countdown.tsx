@@ -1,66 +1,79 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
+import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
-import { messageOf } from '../client';
-import { keepLabel, warningText } from '../live/share';
-import { clock, countdown, span } from '../times';
-import { CommandIDs, ITraining } from '../tokens';
+import { describeError } from '../client';
+import { connect, definePlugin } from '../lifetime';
+import { canKeep, formatWarning } from '../live/share';
+import { formatClock, formatCountdown, formatSpan } from '../times';
+import { CommandIDs, ITraining, NO_ARGS } from '../tokens';
 import type { NotebookView } from '../wire';
 
-/** Warns before an idle notebook loses its share: a toast and a status item that count down to an absolute time. */
-export const countdownPlugin: JupyterFrontEndPlugin<void> = {
+/** The warning before an idle notebook loses its share: a notification and a status item that count down. */
+export const countdown = definePlugin({
   id: 'jupyter-gq:countdown',
-  description: 'Warns before an idle notebook loses its share, and keeps it.',
+  description: 'Warns before an idle notebook loses its share, and keeps the share on request.',
   autoStart: true,
   requires: [ITraining],
   optional: [IStatusBar],
-  activate: (app: JupyterFrontEnd, training: ITraining, bar: IStatusBar | null): void => {
-    app.commands.addCommand(CommandIDs.keepShare, {
-      label: 'Keep GPU Share',
-      describedBy: { args: { type: 'object', properties: {} } },
-      isEnabled: () => (training.here?.warning ?? null) !== null,
-      execute: () => keep(training)
-    });
+  activate: ({ app, owned }, training: ITraining, bar: IStatusBar | null): void => {
+    const isWarned = (): boolean => (training.notebookHere?.warning ?? null) !== null;
+    owned.add(
+      app.commands.addCommand(CommandIDs.keepShare, {
+        label: 'Keep GPU Share',
+        describedBy: { args: NO_ARGS },
+        isEnabled: isWarned,
+        execute: () => keepShare(training)
+      })
+    );
     const warner = new Warner(app, training);
+    owned.add(warner);
     if (bar !== null) {
       const item = new CountdownItem(training, () => void app.commands.execute(CommandIDs.openPanel));
       const changed = new Signal<CountdownItem, void>(item);
-      warner.ticked.connect(() => {
-        item.update();
-        changed.emit();
-      });
-      bar.registerStatusItem('jupyter-gq:countdown', {
-        item,
-        align: 'left',
-        rank: 5,
-        priority: 10,
-        isActive: () => (training.here?.warning ?? null) !== null,
-        activeStateChanged: changed
-      });
+      owned.add(
+        connect(warner.ticked, () => {
+          item.update();
+          changed.emit();
+        })
+      );
+      owned.add(
+        bar.registerStatusItem('jupyter-gq:countdown', {
+          item,
+          align: 'left',
+          rank: 5,
+          priority: 10,
+          isActive: isWarned,
+          activeStateChanged: changed
+        })
+      );
+      owned.add(item);
     }
   }
-};
+});
 
-async function keep(training: ITraining): Promise<void> {
+/** Keep the share of this server for longer, and tell the user for how long. */
+async function keepShare(training: ITraining): Promise<void> {
   try {
-    const notebook = await training.client.keep();
-    training.learnNotebook(notebook);
+    const notebook = await training.client.keepShare();
+    training.recordNotebook(notebook);
     const seconds = notebook.warning === null ? null : notebook.warning.expire_at - Date.now() / 1000;
     Notification.success(
-      seconds === null ? 'Your share is kept.' : `Your share is kept for ${span(seconds)} more.`,
+      seconds === null ? 'Your share is kept.' : `Your share is kept for ${formatSpan(seconds)} more.`,
       { autoClose: 4000 }
     );
   } catch (reason) {
-    Notification.error(messageOf(reason), { autoClose: 8000 });
+    Notification.error(describeError(reason), { autoClose: 8000 });
   }
 }
 
-/** Shows, renews and withdraws the toast. */
-class Warner {
+/** The notification of the idle warning, from the first warning until it is withdrawn. */
+class Warner implements IDisposable {
   constructor(
     private readonly _app: JupyterFrontEnd,
     private readonly _training: ITraining
@@ -68,11 +81,25 @@ class Warner {
     _training.stateChanged.connect(this._onState, this);
   }
 
-  /** Each second while there is a warning, and once when it is withdrawn. */
-  readonly ticked = new Signal<Warner, void>(this);
+  /** Emitted each second while there is a warning, and once when it is withdrawn. */
+  get ticked(): ISignal<Warner, void> {
+    return this._ticked;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    this._training.stateChanged.disconnect(this._onState, this);
+    window.clearInterval(this._ticker);
+    this._withdraw();
+    Signal.clearData(this);
+  }
 
   private _onState(): void {
-    const warning = this._training.here?.warning ?? null;
+    const warning = this._training.notebookHere?.warning ?? null;
     const expires = warning?.expire_at ?? null;
     if (expires === this._expires) {
       return;
@@ -89,34 +116,32 @@ class Warner {
       this._show();
       this._ticker = window.setInterval(() => this._show(), 1000);
     }
-    this.ticked.emit();
+    this._ticked.emit();
   }
 
   private _show(): void {
-    const notebook = this._training.here;
+    const notebook = this._training.notebookHere;
     if (notebook === null || notebook.warning === null) {
       return;
     }
-    const message = warningText(notebook, Date.now() / 1000);
-    const actions = this._actions(notebook);
+    const message = formatWarning(notebook, Date.now() / 1000);
+    const actions = this._makeActions(notebook);
     if (this._toast !== null && Notification.manager.has(this._toast)) {
       Notification.update({ id: this._toast, message, actions, autoClose: false });
     } else if (this._toast === null) {
       this._toast = Notification.warning(message, { autoClose: false, actions });
     }
-    this.ticked.emit();
+    this._ticked.emit();
   }
 
-  private _actions(notebook: NotebookView): Notification.IAction[] {
-    const label = keepLabel(notebook);
-    if (label === null) {
+  private _makeActions(notebook: NotebookView): Notification.IAction[] {
+    if (!canKeep(notebook)) {
       return [];
     }
-    const caption = `Keeps your share ${span(notebook.warning?.keep_seconds ?? 0)} longer.`;
     return [
       {
-        label,
-        caption,
+        label: 'Keep it',
+        caption: `Keeps your share for ${formatSpan(notebook.warning?.keep_seconds ?? 0)} longer.`,
         displayType: 'accent',
         callback: event => {
           event.preventDefault();
@@ -133,7 +158,7 @@ class Warner {
     }
   }
 
-  /** What is on the screen must not be lost with the server. */
+  /** Save all documents: unsaved edits must not be lost with the server. */
   private _saveAll(): void {
     const { commands } = this._app;
     if (commands.hasCommand('docmanager:save-all')) {
@@ -143,11 +168,14 @@ class Warner {
     }
   }
 
+  private readonly _ticked = new Signal<Warner, void>(this);
   private _expires: number | null = null;
   private _toast: string | null = null;
   private _ticker: number | undefined;
+  private _isDisposed = false;
 }
 
+/** The status item that counts down to the end of the share. */
 class CountdownItem extends ReactWidget {
   constructor(
     private readonly _training: ITraining,
@@ -158,7 +186,7 @@ class CountdownItem extends ReactWidget {
   }
 
   protected render(): React.JSX.Element | null {
-    const warning = this._training.here?.warning ?? null;
+    const warning = this._training.notebookHere?.warning ?? null;
     if (warning === null) {
       return null;
     }
@@ -168,10 +196,10 @@ class CountdownItem extends ReactWidget {
         type="button"
         className="jp-gq-status-item jp-gq-mod-warning"
         aria-label="Idle warning"
-        title={`Your GPU share is taken at ${clock(warning.expire_at, now)}. Run a cell, or choose "Keep it".`}
+        title={`Your GPU share is taken at ${formatClock(warning.expire_at, now)}. Run a cell, or choose "Keep it".`}
         onClick={this._onClick}
       >
-        Share taken in {countdown(warning.expire_at - now)}
+        Share taken in {formatCountdown(warning.expire_at - now)}
       </button>
     );
   }

@@ -1,4 +1,4 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
 import { Dialog, MainAreaWidget, Notification, showDialog, WidgetTracker } from '@jupyterlab/apputils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
@@ -6,82 +6,97 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { messageOf } from '../client';
+import { describeError } from '../client';
 import { trainIcon } from '../icons';
 import { isCancellable } from '../jobs';
+import { definePlugin } from '../lifetime';
 import { LOG_MIME, LogView } from '../panel/log';
-import { CommandIDs, ITraining, JOB_ARGS, jobOf } from '../tokens';
+import { CommandIDs, ITraining, JOB_ARGS, readJobId } from '../tokens';
 import type { JobView } from '../wire';
 
-/** What can be done with a job: the commands behind the buttons of the panel and of the line under a cell. */
-export const jobs: JupyterFrontEndPlugin<void> = {
+/** The commands about one job, behind the buttons of the panel and of the status line under a cell. */
+export const jobs = definePlugin({
   id: 'jupyter-gq:jobs',
-  description: 'Commands about one job: cancel, log, result, its cell.',
+  description: 'Adds the commands about one job: cancel, log, result, cell.',
   autoStart: true,
   requires: [ITraining, IRenderMimeRegistry],
   optional: [ILayoutRestorer],
   activate: (
-    app: JupyterFrontEnd,
+    { app, owned },
     training: ITraining,
     rendermime: IRenderMimeRegistry,
     restorer: ILayoutRestorer | null
   ): void => {
-    const about = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
-      app.commands.addCommand(id, {
+    const addCommand = (id: string, label: string, act: (job: JobView) => Promise<void>): void => {
+      const command = app.commands.addCommand(id, {
         label,
         describedBy: { args: JOB_ARGS },
-        execute: args => withJob(training, args, act)
+        execute: args => actOnJob(training, args, act)
       });
+      owned.add(command);
     };
-    about(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
-    about(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
-    about(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, job));
-    addLog(app, training, rendermime, restorer);
+    const logs = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'jupyter-gq-log' });
+    owned.add(logs);
+    addCommand(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
+    addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));
+    addCommand(CommandIDs.goToCell, 'Go to Cell of Job', job => goToCell(app, job));
+    addCommand(CommandIDs.openLog, 'Open Log of Job', job =>
+      openLog(app, logs, job, () => new LogView(job.id, training, rendermime.createRenderer(LOG_MIME)))
+    );
+    if (restorer !== null) {
+      void restorer.restore(logs, {
+        command: CommandIDs.openLog,
+        args: widget => ({ job: widget.content.job }),
+        name: widget => widget.content.job
+      });
+    }
   }
-};
+});
 
-/** Looks the job up and does it; what goes wrong is said once, in a toast. */
-async function withJob(
+/** Look up the job of a command and act on it. A failure is shown in one notification. */
+async function actOnJob(
   training: ITraining,
   args: ReadonlyPartialJSONObject,
   act: (job: JobView) => Promise<void>
 ): Promise<void> {
   try {
-    const job = await training.job(jobOf(args));
+    const job = await training.findJob(readJobId(args));
     if (job === null) {
-      throw new Error('The scheduler does not know this job any more.');
+      throw new Error('The scheduler no longer knows this job.');
     }
     await act(job);
   } catch (reason) {
-    Notification.error(messageOf(reason), { autoClose: 8000 });
+    Notification.error(describeError(reason), { autoClose: 8000 });
   }
 }
 
+/** Ask the user, then cancel the job. */
 async function cancel(training: ITraining, job: JobView): Promise<void> {
   if (!isCancellable(job)) {
     return;
   }
   const answer = await showDialog({
     title: `Cancel “${job.name}”?`,
-    body: 'Its run ends and its place in the queue is given up. What it has printed so far is kept.',
+    body: 'The job stops and loses its place in the queue. Its output so far is kept.',
     buttons: [Dialog.cancelButton({ label: 'Keep it' }), Dialog.warnButton({ label: 'Cancel job' })]
   });
   if (answer.button.accept) {
-    training.learn(await training.client.cancel(job.id));
+    training.recordJob(await training.client.cancelJob(job.id));
   }
 }
 
+/** Copy the executed notebook into the user's folder and open it. */
 async function openResult(app: JupyterFrontEnd, training: ITraining, job: JobView): Promise<void> {
-  const path = await training.client.openResult(job.id);
+  const path = await training.client.copyResult(job.id);
   await app.commands.execute('docmanager:open', { path });
 }
 
-/** Opens the notebook and selects the cell; says so when either is gone. */
+/** Open the notebook and select the first target cell. Raises an error if either no longer exists. */
 async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   try {
     await app.serviceManager.contents.get(job.notebook_path, { content: false });
   } catch {
-    throw new Error(`${job.notebook_path} is not there any more. “Open result” shows what the job made.`);
+    throw new Error(`${job.notebook_path} no longer exists. “Open result” shows what the job made.`);
   }
   const panel = (await app.commands.execute('docmanager:open', { path: job.notebook_path })) as
     NotebookPanel | undefined;
@@ -92,48 +107,33 @@ async function goToCell(app: JupyterFrontEnd, job: JobView): Promise<void> {
   const ids = new Set(job.targets.map(target => target.cell_id));
   const index = panel.content.widgets.findIndex(cell => ids.has(cell.model.id));
   if (index < 0) {
-    throw new Error(
-      `The cell is not in ${job.notebook_path} any more. “Open result” shows what the job made.`
-    );
+    throw new Error(`The cell is no longer in ${job.notebook_path}. “Open result” shows what the job made.`);
   }
   panel.content.deselectAll();
   panel.content.activeCellIndex = index;
   await panel.content.scrollToItem(index, 'smart');
 }
 
-function addLog(
+/** Show the log of a job: an open one, or a new one that `makeView` makes. */
+async function openLog(
   app: JupyterFrontEnd,
-  training: ITraining,
-  rendermime: IRenderMimeRegistry,
-  restorer: ILayoutRestorer | null
-): void {
-  const tracker = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'jupyter-gq-log' });
-  app.commands.addCommand(CommandIDs.openLog, {
-    label: 'Open Log of Job',
-    describedBy: { args: JOB_ARGS },
-    execute: args =>
-      withJob(training, args, async job => {
-        let widget = tracker.find(known => known.content.job === job.id);
-        if (widget === undefined) {
-          widget = logWidget(job, new LogView(job.id, training, rendermime.createRenderer(LOG_MIME)));
-          await tracker.add(widget);
-        }
-        if (!widget.isAttached) {
-          app.shell.add(widget, 'main', { mode: 'split-bottom' });
-        }
-        app.shell.activateById(widget.id);
-      })
-  });
-  if (restorer !== null) {
-    void restorer.restore(tracker, {
-      command: CommandIDs.openLog,
-      args: widget => ({ job: widget.content.job }),
-      name: widget => widget.content.job
-    });
+  logs: WidgetTracker<MainAreaWidget<LogView>>,
+  job: JobView,
+  makeView: () => LogView
+): Promise<void> {
+  let widget = logs.find(known => known.content.job === job.id);
+  if (widget === undefined) {
+    widget = makeLogWidget(job, makeView());
+    await logs.add(widget);
   }
+  if (!widget.isAttached) {
+    app.shell.add(widget, 'main', { mode: 'split-bottom' });
+  }
+  app.shell.activateById(widget.id);
 }
 
-function logWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
+/** Return a log in a widget of the main area, with a button that refreshes it. */
+function makeLogWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
   const widget = new MainAreaWidget({ content: view });
   widget.id = `jupyter-gq-log-${job.id}`;
   widget.title.label = `Log: ${job.name || job.id}`;
@@ -143,7 +143,11 @@ function logWidget(job: JobView, view: LogView): MainAreaWidget<LogView> {
   view.node.setAttribute('aria-label', `Log of ${job.name}`);
   widget.toolbar.addItem(
     'refresh',
-    new ToolbarButton({ icon: refreshIcon, tooltip: 'Read the log again', onClick: () => void view.renew() })
+    new ToolbarButton({
+      icon: refreshIcon,
+      tooltip: 'Read the log again',
+      onClick: () => void view.refresh()
+    })
   );
   return widget;
 }

@@ -1,35 +1,43 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import type { JobPhase } from '../jobs';
-import { isFinal, summary } from '../jobs';
+import { isFinal, summarizeJob } from '../jobs';
+import { connect, definePlugin } from '../lifetime';
 import { readSettings } from '../settings';
 import { CommandIDs, ITraining } from '../tokens';
 import type { JobView } from '../wire';
 
-/** Tells when a job that this page knew under way is over, or was paused. */
-export const notify: JupyterFrontEndPlugin<void> = {
+/** The notifications about jobs that this page has seen before they were done, failed or paused. */
+export const notify = definePlugin({
   id: 'jupyter-gq:notify',
-  description: 'Tells when a job is over or paused.',
+  description: 'Notifies the user when a job is done, failed or was paused.',
   autoStart: true,
   requires: [ITraining],
   optional: [ISettingRegistry],
-  activate: (app: JupyterFrontEnd, training: ITraining, registry: ISettingRegistry | null): void => {
+  activate: ({ app, owned }, training: ITraining, registry: ISettingRegistry | null): void => {
     const phases = new Map<string, JobPhase>();
-    training.jobChanged.connect((_, job) => {
-      const before = phases.get(job.id);
-      phases.set(job.id, job.phase);
-      if (before !== undefined && before !== job.phase && !isFinal(before)) {
-        void tell(app, registry, job);
-      }
-    });
+    owned.add(
+      connect(training.jobChanged, (_, job) => {
+        const before = phases.get(job.id);
+        phases.set(job.id, job.phase);
+        if (before !== undefined && before !== job.phase && !isFinal(before)) {
+          void notifyUser(app, registry, job);
+        }
+      })
+    );
   }
-};
+});
 
-async function tell(app: JupyterFrontEnd, registry: ISettingRegistry | null, job: JobView): Promise<void> {
-  const told = job.phase === 'done' || job.phase === 'failed' || job.phase === 'paused';
-  if (!told || !(await readSettings(registry)).notifyWhenDone) {
+/** Notify the user of the job's new phase, if the settings and the phase ask for it. */
+async function notifyUser(
+  app: JupyterFrontEnd,
+  registry: ISettingRegistry | null,
+  job: JobView
+): Promise<void> {
+  const isOfInterest = job.phase === 'done' || job.phase === 'failed' || job.phase === 'paused';
+  if (!isOfInterest || !(await readSettings(registry)).notifyWhenDone) {
     return;
   }
   const actions = [
@@ -42,7 +50,7 @@ async function tell(app: JupyterFrontEnd, registry: ISettingRegistry | null, job
       callback: (): void => void app.commands.execute(CommandIDs.showJob, { job: job.id })
     }
   ];
-  const text = job.phase === 'paused' ? job.sentence : summary(job, job.finished_at ?? job.submitted_at);
+  const text = job.phase === 'paused' ? job.sentence : summarizeJob(job, job.finished_at ?? job.submitted_at);
   const message = `“${job.name}”: ${text}`;
   switch (job.phase) {
     case 'done':

@@ -1,23 +1,26 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { Cell } from '@jupyterlab/cells';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { DisposableSet } from '@lumino/disposable';
+import { DisposableDelegate } from '@lumino/disposable';
 
 import type { Refusal } from '../attach/cell';
 import { JOB_MIME } from '../attach/metadata';
-import type { ISurroundings } from '../attach/notebook';
+import type { IBindingServices } from '../attach/notebook';
 import { NotebookBindings } from '../attach/notebook';
 import { JobRenderer } from '../attach/renderer';
 import { JobStream } from '../attach/stream';
+import { connect, definePlugin, NotebookAttachments } from '../lifetime';
 import { readSettings } from '../settings';
 import { CommandIDs, ICellOutputs, ITraining } from '../tokens';
 import type { JobView } from '../wire';
 
-/** Puts the output of jobs under their cells, and finds them again when a notebook is opened. */
-export const outputs: JupyterFrontEndPlugin<ICellOutputs> = {
+/** The link between jobs and cells, also for notebooks that are opened again. */
+export const outputs = definePlugin({
   id: 'jupyter-gq:outputs',
   description: 'Puts the output of jobs under their cells.',
   autoStart: true,
@@ -25,7 +28,7 @@ export const outputs: JupyterFrontEndPlugin<ICellOutputs> = {
   optional: [ISettingRegistry],
   provides: ICellOutputs,
   activate: (
-    app: JupyterFrontEnd,
+    { app, owned },
     tracker: INotebookTracker,
     rendermime: IRenderMimeRegistry,
     training: ITraining,
@@ -35,27 +38,47 @@ export const outputs: JupyterFrontEndPlugin<ICellOutputs> = {
       { safe: true, mimeTypes: [JOB_MIME], createRenderer: () => new JobRenderer(training, app.commands) },
       0
     );
-    const bindings = bindAll(tracker, surroundings(app, training));
+    owned.add(new DisposableDelegate(() => rendermime.removeMimeType(JOB_MIME)));
+    const services = makeServices(owned, app, training);
+    const bindings = new NotebookAttachments(tracker, panel => new NotebookBindings(panel, services));
+    owned.add(bindings);
+    owned.add(
+      connect(
+        NotebookActions.executionScheduled,
+        (_: unknown, { notebook, cell }: { notebook: Notebook; cell: Cell }) => {
+          const panel = tracker.find(candidate => candidate.content === notebook);
+          if (panel !== undefined) {
+            bindings.get(panel)?.handleLocalRun(cell.model.id);
+          }
+        }
+      )
+    );
     return {
-      begin: async (panel: NotebookPanel, job: JobView): Promise<void> => {
+      bind: async (panel: NotebookPanel, job: JobView): Promise<void> => {
         const settings = await readSettings(registry);
-        await bindings.get(panel)?.begin(job, settings.saveOnSend);
+        await bindings.get(panel)?.bind(job, settings.saveOnSend);
       }
     };
   }
-};
+});
 
-function surroundings(app: JupyterFrontEnd, training: ITraining): ISurroundings {
+/** Return the services of the bindings. The streams that they make belong to `owned`. */
+function makeServices(owned: DisposableSet, app: JupyterFrontEnd, training: ITraining): IBindingServices {
   const streams = new Map<string, JobStream>();
   return {
     training,
     contents: app.serviceManager.contents,
-    stream: (job: string): JobStream => {
-      const known = streams.get(job) ?? new JobStream(after => training.client.outputs(job, after));
-      streams.set(job, known);
-      return known;
+    getStream: (job: string): JobStream => {
+      const known = streams.get(job);
+      if (known !== undefined) {
+        return known;
+      }
+      const stream = new JobStream(after => training.client.listOutputs(job, after));
+      streams.set(job, stream);
+      owned.add(stream);
+      return stream;
     },
-    detached: (job, why) => {
+    reportDetached: (job, why) => {
       Notification.info(`${REASONS[why]} The output of “${job.name}” is kept with the job.`, {
         autoClose: 8000,
         actions: [
@@ -75,22 +98,3 @@ const REASONS: Readonly<Record<Refusal | 'deleted', string>> = {
   deleted: 'The cell was deleted.',
   foreign: 'The cell does not belong to the job.'
 };
-
-function bindAll(tracker: INotebookTracker, around: ISurroundings): Map<NotebookPanel, NotebookBindings> {
-  const bindings = new Map<NotebookPanel, NotebookBindings>();
-  const bind = (panel: NotebookPanel): void => {
-    if (!bindings.has(panel)) {
-      bindings.set(panel, new NotebookBindings(panel, around));
-      panel.disposed.connect(() => bindings.delete(panel));
-    }
-  };
-  tracker.forEach(bind);
-  tracker.widgetAdded.connect((_: unknown, panel: NotebookPanel) => bind(panel));
-  NotebookActions.executionScheduled.connect((_: unknown, args: { notebook: Notebook; cell: Cell }) => {
-    const panel = tracker.find(candidate => candidate.content === args.notebook);
-    if (panel !== undefined) {
-      bindings.get(panel)?.runsHere(args.cell.model.id);
-    }
-  });
-  return bindings;
-}

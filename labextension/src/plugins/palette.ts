@@ -1,17 +1,20 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 
+import { definePlugin } from '../lifetime';
 import { CommandIDs } from '../tokens';
 
-/** What can be done without pointing at a job, in the palette, where there is one. */
-export const palette: JupyterFrontEndPlugin<void> = {
+/** The commands that need no job as an argument, in the command palette. */
+export const palette = definePlugin({
   id: 'jupyter-gq:palette',
-  description: 'Commands about training in the command palette.',
+  description: 'Shows the commands about training in the command palette.',
   autoStart: true,
   optional: [ICommandPalette],
-  activate: (_app: JupyterFrontEnd, shown: ICommandPalette | null): void => {
+  activate: ({ owned }, shown: ICommandPalette | null): void => {
     for (const command of [CommandIDs.sendCell, CommandIDs.openPanel, CommandIDs.refresh]) {
-      shown?.addItem({ command, category: 'Training' });
+      const item = shown?.addItem({ command, category: 'Training' });
+      if (item !== undefined) {
+        owned.add(item);
+      }
     }
   }
-};
+});

@@ -1,44 +1,52 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
 
 import { trainIcon } from '../icons';
+import { definePlugin } from '../lifetime';
 import { PanelWidget } from '../panel/widget';
-import { CommandIDs, ITraining, JOB_ARGS, jobOf, PANEL_ID } from '../tokens';
+import { CommandIDs, ITraining, JOB_ARGS, NO_ARGS, PANEL_ID, readJobId } from '../tokens';
 
 /** The side panel with the user's notebooks and jobs. */
-export const panel: JupyterFrontEndPlugin<void> = {
+export const panel = definePlugin({
   id: 'jupyter-gq:panel',
   description: 'Lists the notebooks and jobs of the user.',
   autoStart: true,
   requires: [ITraining],
   optional: [ILayoutRestorer],
-  activate: (app: JupyterFrontEnd, training: ITraining, restorer: ILayoutRestorer | null): void => {
-    const widget = new PanelWidget(training, app.commands);
-    app.shell.add(widget, 'right', { rank: 600, type: 'Training' });
+  activate: ({ app, owned }, training: ITraining, restorer: ILayoutRestorer | null): void => {
+    const { commands, shell } = app;
+    const widget = new PanelWidget(training, commands);
+    owned.add(widget);
+    shell.add(widget, 'right', { rank: 600, type: 'Training' });
     restorer?.add(widget, PANEL_ID);
-    app.commands.addCommand(CommandIDs.openPanel, {
-      label: 'Show Training Panel',
-      caption: 'Your notebooks and jobs',
-      icon: trainIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
-      execute: () => app.shell.activateById(PANEL_ID)
-    });
-    app.commands.addCommand(CommandIDs.showJob, {
-      label: 'Show Job',
-      describedBy: { args: JOB_ARGS },
-      execute: async args => {
-        const job = await training.job(jobOf(args));
-        if (job !== null) {
-          training.learn(job);
+    owned.add(
+      commands.addCommand(CommandIDs.openPanel, {
+        label: 'Show Training Panel',
+        caption: 'Your notebooks and jobs',
+        icon: trainIcon,
+        describedBy: { args: NO_ARGS },
+        execute: () => shell.activateById(PANEL_ID)
+      })
+    );
+    owned.add(
+      commands.addCommand(CommandIDs.showJob, {
+        label: 'Show Job',
+        describedBy: { args: JOB_ARGS },
+        execute: async args => {
+          const job = await training.findJob(readJobId(args));
+          if (job !== null) {
+            training.recordJob(job);
+          }
+          shell.activateById(PANEL_ID);
+          widget.reveal(readJobId(args));
         }
-        app.shell.activateById(PANEL_ID);
-        widget.reveal(jobOf(args));
-      }
-    });
-    app.commands.addCommand(CommandIDs.refresh, {
-      label: 'Refresh Jobs and Notebooks',
-      describedBy: { args: { type: 'object', properties: {} } },
-      execute: () => training.refresh()
-    });
+      })
+    );
+    owned.add(
+      commands.addCommand(CommandIDs.refresh, {
+        label: 'Refresh Jobs and Notebooks',
+        describedBy: { args: NO_ARGS },
+        execute: () => training.refresh()
+      })
+    );
   }
-};
+});

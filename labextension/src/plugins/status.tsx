@@ -1,38 +1,41 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
-import { shareText, shareTitle } from '../live/share';
+import { connect, definePlugin } from '../lifetime';
+import { describeShare, formatShare } from '../live/share';
 import { CommandIDs, ITraining } from '../tokens';
 
-/** Milliseconds: idleness is shown in minutes. */
+/** Milliseconds between two redraws: idle times are shown in minutes. */
 const TICK = 15_000;
 
-/** "GPU 0.5 · idle 12 min" in the status bar; a click shows the panel. */
-export const status: JupyterFrontEndPlugin<void> = {
+/** The status item with the share of this notebook server; a click on it shows the panel. */
+export const status = definePlugin({
   id: 'jupyter-gq:status',
   description: 'Shows the share of this notebook server in the status bar.',
   autoStart: true,
   requires: [ITraining],
   optional: [IStatusBar],
-  activate: (app: JupyterFrontEnd, training: ITraining, bar: IStatusBar | null): void => {
+  activate: ({ app, owned }, training: ITraining, bar: IStatusBar | null): void => {
     if (bar === null) {
       return;
     }
     const item = new ShareItem(training, () => void app.commands.execute(CommandIDs.openPanel));
     const changed = new Signal<ShareItem, void>(item);
-    training.stateChanged.connect(() => changed.emit());
-    bar.registerStatusItem('jupyter-gq:share', {
-      item,
-      align: 'left',
-      rank: 4,
-      isActive: () => training.here !== null,
-      activeStateChanged: changed
-    });
+    owned.add(connect(training.stateChanged, () => changed.emit()));
+    owned.add(
+      bar.registerStatusItem('jupyter-gq:share', {
+        item,
+        align: 'left',
+        rank: 4,
+        isActive: () => training.notebookHere !== null,
+        activeStateChanged: changed
+      })
+    );
+    owned.add(item);
   }
-};
+});
 
 class ShareItem extends ReactWidget {
   constructor(
@@ -41,7 +44,7 @@ class ShareItem extends ReactWidget {
   ) {
     super();
     this.addClass('jp-mod-highlighted');
-    _training.stateChanged.connect(() => this.update());
+    _training.stateChanged.connect(this._onState, this);
     this._ticker = window.setInterval(() => {
       if (document.visibilityState === 'visible') {
         this.update();
@@ -50,12 +53,13 @@ class ShareItem extends ReactWidget {
   }
 
   dispose(): void {
+    this._training.stateChanged.disconnect(this._onState, this);
     window.clearInterval(this._ticker);
     super.dispose();
   }
 
   protected render(): React.JSX.Element | null {
-    const notebook = this._training.here;
+    const notebook = this._training.notebookHere;
     if (notebook === null) {
       return null;
     }
@@ -64,13 +68,17 @@ class ShareItem extends ReactWidget {
       <button
         type="button"
         className="jp-gq-status-item"
-        title={shareTitle(notebook)}
-        aria-label={`GPU share: ${shareText(notebook, now)}`}
+        title={describeShare(notebook)}
+        aria-label={`GPU share: ${formatShare(notebook, now)}`}
         onClick={this._onClick}
       >
-        {shareText(notebook, now)}
+        {formatShare(notebook, now)}
       </button>
     );
+  }
+
+  private _onState(): void {
+    this.update();
   }
 
   private readonly _ticker: number;

@@ -4,18 +4,19 @@ import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
-import { chosen } from '../bundle/prefix';
-import { messageOf, RequestError } from '../client';
+import { selectCells } from '../bundle/prefix';
+import { describeError, RequestError } from '../client';
 import type { JobView, JobRequest, PoolView, PrefixCell, Preview, Problem, QueueView } from '../wire';
-import type { IAsked } from './asked';
-import { poolOf, requestOf } from './asked';
+import type { IFormValues } from './values';
+import { findPool, makeRequest } from './values';
 import { SendForm } from './form';
 
-/** Milliseconds between the last change and the question what would happen. */
+/** Milliseconds from the last change of a field to the request for a preview. */
 const PREVIEW_DELAY = 200;
 
+/** The contents of the dialog and the requests that it makes. */
 export interface ISendOptions {
-  readonly asked: IAsked;
+  readonly values: IFormValues;
   readonly queues: readonly QueueView[];
   readonly pools: readonly PoolView[];
   readonly largest: string;
@@ -23,14 +24,14 @@ export interface ISendOptions {
   readonly targets: readonly string[];
   readonly prefix: IPrefix;
   readonly notes: readonly string[];
-  /** Further notes; refused where sending would be. */
+  /** Return further notes. Raises `RequestError` if sending would be refused. */
   check(): Promise<string[]>;
   preview(request: JobRequest): Promise<Preview>;
   send(request: JobRequest, prefix: PrefixCell[]): Promise<JobView>;
 }
 
 interface IFormState {
-  readonly asked: IAsked;
+  readonly values: IFormValues;
   readonly entries: readonly IPrefixEntry[];
   readonly preview: Preview | null;
   readonly problem: Problem | null;
@@ -38,25 +39,26 @@ interface IFormState {
   readonly sending: boolean;
 }
 
-/** Keeps what was entered until the job is accepted: a refusal is shown in place, and nothing is lost. */
-class SendBody extends ReactWidget {
+/** The form in the dialog. It keeps its values until the job is accepted and shows a refusal at the field. */
+class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();
     this.addClass('jp-gq-send-body');
-    const { asked, prefix, notes } = _options;
-    this._state = { asked, entries: prefix.entries, preview: null, problem: null, notes, sending: false };
-    this._asking = new Debouncer(() => this._ask(), PREVIEW_DELAY);
-    void this._ask();
-    void this._check();
+    const { values, prefix, notes } = _options;
+    this._state = { values, entries: prefix.entries, preview: null, problem: null, notes, sending: false };
+    this._asking = new Debouncer(() => this._updatePreview(), PREVIEW_DELAY);
+    void this._updatePreview();
+    void this._addWarnings();
   }
 
-  /** The accepted job; null before. */
+  /** The accepted job; null before the service has accepted one. */
   get job(): JobView | null {
     return this._job;
   }
 
-  get asked(): IAsked {
-    return this._state.asked;
+  /** The present values of the fields. */
+  get values(): IFormValues {
+    return this._state.values;
   }
 
   dispose(): void {
@@ -64,23 +66,23 @@ class SendBody extends ReactWidget {
     super.dispose();
   }
 
-  /** True when the job was accepted. */
+  /** Send the job; return whether it was accepted. */
   async submit(): Promise<boolean> {
     if (this._state.sending) {
       return false;
     }
     void this._asking.stop();
-    const request = this._request();
+    const request = this._makeRequest();
     if (isProblem(request)) {
       this._set({ preview: null, problem: request });
       return false;
     }
     this._set({ sending: true, problem: null });
     try {
-      this._job = await this._options.send(request, chosen(this._state.entries));
+      this._job = await this._options.send(request, selectCells(this._state.entries));
       return true;
     } catch (reason) {
-      this._set({ sending: false, problem: problemOf(reason) });
+      this._set({ sending: false, problem: toProblem(reason) });
       return false;
     }
   }
@@ -95,11 +97,11 @@ class SendBody extends ReactWidget {
         largest={largest}
         targets={targets}
         prefix={prefix}
-        onAsked={asked => {
+        onValues={values => {
           if (this._state.sending) {
             return;
           }
-          this._set({ asked, problem: null });
+          this._set({ values, problem: null });
           void this._asking.invoke();
         }}
         onEntries={entries => this._set({ entries })}
@@ -107,26 +109,26 @@ class SendBody extends ReactWidget {
     );
   }
 
-  private async _ask(): Promise<void> {
-    const { asked } = this._state;
-    const request = this._request();
+  private async _updatePreview(): Promise<void> {
+    const { values } = this._state;
+    const request = this._makeRequest();
     if (isProblem(request)) {
       this._set({ preview: null, problem: request });
       return;
     }
-    let news: Partial<IFormState>;
+    let change: Partial<IFormState>;
     try {
-      news = { preview: await this._options.preview(request) };
+      change = { preview: await this._options.preview(request) };
     } catch (reason) {
-      news = { preview: null, problem: problemOf(reason) };
+      change = { preview: null, problem: toProblem(reason) };
     }
-    // Only the answer to what is entered now counts.
-    if (!this.isDisposed && asked === this._state.asked && !this._state.sending) {
-      this._set(news);
+    // An answer to earlier values is out of date.
+    if (!this.isDisposed && values === this._state.values && !this._state.sending) {
+      this._set(change);
     }
   }
 
-  private async _check(): Promise<void> {
+  private async _addWarnings(): Promise<void> {
     try {
       const notes = await this._options.check();
       if (!this.isDisposed) {
@@ -139,15 +141,15 @@ class SendBody extends ReactWidget {
     }
   }
 
-  /** What is asked for now, or what is wrong with it. */
-  private _request(): JobRequest | Problem {
-    const { asked } = this._state;
-    const queue = this._options.queues.find(known => known.name === asked.queue);
-    return requestOf(asked, poolOf(queue, this._options.pools)?.models ?? []);
+  /** Return the request, or the problem that already the fields have. */
+  private _makeRequest(): JobRequest | Problem {
+    const { values } = this._state;
+    const queue = this._options.queues.find(known => known.name === values.queue);
+    return makeRequest(values, findPool(queue, this._options.pools)?.models ?? []);
   }
 
-  private _set(news: Partial<IFormState>): void {
-    this._state = { ...this._state, ...news };
+  private _set(change: Partial<IFormState>): void {
+    this._state = { ...this._state, ...change };
     this.update();
   }
 
@@ -160,16 +162,16 @@ function isProblem(request: JobRequest | Problem): request is Problem {
   return 'code' in request;
 }
 
-function problemOf(reason: unknown): Problem {
+function toProblem(reason: unknown): Problem {
   return reason instanceof RequestError
     ? reason.problem
-    : { code: 'unexpected', message: messageOf(reason), field: null };
+    : { code: 'unexpected', message: describeError(reason), field: null };
 }
 
-/** A dialog that closes when the job was accepted, or by Cancel. */
+/** A dialog that closes when the job is accepted or the user cancels. */
 export class SendDialog extends Dialog<unknown> {
   constructor(options: ISendOptions) {
-    const body = new SendBody(options);
+    const body = new SendFormWidget(options);
     super({
       title: 'Send to training',
       body,
@@ -181,14 +183,14 @@ export class SendDialog extends Dialog<unknown> {
     this.node.setAttribute('aria-label', 'Send to training');
   }
 
-  /** The accepted job and what was asked for; null when the user gave up. */
-  async ask(): Promise<{ job: JobView; asked: IAsked } | null> {
+  /** Open the dialog; return the accepted job with the values of the fields, or null if the user cancelled. */
+  async ask(): Promise<{ job: JobView; values: IFormValues } | null> {
     await this.launch();
-    const { job, asked } = this._form;
-    return job === null ? null : { job, asked };
+    const { job, values } = this._form;
+    return job === null ? null : { job, values };
   }
 
-  /** A button inside the form is pressed by Enter, as every button; elsewhere Enter sends. */
+  /** Let Enter press a button inside the form, as everywhere. Outside of buttons, Enter sends. */
   handleEvent(event: Event): void {
     const enter = event instanceof KeyboardEvent && event.type === 'keydown' && event.key === 'Enter';
     if (enter && event.target instanceof HTMLButtonElement && this._form.node.contains(event.target)) {
@@ -202,25 +204,26 @@ export class SendDialog extends Dialog<unknown> {
       super.resolve(index);
       return;
     }
-    this._busy(true);
+    this._setBusy(true);
     void this._form.submit().then(accepted => {
-      this._busy(false);
+      this._setBusy(false);
       if (accepted) {
         super.resolve(index);
       }
     });
   }
 
-  private _busy(busy: boolean): void {
+  /** Show in the button whether a job is being sent. */
+  private _setBusy(busy: boolean): void {
     const button = this.node.querySelector<HTMLButtonElement>('.jp-Dialog-footer .jp-mod-accept');
     if (button !== null) {
-      // Not `disabled`: that would take the focus out of the dialog, and Escape with it.
+      // A disabled button would lose the focus, and Escape would no longer reach the dialog.
       button.setAttribute('aria-disabled', String(busy));
       button.classList.toggle('jp-gq-mod-busy', busy);
     }
   }
 
-  private readonly _form: SendBody;
+  private readonly _form: SendFormWidget;
 }
 
 /** Index of the primary button. */

@@ -1,11 +1,11 @@
-/** One labelled field of the send dialog, with the problem that is about it. */
+/** A labelled field of the send dialog, with the problem of that field. */
 
 import * as React from 'react';
 
 import type { Problem } from '../wire';
 
 export interface IFieldProps {
-  /** As a problem names it. */
+  /** Name of the field in a request, and in the problem about it. */
   id: string;
   label: string;
   problem: Problem | null;
@@ -13,14 +13,14 @@ export interface IFieldProps {
 }
 
 export function Field({ id, label, problem, children }: IFieldProps): React.JSX.Element {
-  const mine = problem !== null && problem.field === id ? problem : null;
+  const own = problem !== null && problem.field === id ? problem : null;
   return (
-    <div className={mine === null ? 'jp-gq-field' : 'jp-gq-field jp-gq-mod-problem'}>
+    <div className={own === null ? 'jp-gq-field' : 'jp-gq-field jp-gq-mod-problem'}>
       <label htmlFor={`jp-gq-send-${id}`}>{label}</label>
       {children}
-      {mine !== null && (
+      {own !== null && (
         <span className="jp-gq-problem" role="alert" id={`jp-gq-send-${id}-problem`}>
-          {mine.message}
+          {own.message}
         </span>
       )}
     </div>
@@ -34,7 +34,7 @@ export interface ITextFieldProps extends Omit<IFieldProps, 'children'> {
   onChange: (value: string) => void;
 }
 
-/** A short text with a hint beside it. */
+/** A field for a short text, with a hint beside it. */
 export function TextField({
   hint,
   placeholder,

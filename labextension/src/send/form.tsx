@@ -3,37 +3,38 @@
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { choices, gpuWords } from '../amounts';
+import { listGpuChoices, formatGpus } from '../amounts';
 import type { IPrefix, IPrefixEntry } from '../bundle/prefix';
-import { hasRepeats, knownSeconds, lastRuns, title, toggled } from '../bundle/prefix';
-import { queueTotals } from '../jobs';
-import { duration } from '../times';
+import { hasRepeats, sumKnownSeconds, keepLastRuns, findTitle, toggleEntry } from '../bundle/prefix';
+import { describeGpuUsage } from '../jobs';
+import { formatDuration } from '../times';
 import type { PoolView, Preview, Problem, QueueView } from '../wire';
-import type { IAsked } from './asked';
-import { poolOf } from './asked';
+import type { IFormValues } from './values';
+import { findPool } from './values';
 import { Field } from './field';
 import { More, MORE_FIELDS } from './more';
 
 export interface IFormProps {
-  asked: IAsked;
+  values: IFormValues;
   queues: readonly QueueView[];
   pools: readonly PoolView[];
-  /** The most GPUs that can be asked for. */
+  /** The most GPUs that the user can ask for. */
   largest: string;
+  /** Sources of the target cells. */
   targets: readonly string[];
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
   notes: readonly string[];
-  /** null while it is being asked. */
+  /** What would happen now; null until the service has answered. */
   preview: Preview | null;
   problem: Problem | null;
   sending: boolean;
-  onAsked: (asked: IAsked) => void;
+  onValues: (values: IFormValues) => void;
   onEntries: (entries: readonly IPrefixEntry[]) => void;
 }
 
 export function SendForm(props: IFormProps): React.JSX.Element {
-  const queue = props.queues.find(known => known.name === props.asked.queue);
+  const queue = props.queues.find(known => known.name === props.values.queue);
   return (
     <div className="jp-gq-send" aria-busy={props.sending}>
       <div className="jp-gq-send-fields">
@@ -41,7 +42,7 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <QueueField {...props} />
         <GpusField {...props} />
       </div>
-      <More {...props} queue={queue} pool={poolOf(queue, props.pools)} />
+      <More {...props} queue={queue} pool={findPool(queue, props.pools)} />
       <Forecast preview={props.preview} problem={props.problem} />
       <Targets targets={props.targets} problem={props.problem} />
       <Replay {...props} />
@@ -55,9 +56,10 @@ export function SendForm(props: IFormProps): React.JSX.Element {
   );
 }
 
+/** Fields that show their own problem. */
 const FIELDS = ['name', 'queue', 'gpus', 'targets', ...MORE_FIELDS];
 
-function NameField({ asked, problem, onAsked }: IFormProps): React.JSX.Element {
+function NameField({ values, problem, onValues }: IFormProps): React.JSX.Element {
   return (
     <Field id="name" label="Name" problem={problem}>
       <input
@@ -65,22 +67,22 @@ function NameField({ asked, problem, onAsked }: IFormProps): React.JSX.Element {
         className="jp-mod-styled"
         type="text"
         maxLength={100}
-        value={asked.name}
-        onChange={event => onAsked({ ...asked, name: event.target.value })}
+        value={values.name}
+        onChange={event => onValues({ ...values, name: event.target.value })}
       />
     </Field>
   );
 }
 
-function QueueField({ asked, queues, problem, onAsked }: IFormProps): React.JSX.Element {
-  const current = queues.find(queue => queue.name === asked.queue);
+function QueueField({ values, queues, problem, onValues }: IFormProps): React.JSX.Element {
+  const current = queues.find(queue => queue.name === values.queue);
   return (
     <Field id="queue" label="Queue" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-queue"
-        value={asked.queue}
+        value={values.queue}
         aria-describedby="jp-gq-send-queue-totals"
-        onChange={event => onAsked({ ...asked, queue: event.target.value })}
+        onChange={event => onValues({ ...values, queue: event.target.value })}
       >
         {queues.map(queue => (
           <option key={queue.name} value={queue.name}>
@@ -89,23 +91,23 @@ function QueueField({ asked, queues, problem, onAsked }: IFormProps): React.JSX.
         ))}
       </HTMLSelect>
       <span className="jp-gq-hint" id="jp-gq-send-queue-totals">
-        {current === undefined ? '' : queueTotals(current)}
+        {current === undefined ? '' : describeGpuUsage(current)}
       </span>
     </Field>
   );
 }
 
-function GpusField({ asked, largest, problem, onAsked }: IFormProps): React.JSX.Element {
+function GpusField({ values, largest, problem, onValues }: IFormProps): React.JSX.Element {
   return (
     <Field id="gpus" label="GPUs" problem={problem}>
       <HTMLSelect
         id="jp-gq-send-gpus"
-        value={asked.gpus}
-        onChange={event => onAsked({ ...asked, gpus: event.target.value })}
+        value={values.gpus}
+        onChange={event => onValues({ ...values, gpus: event.target.value })}
       >
-        {choices(largest).map(gpus => (
+        {listGpuChoices(largest).map(gpus => (
           <option key={gpus} value={gpus}>
-            {gpuWords(gpus)}
+            {formatGpus(gpus)}
           </option>
         ))}
       </HTMLSelect>
@@ -135,7 +137,7 @@ function Targets({ targets, problem }: Pick<IFormProps, 'targets' | 'problem'>):
       <ul className="jp-gq-targets">
         {targets.map((source, index) => (
           <li key={index}>
-            <code>{title(source)}</code>
+            <code>{findTitle(source)}</code>
           </li>
         ))}
       </ul>
@@ -151,7 +153,7 @@ function Targets({ targets, problem }: Pick<IFormProps, 'targets' | 'problem'>):
 const ORIGINS: Readonly<Record<IPrefix['from'], string>> = {
   history: 'in the order in which they ran here',
   server: 'in the order in which they ran here, as the server saw it',
-  document: 'in the order of the document, since what ran here is not known'
+  document: 'in the order of the document, because the run order is not known'
 };
 
 function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.Element {
@@ -159,17 +161,17 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
     return (
       <section aria-label="Cells that run first">
         <h3>Nothing runs before it</h3>
-        <p className="jp-gq-hint">No other cell ran in this kernel. The job starts with a fresh kernel.</p>
+        <p className="jp-gq-hint">No other cell ran in this kernel. The job starts with a new kernel.</p>
       </section>
     );
   }
   return (
     <section aria-label="Cells that run first">
-      <h3>{heading(entries)}</h3>
+      <h3>{describeReplay(entries)}</h3>
       <p className="jp-gq-hint">
-        A fresh kernel runs them {ORIGINS[prefix.from]}.
+        A new kernel runs them {ORIGINS[prefix.from]}.
         {hasRepeats(entries) && (
-          <button type="button" className="jp-gq-action" onClick={() => onEntries(lastRuns(entries))}>
+          <button type="button" className="jp-gq-action" onClick={() => onEntries(keepLastRuns(entries))}>
             Only the last run of each
           </button>
         )}
@@ -181,7 +183,7 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
             entry={entry}
             number={index + 1}
             disabled={sending || entry.fixed}
-            onToggle={() => onEntries(toggled(entries, entry.key))}
+            onToggle={() => onEntries(toggleEntry(entries, entry.key))}
           />
         ))}
       </ol>
@@ -189,13 +191,13 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
   );
 }
 
-function heading(entries: readonly IPrefixEntry[]): string {
+function describeReplay(entries: readonly IPrefixEntry[]): string {
   const count = entries.filter(entry => entry.included).length;
-  const seconds = knownSeconds(entries);
+  const seconds = sumKnownSeconds(entries);
   const cells = count === 1 ? '1 cell' : count === 0 ? 'no cell' : `${count} cells`;
   return seconds === null
     ? `Runs first: ${cells}`
-    : `Runs first: ${cells}, which took ${duration(seconds)} here`;
+    : `Runs first: ${cells}, which took ${formatDuration(seconds)} here`;
 }
 
 interface IReplayRowProps {
@@ -219,15 +221,15 @@ function ReplayRow({ entry, number, disabled, onToggle }: IReplayRowProps): Reac
         onClick={event => event.stopPropagation()}
       />
       <span className="jp-gq-replay-what" id={id}>
-        <code title={entry.source.slice(0, 600)}>{title(entry.source)}</code>
+        <code title={entry.source.slice(0, 600)}>{findTitle(entry.source)}</code>
         {entry.note !== null && <span className="jp-gq-replay-note">{entry.note}</span>}
       </span>
-      <span className="jp-gq-replay-time">{entry.seconds === null ? '' : duration(entry.seconds)}</span>
+      <span className="jp-gq-replay-time">{entry.seconds === null ? '' : formatDuration(entry.seconds)}</span>
     </li>
   );
 }
 
-/** A problem that belongs to none of the fields stands at the end, where the button is. */
+/** A problem that is about none of the fields, shown at the end near the button. */
 function GeneralProblem({ problem }: Pick<IFormProps, 'problem'>): React.JSX.Element | null {
   if (problem === null || FIELDS.includes(problem.field ?? '')) {
     return null;

@@ -1,27 +1,27 @@
-/** What is seldom asked for, in a section that is closed until somebody opens it: props in, no requests. */
+/** The seldom used fields, in a section that is closed until the user opens it: props in, no requests. */
 
 import { HTMLSelect } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { Caret } from '../panel/parts';
 import type { PoolView, Problem, QueueView } from '../wire';
-import type { IAsked } from './asked';
-import { byDefault, choosesModel, hint, inShort } from './asked';
+import type { IFormValues } from './values';
+import { formatDefault, canChooseModel, formatHint, summarizeValues } from './values';
 import { Field, TextField } from './field';
 
 export interface IMoreProps {
-  asked: IAsked;
+  values: IFormValues;
   queue: QueueView | undefined;
   pool: PoolView | undefined;
   problem: Problem | null;
-  onAsked: (asked: IAsked) => void;
+  onValues: (values: IFormValues) => void;
 }
 
-/** Fields of a problem that stand here. */
+/** Fields of this section, as a problem names them. */
 export const MORE_FIELDS = ['cpus', 'memory', 'gpu_model', 'expected_seconds'];
 
 export function More(props: IMoreProps): React.JSX.Element {
-  const { asked, pool, problem } = props;
+  const { values, pool, problem } = props;
   const [open, setOpen] = React.useState(false);
   const wrong = MORE_FIELDS.includes(problem?.field ?? '');
   React.useEffect(() => {
@@ -29,7 +29,7 @@ export function More(props: IMoreProps): React.JSX.Element {
       setOpen(true);
     }
   }, [wrong]);
-  const short = inShort(asked, pool?.models ?? []);
+  const short = summarizeValues(values, pool?.models ?? []);
   return (
     <section className="jp-gq-extras" aria-label="More">
       <button
@@ -50,43 +50,43 @@ export function More(props: IMoreProps): React.JSX.Element {
           id="expected_seconds"
           label="Expected duration"
           hint="such as 2 h 30 min; not a limit"
-          value={asked.expected}
+          value={values.expected}
           problem={problem}
-          onChange={expected => props.onAsked({ ...asked, expected })}
+          onChange={expected => props.onValues({ ...values, expected })}
         />
       </div>
     </section>
   );
 }
 
-function Amounts({ asked, queue, pool, problem, onAsked }: IMoreProps): React.JSX.Element {
+function Amounts({ values, queue, pool, problem, onValues }: IMoreProps): React.JSX.Element {
   return (
     <>
       <TextField
         id="cpus"
         label="CPU"
-        hint={hint('cores', pool?.largest_cpus)}
-        placeholder={byDefault(queue?.cpus)}
-        value={asked.cpus}
+        hint={formatHint('cores', pool?.largest_cpus)}
+        placeholder={formatDefault(queue?.cpus)}
+        value={values.cpus}
         problem={problem}
-        onChange={cpus => onAsked({ ...asked, cpus })}
+        onChange={cpus => onValues({ ...values, cpus })}
       />
       <TextField
         id="memory"
         label="Memory"
-        hint={hint('GiB', pool?.largest_memory)}
-        placeholder={byDefault(queue?.memory)}
-        value={asked.memory}
+        hint={formatHint('GiB', pool?.largest_memory)}
+        placeholder={formatDefault(queue?.memory)}
+        value={values.memory}
         problem={problem}
-        onChange={memory => onAsked({ ...asked, memory })}
+        onChange={memory => onValues({ ...values, memory })}
       />
     </>
   );
 }
 
-function ModelField({ asked, pool, problem, onAsked }: IMoreProps): React.JSX.Element | null {
+function ModelField({ values, pool, problem, onValues }: IMoreProps): React.JSX.Element | null {
   const models = pool?.models ?? [];
-  if (!choosesModel(asked, models)) {
+  if (!canChooseModel(values, models)) {
     return null;
   }
   const wrong = problem?.field === 'gpu_model';
@@ -96,8 +96,8 @@ function ModelField({ asked, pool, problem, onAsked }: IMoreProps): React.JSX.El
         id="jp-gq-send-gpu_model"
         aria-invalid={wrong}
         aria-describedby={wrong ? 'jp-gq-send-gpu_model-problem' : undefined}
-        value={models.includes(asked.model) ? asked.model : ''}
-        onChange={event => onAsked({ ...asked, model: event.target.value })}
+        value={models.includes(values.model) ? values.model : ''}
+        onChange={event => onValues({ ...values, model: event.target.value })}
       >
         <option value="">any</option>
         {models.map(model => (

@@ -2,25 +2,25 @@ import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import type { IPrefix, ICodeCell } from '../bundle/prefix';
-import { fromDocument, fromRuns, fromServer } from '../bundle/prefix';
+import { proposeFromDocument, proposeFromRuns, proposeFromServer } from '../bundle/prefix';
 import type { Client } from '../client';
 import type { IRunHistory } from '../tokens';
 
-/** What can be sent, or why it cannot: said before any dialog is opened. */
+/** The cells that can be sent, or the reason why none can, as title and message for the user. */
 export type Targets =
   | { readonly models: readonly ICodeCellModel[]; readonly kernelId: string }
   | { readonly title: string; readonly message: string };
 
-/** The selected code cells of a notebook. */
-export function targetsOf(panel: NotebookPanel): Targets {
+/** Return the selected code cells of a notebook, or why they cannot be sent. */
+export function findTargets(panel: NotebookPanel): Targets {
   const selected = panel.content.widgets.filter(cell => panel.content.isSelectedOrActive(cell));
   const code = selected
     .map(cell => cell.model)
     .filter((model): model is ICodeCellModel => model.type === 'code');
   if (code.length === 0) {
     return {
-      title: 'Only code can be trained',
-      message: 'The selected cell holds no code. Select a code cell, then send it.'
+      title: 'This is not a code cell',
+      message: 'Only code cells can be sent to training. Select a code cell, then send it.'
     };
   }
   const models = code.filter(model => model.sharedModel.getSource().trim() !== '');
@@ -35,7 +35,7 @@ export function targetsOf(panel: NotebookPanel): Targets {
     return {
       title: 'The notebook has no kernel',
       message:
-        'A job runs in a kernel of the same kind. Choose one with Kernel > Change Kernel…, then send the cell.'
+        'A job runs in a kernel of the same kind. Choose a kernel with Kernel > Change Kernel…, then send the cell.'
     };
   }
   if (panel.context.path === '' || panel.context.contentsModel === null) {
@@ -48,8 +48,8 @@ export function targetsOf(panel: NotebookPanel): Targets {
   return { models, kernelId };
 }
 
-/** All code cells, in document order. */
-export function codeCells(panel: NotebookPanel): ICodeCell[] {
+/** Return all code cells of a notebook, in document order. */
+export function listCodeCells(panel: NotebookPanel): ICodeCell[] {
   const cells: ICodeCell[] = [];
   for (const model of panel.model?.cells ?? []) {
     if (model.type === 'code') {
@@ -64,24 +64,24 @@ export function codeCells(panel: NotebookPanel): ICodeCell[] {
   return cells;
 }
 
-/** What is proposed to run first: the best that is known of the kernel. */
-export async function prefixOf(
+/** Propose the cells to run first, from the best source that is known for the kernel. */
+export async function proposePrefix(
   panel: NotebookPanel,
   kernelId: string,
   targets: ReadonlySet<string>,
   known: { history: IRunHistory; client: Client }
 ): Promise<IPrefix> {
-  const cells = codeCells(panel);
+  const cells = listCodeCells(panel);
   if (known.history.isComplete(kernelId)) {
-    return fromRuns(known.history.runs(kernelId), cells, targets);
+    return proposeFromRuns(known.history.listRuns(kernelId), cells, targets);
   }
   try {
-    const executions = await known.client.kernelHistory(kernelId);
+    const executions = await known.client.listKernelRuns(kernelId);
     if (executions.length > 0) {
-      return fromServer(executions, cells, targets);
+      return proposeFromServer(executions, cells, targets);
     }
   } catch {
-    // The server does not know that kernel's history: the document is the next best.
+    // The server does not know the kernel's history. The order of the document is the next best source.
   }
-  return fromDocument(cells, targets);
+  return proposeFromDocument(cells, targets);
 }

@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from jupyter_gq.backends.capabilities import Capabilities, NodeRequest
+from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.client.models import JobRequest
 from jupyter_gq.client.state import read_state
-from jupyter_gq.controller.loop.scale_up import sentence
 from jupyter_gq.domain.amount import Instant, MiB
-from jupyter_gq.domain.cluster import Device, NewNodes, Node
+from jupyter_gq.domain.cluster import Device, NewNodes, Node, NodeRequest
 from jupyter_gq.domain.errors import NeverFits
 from tests.fakes import FakeBackend
 
@@ -58,8 +57,8 @@ async def test_what_would_serve_somebody_is_asked_for_with_each_decision(growing
     job = growing.send(ANN, "vision", 4)
     await growing.step()
     assert growing.backend.wanted[-1] == {"gpu": 1}
-    assert growing.job(job).sentence.endswith("A new node of gpu is asked for next.")
-    growing.controller.cancel(ANN, job)
+    assert growing.job(job).sentence.endswith("The cluster is asked for a new node of gpu.")
+    growing.controller.jobs.cancel(ANN, job)
     await growing.step()
     assert growing.backend.wanted[-1] == {}
 
@@ -78,22 +77,22 @@ async def test_what_no_node_could_serve_is_refused_while_none_may_come(growing):
     growing.backend.count = 0
     with pytest.raises(NeverFits):
         growing.send(ANN, "vision", 4)
-    assert growing.controller.me(ANN).largest_request == "0"
+    assert growing.controller.overview.describe_user(ANN).largest_request == "0"
 
 
 @pytest.mark.asyncio
 async def test_who_asks_before_hears_that_a_node_would_be_asked_for(growing):
     await growing.step()
-    seen = growing.controller.preview(ANN, JobRequest(queue="vision", gpus=4))
+    seen = growing.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus=4))
     assert not seen.starts_now
     assert seen.sentence.endswith("The cluster is asked for a new node of gpu.")
-    assert "new node" not in growing.controller.preview(BOB, JobRequest(queue="nlp", gpus=4)).sentence
+    assert "new node" not in growing.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus=4)).sentence
 
 
 @pytest.mark.asyncio
 async def test_the_dialogs_know_what_a_new_node_has(growing):
     await growing.step()
-    me = growing.controller.me(ANN)
+    me = growing.controller.overview.describe_user(ANN)
     assert me.largest_request == "4"
     (pool,) = me.pools
     assert (pool.devices, pool.total, pool.largest_cpus, pool.largest_memory) == (0, "0", "32", "256 GiB")
@@ -107,7 +106,7 @@ async def test_a_notebook_waits_for_the_first_node(growing):
     ticket = growing.ask(ANN, "0.25")
     growing.backend.asked = NodeRequest(since=Instant(growing.clock.now() - 130))
     await growing.step()
-    view = growing.controller.ticket(ANN, ticket.id)
+    view = growing.controller.tickets.show(ANN, ticket.id)
     assert view.phase == "waiting"
     assert view.sentence.endswith("A new node of gpu was asked for 2 min ago.")
 
@@ -117,30 +116,8 @@ async def test_the_state_says_it_too_and_can_be_read_again(growing):
     growing.send(ANN, "vision", 4)
     await growing.step()
     wanted = len(growing.backend.wanted)
-    document = growing.controller.state()
-    assert document["decision"]["pending"][0]["why"]["sentence"].endswith("is asked for next.")
+    document = growing.controller.overview.read_state()
+    assert document["decision"]["pending"][0]["why"]["sentence"].endswith("is asked for a new node of gpu.")
     read = read_state(json.dumps(document))
     assert read.state.snapshot.new_nodes == growing.backend.new_nodes()
     assert len(growing.backend.wanted) == wanted, "looking asks for nothing"
-
-
-NOW = Instant(10_000.0)
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (None, "A new node of p is asked for next."),
-        (NodeRequest(since=Instant(NOW + 5)), "A new node of p was asked for a moment ago."),
-        (NodeRequest(since=Instant(NOW - 125), sentence="0/3 nodes"), "A new node of p was asked for 2 min ago."),
-        (NodeRequest(since=NOW, arriving="n1"), "A new node of p, n1, has come and is being made ready."),
-        (NodeRequest(sentence="No such class."), "A new node of p cannot be asked for: No such class."),
-        (
-            NodeRequest(since=Instant(NOW - 7300), sentence="0/3 nodes are available."),
-            "A new node of p was asked for 2 h ago and has not come: the cluster's autoscaler may be at its maximum, "
-            "or there is no such machine to be had. The cluster says: 0/3 nodes are available.",
-        ),
-    ],
-)
-def test_what_became_of_it_in_words(asked, told):
-    assert sentence("p", asked, NOW) == told

@@ -1,14 +1,18 @@
-"""A trimmed copy of one kind of objects, kept by listing and then watching. No polling.
+"""Cached copies of one kind of objects each, kept by listing and then watching. No polling.
 
 Rules
 -----
-1. List (consistent, in pages), then watch from that version. What the list says replaces what was known.
-2. `410 Gone`, as an answer or in the stream: list again. The list is the truth, events are news on top of it. A list
-   that no watch follows is no contact: what may happen once is a failure the second time in a row.
-3. A failed list or a broken connection is "unknown", never "nothing": `failure` says so until contact is back.
-4. Each watch ends by the server's timeout and by silence, and goes on where it was; after failures it waits longer and
-   longer, never in step with other clients.
-5. Nothing ends the thread but `end`: what nobody has foreseen is a failure like the others, and is tried again.
+1. List and watch. A list is consistent and comes in pages; the watch begins at its version. The list replaces
+   everything that was known.
+2. Expiry. After `410 Gone`, as an answer or in the stream, the objects are listed again. The list is the truth, events
+   are news on top of it. A list that no watch follows is no contact: the first one is allowed, the second in a row is a
+   failure.
+3. Failures. A failed list or a broken connection means "unknown", never "nothing": `failure` says so until contact is
+   back.
+4. Reconnection. Each watch ends by the server's timeout or by silence, and continues where it was. After failures the
+   pauses grow, and chance keeps clients out of step.
+5. Endurance. Only `end` ends the thread: an error that nobody has foreseen is a failure like any other, and is tried
+   again.
 """
 
 import asyncio
@@ -16,7 +20,9 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Expired, Unreachable
 from .resources import Resource
@@ -41,7 +47,7 @@ Key = tuple[str, str]
 
 
 class View(Protocol):
-    """What is kept of an object."""
+    """The kept fields of an object."""
 
     @property
     def key(self) -> Key:
@@ -50,17 +56,17 @@ class View(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the object, growing."""
+        """Version of the object; it grows."""
         ...
 
 
 V = TypeVar("V", bound=View)
-#: Told what an object was and what it is; None = not there.
+#: Called with the object before and after a change; None = not there.
 Listener = Callable[[V | None, V | None], None]
 
 
 class Copy(Generic[V]):
-    """The objects as they were last seen. Lives in the loop; `changed` is told each difference."""
+    """The objects as last seen. Lives in the event loop; `changed` is told each difference."""
 
     def __init__(self, changed: Listener[V]) -> None:
         self._changed = changed
@@ -69,7 +75,7 @@ class Copy(Generic[V]):
         self._deleted: dict[Key, int] = {}
 
     def get(self, namespace: str, name: str) -> V | None:
-        """That object, as it was last seen."""
+        """Return an object as last seen; None if there is none."""
         return self._items.get((namespace, name))
 
     def __iter__(self) -> Iterator[V]:
@@ -79,7 +85,7 @@ class Copy(Generic[V]):
         return len(self._items)
 
     def put(self, view: V) -> None:
-        """It is like that now, unless something newer is known."""
+        """Store an object, unless a newer version is known."""
         known = self._items.get(view.key)
         if known is not None and known.version >= view.version:
             return
@@ -89,7 +95,7 @@ class Copy(Generic[V]):
         self._tell(known, view)
 
     def remove(self, key: Key, version: int) -> None:
-        """It is gone."""
+        """Remove an object, unless a newer version is known."""
         known = self._items.get(key)
         if known is not None and known.version > version:
             return
@@ -100,7 +106,7 @@ class Copy(Generic[V]):
             self._tell(known, None)
 
     def replace(self, views: Mapping[Key, V], version: int) -> None:
-        """That is all there is at that version; what we know to be newer stays."""
+        """Store the complete list at a version; objects that are known to be newer stay."""
         for view in views.values():
             self.put(view)
         for key, known in list(self._items.items()):
@@ -121,7 +127,7 @@ class Reflector(Generic[V]):
         *,
         namespace: str = "",
         query: Mapping[str, str] | None = None,
-        trim: Callable[[Mapping[str, Any]], V],
+        trim: Callable[[JsonMapping], V],
         changed: Listener[V],
     ) -> None:
         self._cluster, self._resource, self._namespace = cluster, resource, namespace
@@ -133,9 +139,9 @@ class Reflector(Generic[V]):
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._stream: Stream | None = None
-        #: Up to which everything is known; "" = nothing is.
+        #: The version up to which everything is known; "" = nothing is.
         self._version = ""
-        #: In a row: a list does not end them, what a watch tells does.
+        #: Failures in a row; news from a watch ends the row, a list does not.
         self._failures = 0
         #: A `410`, or a watch that ended at once, and no watch has worked since.
         self._doubtful = False
@@ -143,13 +149,13 @@ class Reflector(Generic[V]):
         self._told = False
         #: Set once everything was listed.
         self.synced = asyncio.Event()
-        #: Why the copy may be old; "" = it is not.
+        #: Why the copy may be out of date; "" = it is not.
         self.failure = f"The {self._what} have not been listed yet."
         #: Lists that were made, for tests.
         self.lists = 0
 
     def start(self) -> None:
-        """Begin, in the running loop."""
+        """Begin, in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=f"watch {self._what}", daemon=True)
         self._thread.start()
@@ -180,7 +186,7 @@ class Reflector(Generic[V]):
                     self._version = ""
                 self._failed(error.sentence)
             except Exception as error:
-                # A copy that nobody keeps up to date any more must not pass for the truth.
+                # A copy that is no longer kept up to date must not pass for the truth.
                 log.exception("the %s cannot be watched", self._what)
                 self._version = ""
                 self._failed(f"The {self._what} cannot be watched, by a defect of jupyter-gq: {error!r}.")
@@ -192,7 +198,7 @@ class Reflector(Generic[V]):
         self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
 
     def _once(self, sentence: str) -> None:
-        """It may happen, but not twice in a row."""
+        """Allow a failure once, but not twice in a row."""
         if self._doubtful:
             self._failed(sentence)
         else:
@@ -230,7 +236,7 @@ class Reflector(Generic[V]):
             if self._time() - began >= _WORKED:
                 self._worked()
 
-    def _take(self, events: list[dict[str, Any]]) -> None:
+    def _take(self, events: list[JsonObject]) -> None:
         """Pass on what the events say."""
         changes: list[tuple[bool, V]] = []
         broken: ClusterError | None = None
@@ -276,7 +282,7 @@ class Reflector(Generic[V]):
         for gone, view in changes:
             if gone:
                 if self.copy.get(*view.key) is not None:
-                    self.copy.put(view)  # its last state, of which nothing may have been told before
+                    self.copy.put(view)  # the last state of the object, which may not have been reported before
                 self.copy.remove(view.key, view.version)
             else:
                 self.copy.put(view)

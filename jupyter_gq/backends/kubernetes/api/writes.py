@@ -1,23 +1,25 @@
-"""What is being done in the cluster: making and deleting, each asked for again and again until it is seen.
+"""Writes to the cluster: objects to be made or deleted, each asked for again until the effect is seen.
 
 Rules
 -----
-1. A caller says what should be there, as often as he looks; here it is done once, and again after a failure that may
-   pass. So a caller needs no memory of what he has asked for.
-2. At most `creations` things are made at one time.
-3. "It exists" is success if it is ours. If it is not, that is a refusal.
-4. Why a Job of ours makes no pod is told to nobody but its events: those are asked for once.
-5. A server that fails at one thing for `_PATIENCE` seconds refuses it; one that cannot be reached does not.
+1. Once. A caller says what should be there, as often as it looks. The request is sent once, and again after a failure
+   that may pass. So a caller needs no memory of its requests.
+2. Bound. At most `creations` objects are made at one time.
+3. Existing objects. "Exists already" is success if the object is ours, and a refusal otherwise.
+4. Jobs without pods. The reason is only in the Job's events, which are read once.
+5. Persistent failure. A server that fails at one object for `_PATIENCE` seconds refuses it; a server that cannot be
+   reached does not.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Exists, Refused, Unreachable
 from .resources import PODS, Resource
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 20.0
 _PATIENCE = 60.0
@@ -43,46 +44,46 @@ class State(StrEnum):
 
     UNDER_WAY = "UNDER_WAY"
     MADE = "MADE"
-    #: It failed for now and is tried again.
+    #: The attempt failed and will be repeated.
     WAITING = "WAITING"
     REFUSED = "REFUSED"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Making:
-    """How far the making of something is."""
+    """The progress of making an object."""
 
     state: State
-    #: Why it waits, or was refused.
+    #: Why the attempt waits, or was refused.
     sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Thing:
-    """Something in the cluster that shall be there, or shall go."""
+    """An object in the cluster that shall be there, or shall go."""
 
     resource: Resource
     namespace: str
     name: str
-    #: Only that very one; "" = whatever has the name.
+    #: The uid of the only object that is meant; "" = whichever has the name.
     uid: str = ""
-    #: It is seen to be ending.
+    #: The object is seen to be ending.
     terminating: bool = False
 
     @property
     def mark(self) -> str:
-        """What it is told apart by."""
+        """The key that tells this object from others."""
         return self.uid or f"{self.resource.plural}/{self.namespace}/{self.name}"
 
 
 @dataclass(kw_only=True, slots=True)
 class _Deletion:
-    """It was asked for."""
+    """A deletion that was asked for."""
 
     asked_at: float = float("-inf")
-    #: When it is killed at the latest.
+    #: The latest time at which the object is killed.
     until: float = float("inf")
-    #: The server has said yes, or that it is gone.
+    #: The server has agreed, or said that the object is gone.
     agreed: bool = False
 
 
@@ -96,12 +97,12 @@ class _Try:
 
 
 class Deeds:
-    """Makes and deletes; lives in the loop."""
+    """Makes and deletes objects; lives in the event loop."""
 
     def __init__(
         self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
     ) -> None:
-        """`done` is called after each, so that somebody looks at what has become of it."""
+        """Begin; `done` is called after each request, so that somebody looks at its effect."""
         self._cluster, self._now, self._done = cluster, now, done
         self._creations = asyncio.Semaphore(creations)
         self._tries: dict[tuple[str, str, str], _Try] = {}
@@ -111,8 +112,11 @@ class Deeds:
         self._words: dict[str, str | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def make(self, thing: Thing, body: Callable[[], Json], made: Callable[[Json], None]) -> Making:
-        """See that it is made; `made` gets it as the cluster has it. `body` is asked for only when it is sent."""
+    def make(self, thing: Thing, body: Callable[[], JsonObject], made: Callable[[JsonObject], None]) -> Making:
+        """See to it that an object is made, and return the progress.
+
+        `body` is called only if the request is sent; `made` gets the object as the cluster has it.
+        """
         key = (thing.resource.plural, thing.namespace, thing.name)
         attempt = self._tries.get(key)
         if attempt is None:
@@ -124,16 +128,16 @@ class Deeds:
         return attempt.making
 
     def under_way(self, resource: Resource, namespace: str, name: str) -> bool:
-        """A request to make it may be on its way to the server."""
+        """Return True if a request to make the object may be on its way to the server."""
         attempt = self._tries.get((resource.plural, namespace, name))
         return attempt is not None and attempt.making.state is State.UNDER_WAY
 
     def forget(self, resource: Resource, namespace: str, name: str) -> None:
-        """It may be made anew some day."""
+        """Forget an attempt, so that the object may be made again."""
         self._tries.pop((resource.plural, namespace, name), None)
 
     def delete(self, thing: Thing, grace: float | None = None) -> bool:
-        """See that it is deleted; True when the server has agreed to.
+        """See to it that an object is deleted; True if the server has agreed.
 
         A shorter grace than before is passed on; a longer one never adds time.
         """
@@ -152,19 +156,19 @@ class Deeds:
         return known.agreed
 
     def why_no_pod(self, thing: Thing) -> str | None:
-        """Why that Job makes none, as the cluster says; None while that is being asked, "" when nothing is said."""
+        """Return why a Job makes no pod; None while that is being asked, "" if nothing is said."""
         if thing.mark not in self._words:
             self._words[thing.mark] = None
             self._begin(self._ask_why(thing))
         return self._words[thing.mark]
 
     def gone(self, mark: str) -> None:
-        """It is no longer there, or need not be spoken of."""
+        """Forget a deletion: the object is gone, or no longer of interest."""
         self._deletions.pop(mark, None)
         self._words.pop(mark, None)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Give up the requests that are under way."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -174,7 +178,9 @@ class Deeds:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _make(self, thing: Thing, body: Callable[[], Json], attempt: _Try, made: Callable[[Json], None]) -> None:
+    async def _make(
+        self, thing: Thing, body: Callable[[], JsonObject], attempt: _Try, made: Callable[[JsonObject], None]
+    ) -> None:
         try:
             async with self._creations:
                 found = await self._created_or_found(thing.resource, body())
@@ -190,7 +196,7 @@ class Deeds:
             log.exception("could not be made: %s", thing.name)
         self._done()
 
-    async def _created_or_found(self, resource: Resource, body: Json) -> Json:
+    async def _created_or_found(self, resource: Resource, body: JsonObject) -> JsonObject:
         meta = body["metadata"]
         try:
             return await self._cluster.create(resource, body)
@@ -237,7 +243,7 @@ class Deeds:
 
 
 def _is_due(known: _Deletion, thing: Thing, deadline: float | None, now: float) -> bool:
-    """It has to be asked for (again)."""
+    """Return True if the deletion has to be asked for, or asked for again."""
     if deadline is not None and deadline < known.until - 1.0:
         return True
     seen = thing.terminating or (known.agreed and not thing.uid)
@@ -245,10 +251,10 @@ def _is_due(known: _Deletion, thing: Thing, deadline: float | None, now: float) 
 
 
 def thing_of(pod: PodView) -> Thing:
-    """A pod, to be deleted."""
+    """Return a pod as an object to be deleted."""
     return Thing(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
 
 
-def _identity(meta: Mapping[str, Any]) -> dict[str, str]:
+def _identity(meta: JsonMapping) -> dict[str, str]:
     labels = meta.get("labels") or {}
     return {key: labels[key] for key in _IDENTITY if key in labels}

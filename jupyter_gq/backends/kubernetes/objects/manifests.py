@@ -1,37 +1,37 @@
-"""What is made in the cluster, as data. Pure: the same decision gives the same pod, whoever makes it and when.
+"""Manifests of what the backend makes. Pure: the same decision gives the same pod, whoever makes it and when.
 
 Rules
 -----
-1. The node is required by the field `metadata.name` in every term of the node affinity: the scheduler still checks
-   everything else, and terms are alternatives, so one beside them would let the pod go elsewhere.
-2. An administrator's overrides come before what identifies a pod and says where it runs: those are ours.
-3. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in place.
+1. Node. Every term of the node affinity requires the node by the field `metadata.name`. The scheduler still checks
+   everything else. Terms are alternatives, so a term without the node would let the pod go elsewhere.
+2. Overrides. An administrator's overrides come before what identifies a pod and says where it runs: those parts are
+   ours.
+3. Security. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in
+   place.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import without_sight
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.workload import Request, Workload
 
 from . import names
 from .merging import merged, pinned, variables, with_additions
-
-Json = dict[str, Any]
 
 AUDIENCE = "jupyter-gq"
 TOKEN_FOLDER = "/var/run/secrets/jupyter-gq"  # noqa: S105 - a folder
 TOKEN_SECONDS = 3600
 MASTER_PORT = 29500
 TERMINATION_LOG = "/dev/termination-log"
-#: A job ends by SIGTERM, and is killed after this unless its deletion says otherwise.
+#: Seconds from SIGTERM to SIGKILL unless the deletion says otherwise.
 GRACE = 30
 _JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
 #: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
-#: The container that does the work; overrides may put others beside it.
+#: The container that does the work; overrides may add others.
 _MAIN = "runner"
 #: The user of the Jupyter images; `pod_overrides` can name another.
 _USER, _GROUP = 1000, 100
@@ -44,13 +44,13 @@ def training_pod(
     environment: Mapping[str, str],
     image: str,
     options: KubernetesOptions,
-) -> Json:
-    """The pod of one task of a run."""
+) -> JsonObject:
+    """Return the pod of one task of a run."""
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)
     runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
     labels = {**task_labels(workload, task, options.installation), **added.labels}
-    spec: Json = {
+    spec: JsonObject = {
         "restartPolicy": "Never",
         "hostname": name,
         "serviceAccountName": names.RUNNER_ACCOUNT,
@@ -72,9 +72,9 @@ def training_pod(
     return _ours(pod, name, labels, added.node)
 
 
-def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, priority_class: str) -> Json:
-    """What all pods of ours have in common; `priority_class` "" = the cluster's default."""
-    common: Json = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, priority_class: str) -> JsonObject:
+    """Return what all pods of ours have in common; `priority_class` "" = the cluster's default."""
+    common: JsonObject = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if priority_class:
         common["priorityClassName"] = priority_class
     if options.image_pull_secrets:
@@ -82,8 +82,8 @@ def plain_pod(meta: Mapping[str, Any], spec: Json, options: KubernetesOptions, p
     return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(meta), "spec": {**common, **spec}}
 
 
-def as_job(pod: Json) -> Json:
-    """A Job that makes this pod once."""
+def as_job(pod: JsonObject) -> JsonObject:
+    """Return a Job that makes this pod once."""
     meta = pod["metadata"]
     template_meta = {"labels": meta["labels"], "annotations": meta.get("annotations", {})}
     return {
@@ -94,15 +94,15 @@ def as_job(pod: Json) -> Json:
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            # Only the controller of ours starts anything again.
+            # Only our controller starts anything again.
             "podReplacementPolicy": "Failed",
             "template": {"metadata": template_meta, "spec": pod["spec"]},
         },
     }
 
 
-def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
-    """The headless service that gives the tasks of a gang their names."""
+def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
+    """Return the headless service that gives the tasks of a gang their names."""
     selector = {
         names.INSTALLATION: options.installation,
         names.WORKLOAD: workload.id,
@@ -128,7 +128,7 @@ def gang_service(workload: Workload, options: KubernetesOptions) -> Json:
 
 
 def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:
-    """What says whose pod it is."""
+    """Return the labels that say whose pod it is."""
     return {
         **names.labels(installation, names.TRAINING),
         names.WORKLOAD: workload.id,
@@ -138,7 +138,7 @@ def task_labels(workload: Workload, task: int, installation: str) -> dict[str, s
 
 
 def gang_environment(workload: Workload, task: int, options: KubernetesOptions) -> dict[str, str]:
-    """What the tasks of a gang need to find each other; nothing for a single task."""
+    """Return the variables by which the tasks of a gang find each other; empty for a single task."""
     if workload.tasks == 1:
         return {}
     first = names.training_name(workload.id, workload.run, 0)
@@ -152,8 +152,8 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
     }
 
 
-def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> Json:
-    """What no override changes, and what its own containers must not see."""
+def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
+    """Return the pod with everything that no override changes, and without what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
     spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
     return pinned({**pod, "metadata": meta, "spec": spec}, node)
@@ -164,7 +164,7 @@ def _ours(pod: Json, name: str, labels: Mapping[str, str], node: str | None) -> 
 
 def _runner(
     workload: Workload, task: int, environment: Mapping[str, str], image: str, options: KubernetesOptions
-) -> Json:
+) -> JsonObject:
     told = {
         **environment,
         "GQ_JOB_ID": workload.id,
@@ -203,9 +203,9 @@ def _asked(workload: Workload, task: int) -> Request:
     return workload.request_of(workload.placement[task].group if task < len(workload.placement) else "")
 
 
-def _resources(asked: Request) -> Json:
-    requests: Json = {}
-    limits: Json = {}
+def _resources(asked: Request) -> JsonObject:
+    requests: JsonObject = {}
+    limits: JsonObject = {}
     if asked.cpu_milli:
         requests["cpu"] = f"{asked.cpu_milli}m"
     if asked.memory:
@@ -214,11 +214,11 @@ def _resources(asked: Request) -> Json:
 
 
 def _shared_memory(asked: Request) -> str:
-    """What lies there counts as memory of the container: half of that, as Linux gives it half of a machine's."""
+    """Return the size of the shared memory: half of the container's memory, as Linux gives half of a machine's."""
     return f"{max(1, asked.memory // 2)}Mi" if asked.memory else _SHARED_MEMORY
 
 
-def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
+def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> JsonObject:
     mount = {"name": "gq-checkpoint", "mountPath": _CHECKPOINTS}
     if options.checkpoint_claim:
         # Owners are told apart by folder; a name that is no folder's name is replaced by one.
@@ -226,9 +226,9 @@ def _checkpoint_mount(workload: Workload, options: KubernetesOptions) -> Json:
     return mount
 
 
-def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
+def _volumes(asked: Request, options: KubernetesOptions) -> list[JsonObject]:
     token = {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}
-    checkpoint: Json = {"name": "gq-checkpoint", "emptyDir": {}}
+    checkpoint: JsonObject = {"name": "gq-checkpoint", "emptyDir": {}}
     if options.checkpoint_claim:
         checkpoint = {"name": "gq-checkpoint", "persistentVolumeClaim": {"claimName": options.checkpoint_claim}}
     return [
@@ -240,8 +240,8 @@ def _volumes(asked: Request, options: KubernetesOptions) -> list[Json]:
     ]
 
 
-def pod_security() -> Json:
-    """What the restricted pod security asks of a pod."""
+def pod_security() -> JsonObject:
+    """Return what the restricted pod security asks of a pod."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -251,6 +251,6 @@ def pod_security() -> Json:
     }
 
 
-def container_security() -> Json:
-    """What it asks of a container."""
+def container_security() -> JsonObject:
+    """Return what the restricted pod security asks of a container."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -1,6 +1,6 @@
-"""One pod laid on another: what a share needs, what an administrator wants, and the node. Pure.
+"""Merging of pods: what a share needs, what an administrator wants, and the node, laid on a pod. Pure.
 
-Nothing is changed in place: what comes out shares with what went in all that is the same, so nobody may write into it.
+Nothing is changed in place. The result shares its unchanged parts with the arguments, so nobody may write into it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,14 @@ from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-
-Json = dict[str, Any]
+from jupyter_gq.domain.json_types import JsonObject
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
 
 
-def with_additions(pod: Json, added: PodAdditions) -> Json:
-    """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
+def with_additions(pod: JsonObject, added: PodAdditions) -> JsonObject:
+    """Return the pod with what its first container needs for its devices. The node is pinned separately (`pinned`)."""
     meta, spec = pod["metadata"], dict(pod["spec"])
     if added.runtime_class:
         spec["runtimeClassName"] = added.runtime_class
@@ -33,7 +32,7 @@ def with_additions(pod: Json, added: PodAdditions) -> Json:
     return {**pod, "metadata": {**meta, **marks}, "spec": spec}
 
 
-def _container_with(container: Json, added: PodAdditions) -> Json:
+def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
     resources = dict(container.get("resources", {}))
     for side in ("requests", "limits"):
         both = {**resources.get(side, {}), **added.resources}
@@ -47,8 +46,8 @@ def _container_with(container: Json, added: PodAdditions) -> Json:
     }
 
 
-def pinned(pod: Json, node: str | None) -> Json:
-    """The pod, on that node and no other; None: wherever it may."""
+def pinned(pod: JsonObject, node: str | None) -> JsonObject:
+    """Return the pod bound to that node; None leaves the node open."""
     if not node:
         return pod
     spec = pod["spec"]
@@ -58,7 +57,7 @@ def pinned(pod: Json, node: str | None) -> Json:
 
 
 def merged(base: Any, over: Any) -> Any:
-    """`over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
+    """Return `over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
     if isinstance(base, list) and isinstance(over, list | tuple):
@@ -78,7 +77,7 @@ def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """They are the same thing said twice, such as a variable of one name."""
+    """Return True if both entries are the same thing said twice, such as a variable of one name."""
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
     for key in _KEYS:
@@ -89,5 +88,5 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def variables(values: Mapping[str, str]) -> list[Json]:
+def variables(values: Mapping[str, str]) -> list[JsonObject]:
     return [{"name": name, "value": value} for name, value in sorted(values.items())]

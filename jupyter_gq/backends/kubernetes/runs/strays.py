@@ -4,7 +4,7 @@ from collections.abc import Callable, Container
 
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.pods.runs import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 
 #: Seconds that one may stand: after a restart its ticket is told to us first, and an ended server takes time to go.
 _MAY_STAND = 60.0

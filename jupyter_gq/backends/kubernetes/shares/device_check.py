@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.kubernetes.api.errors import ClusterError
-from jupyter_gq.backends.kubernetes.api.resources import NODES, PODS, Json
+from jupyter_gq.backends.kubernetes.api.resources import NODES, PODS
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView, node_view, pod_view
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.manifests import (
@@ -28,13 +28,14 @@ from jupyter_gq.backends.kubernetes.objects.manifests import (
 )
 from jupyter_gq.backends.kubernetes.objects.merging import merged, pinned, variables, with_additions
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import trouble_of
+from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.devices.seen import LAST_WORDS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.pod_pool import PodPool, Visibility
 
 if TYPE_CHECKING:
@@ -136,11 +137,11 @@ class DeviceCheck:
             pod = pod_view(found)
             if pod.finished:
                 return _finding(pod)
-            last = pod.unschedulable or trouble_of(pod)[0] or last
+            last = pod.unschedulable or find_trouble(pod)[0] or last
             await self._sleep(_LOOK)
         return Finding(problem=f"Its pod did not run within {self._patience:.0f} s: {last}")
 
-    def _pod(self, what: str, added: PodAdditions) -> Json:
+    def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
         labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: COMPONENT}
         container = {
@@ -151,7 +152,7 @@ class DeviceCheck:
             "securityContext": container_security(),
             "terminationMessagePath": TERMINATION_LOG,
         }
-        spec: Json = {
+        spec: JsonObject = {
             "restartPolicy": "Never",
             "serviceAccountName": names.RUNNER_ACCOUNT,
             "terminationGracePeriodSeconds": GRACE,

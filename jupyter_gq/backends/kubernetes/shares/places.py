@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.pods.runs import RunKey
+from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.client.pods import PodAdditions

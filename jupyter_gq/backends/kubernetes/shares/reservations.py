@@ -30,7 +30,7 @@ from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import reservation_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.runs import RunKey
+from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 

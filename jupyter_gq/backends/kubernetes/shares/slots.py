@@ -16,8 +16,8 @@ from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import trouble_of
-from jupyter_gq.backends.kubernetes.pods.runs import RunKey
+from jupyter_gq.backends.kubernetes.pods.index import RunKey
+from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
@@ -266,7 +266,7 @@ class Slots:
                 continue
             if pod.unschedulable:
                 return f"The cluster finds no free device on {node}: {pod.unschedulable}"
-            trouble, _ = trouble_of(pod)
+            trouble, _ = find_trouble(pod)
             if trouble:
                 return trouble
             if pod.reason and pod.message:

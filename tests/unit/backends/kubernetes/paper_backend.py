@@ -5,6 +5,7 @@ from dataclasses import replace
 from jupyter_gq.backends.kubernetes import Clocks, KubernetesRuns, PodPool
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.runs.phases import TRANSITIONS, RunPhase
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State
@@ -13,6 +14,26 @@ from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 
 from .paper import OPTIONS, Clock
+
+
+def check_run(run):
+    """What is known of a run agrees with its phase."""
+    phase = run.phase
+    assert run.progress.entered.keys() <= set(RunPhase)
+    assert phase is not RunPhase.REMOVING, "such runs are kept apart"
+    assert (run.ended is not None) == (phase is RunPhase.ENDED)
+    if run.is_ending:
+        assert (run.verdict is not None) == (phase is not RunPhase.STOPPING)
+        assert run.verdict is None or phase is TRANSITIONS[RunPhase.STARTING][run.verdict.event]
+    if phase is RunPhase.STOPPING:
+        assert run.stop_deadline is not None
+    if phase is RunPhase.RUNNING:
+        assert run.begun_at is not None
+    if phase in (RunPhase.STARTING, RunPhase.RUNNING):
+        assert not run.missing_tasks()
+    if run.creates_pods:
+        assert run.is_new
+        assert run.missing_tasks()
 
 
 class NotesWhatIsAsked:
@@ -149,7 +170,10 @@ class PaperBackend:
 
     async def observed(self, workload):
         """What is observed of that job or notebook; None when nothing is."""
-        return next((seen for seen in await self.runs.observe() if seen.workload == workload), None)
+        seen = await self.runs.observe()
+        for run in (*self.runs.training.runs.values(), *self.runs.notebooks.runs.values()):
+            check_run(run)
+        return next((each for each in seen if each.workload == workload), None)
 
     async def close(self):
         await self.runs._deeds.close()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.pods.runs import PodIndex
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 
 
 def a_pod(name="p", run="1", **fields):
@@ -15,52 +15,52 @@ def a_pod(name="p", run="1", **fields):
 def test_how_a_pod_ended_is_known_although_it_was_gone_before_anybody_looked():
     index, running = PodIndex(), a_pod(phase="Running")
     ended = replace(running, phase="Succeeded", ended=Ended(exit_code=0, reason="", message="its last word"))
-    index.saw(None, running)
-    index.saw(running, ended)
-    index.saw(ended, None)
+    index.apply_change(None, running)
+    index.apply_change(running, ended)
+    index.apply_change(ended, None)
     assert index.of_run(("job", 1)) == ()
-    assert index.take_parted(("job", 1)) == [ended]
-    assert index.take_parted(("job", 1)) == [], "it was taken"
+    assert index.take_deleted(("job", 1)) == [ended]
+    assert index.take_deleted(("job", 1)) == [], "it was taken"
 
 
 def test_a_pod_of_another_run_in_its_place_does_not_hide_the_first():
     index, first = PodIndex(), a_pod()
     second = replace(a_pod(run="2"), uid="another")
-    index.saw(None, first)
-    index.saw(first, second)
-    assert index.take_parted(("job", 1)) == [first]
+    index.apply_change(None, first)
+    index.apply_change(first, second)
+    assert index.take_deleted(("job", 1)) == [first]
     assert index.of_run(("job", 2)) == (second,)
 
 
 def test_what_is_forgotten_is_not_kept():
     index = PodIndex()
-    index.saw(None, a_pod())
-    index.saw(a_pod(), None)
+    index.apply_change(None, a_pod())
+    index.apply_change(a_pod(), None)
     index.forget(("job", 1))
-    assert index.take_parted(("job", 1)) == []
+    assert index.take_deleted(("job", 1)) == []
 
 
 def test_a_pod_that_names_no_run_is_of_the_present_one_whenever_either_is_seen():
     index, pod = PodIndex(), a_pod(run="")
-    index.saw(None, pod)
+    index.apply_change(None, pod)
     assert list(index.runs()) == [("job", 0)]
     for run in (1, 2):
         before = index.revision(("job", run))
         index.adopt(("job", run))
         assert (list(index.runs()), index.of_run(("job", run))) == ([("job", run)], (pod,))
         assert index.revision(("job", run)) > before, "it has to be looked at"
-    index.saw(pod, ended := replace(pod, phase="Failed"))
+    index.apply_change(pod, ended := replace(pod, phase="Failed"))
     index.forget(("job", 1))
     assert index.of_run(("job", 2)) == (ended,)
     index.forget(("job", 2))
     assert (index.of_run(("job", 0)), index.of_run(("job", 2))) == ((ended,), ())
-    index.saw(ended, None)
+    index.apply_change(ended, None)
     assert list(index.runs()) == []
 
 
 def test_a_pod_that_names_its_run_is_of_no_other():
     index, old = PodIndex(), a_pod()
-    index.saw(None, old)
+    index.apply_change(None, old)
     for run in (1, 2):
         index.adopt(("job", run))
     assert (index.of_run(("job", 1)), index.of_run(("job", 2))) == ((old,), ())

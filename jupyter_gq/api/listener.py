@@ -1,4 +1,4 @@
-"""Where the service listens, and when it ends."""
+"""The address on which the service listens, and the event that ends the service."""
 
 import asyncio
 import contextlib
@@ -9,31 +9,39 @@ from urllib.parse import urlsplit
 
 from .app import make_application, make_server
 from .auth import HubAuthenticator
-from .facade import Facade
+from .services import Services, Status
+from .wiring import Wiring
 
 
 @dataclass(kw_only=True, slots=True)
-class Place:
-    """Where the service listens, and how it learns that it shall end."""
+class Listener:
+    """Serves the API on one address until the service is told to end."""
 
     url: str
     prefix: str
     authenticator: HubAuthenticator
+    #: Set by a signal: the service ends.
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Renews the lease beside everything else; None where there is none.
+    #: Renews the lease beside everything else; None if there is no lease.
     keeping: asyncio.Task[None] | None = None
 
     @property
     def service_url(self) -> str:
-        """The address that others use."""
+        """The address that clients use."""
         address = urlsplit(self.url)
         return f"{address.scheme}://{address.netloc}{self.prefix}"
 
     @contextlib.asynccontextmanager
-    async def answering(self, controller: Facade, **options: Any) -> AsyncIterator[None]:
-        """Answer requests through this controller."""
+    async def serve(
+        self, status: Status, services: Services | None = None, *, page: bool = False, **options: Any
+    ) -> AsyncIterator[None]:
+        """Answer requests while the context is open; without `services`, only say why none are answered.
+
+        `page` adds the web page. `options` are further fields of `Wiring`.
+        """
+        wiring = Wiring(status=status, services=services, authenticator=self.authenticator, **options)
         address = urlsplit(self.url)
-        server = make_server(make_application(controller, self.authenticator, self.prefix, **options))
+        server = make_server(make_application(wiring, self.prefix, page=page))
         server.listen(address.port or 80, address.hostname)
         try:
             yield
@@ -41,8 +49,8 @@ class Place:
             server.stop()
             await server.close_all_connections()
 
-    async def until_the_end(self, *working: Coroutine[Any, Any, None]) -> None:
-        """Work until a signal comes, or one of these ends; raise what ended it."""
+    async def run_until_ended(self, *working: Coroutine[Any, Any, None]) -> None:
+        """Run these until a signal comes or the first of them ends; raise the error that ended it."""
         tasks = [asyncio.create_task(each) for each in (*working, _wait(self.ended))]
         tasks += [self.keeping] if self.keeping is not None else []
         done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

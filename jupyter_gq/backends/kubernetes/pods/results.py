@@ -44,7 +44,7 @@ _MOST_WORDS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class End:
+class Result:
     """How a task or a run ended."""
 
     outcome: Outcome
@@ -52,7 +52,7 @@ class End:
     sentence: str = ""
 
 
-def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
+def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     """How that task ended; None: its pod is gone and was never seen to end. `stopped`: it was told to end."""
     if pod is None:
         return _gone(stopped)
@@ -62,11 +62,11 @@ def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
             return replace(claim, sentence=_disrupted(pod))
         return claim
     if pod.disruption and not stopped:
-        return End(outcome=Outcome.LOST, sentence=_disrupted(pod))
+        return Result(outcome=Outcome.LOST, sentence=_disrupted(pod))
     if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
-        return End(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
+        return Result(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
     if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
-        return End(
+        return Result(
             outcome=Outcome.LOST, sentence=f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
         )
     if pod.ended is None:
@@ -74,28 +74,33 @@ def end_of_pod(pod: PodView | None, *, stopped: bool) -> End:
     return _by_exit_code(pod, stopped)
 
 
-def end_of_server(pod: PodView) -> End:
+def read_server_result(pod: PodView) -> Result:
     """How a notebook ended that nobody told to. It has no runner: what it says of it is the last line of its log."""
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
-        return end_of_pod(pod, stopped=False)
+        return read_result(pod, stopped=False)
     if ended.reason in _CANNOT_START:
         return _not_started(ended)
     last = one_line(last_line(ended.message))
     sentence = f"Its server ended with {_how(ended.exit_code)}{f': {last}' if last else '.'}"
-    return End(outcome=Outcome.LOST, sentence=sentence)
+    return Result(outcome=Outcome.LOST, sentence=sentence)
 
 
-def end_of_run(ends: Sequence[End], culprit: int | None = None) -> End:
-    """The end of the run: that of the task for which the others were stopped, else what weighs most."""
-    task = culprit if culprit is not None else min(range(len(ends)), key=lambda i: (_WEIGHT.index(ends[i].outcome), i))
-    end = ends[task]
-    if len(ends) == 1 or end.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED):
-        return end
-    return End(outcome=end.outcome, sentence=f"Task {task} of {len(ends)}: {end.sentence}")
+def combine_results(results: Sequence[Result]) -> Result:
+    """Return the result of a run from those of its tasks, in their order: the one that weighs most."""
+    task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
+    worst = results[task]
+    return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))
 
 
-def trouble_of(pod: PodView) -> tuple[str, bool]:
+def name_task(result: Result, task: int, tasks: int) -> Result:
+    """Return the result of a run that ended like one of its tasks, and say which task if there are several."""
+    if tasks == 1:
+        return result
+    return Result(outcome=result.outcome, sentence=f"Task {task} of {tasks}: {result.sentence}")
+
+
+def find_trouble(pod: PodView) -> tuple[str, bool]:
     """Why its container does not start, for the owner, and whether time may mend that; ("", True) when nothing is."""
     if pod.waiting not in _HOPELESS and pod.waiting not in _TROUBLE:
         return "", True
@@ -107,46 +112,46 @@ def trouble_of(pod: PodView) -> tuple[str, bool]:
     return sentence, pod.waiting not in _HOPELESS
 
 
-def _gone(stopped: bool) -> End:
+def _gone(stopped: bool) -> Result:
     if stopped:
         sentence = "It was told to end and did not do so in its time, so it was killed."
-        return End(outcome=Outcome.KILLED, sentence=sentence)
-    return End(outcome=Outcome.LOST, sentence="Its pod was deleted by somebody else.")
+        return Result(outcome=Outcome.KILLED, sentence=sentence)
+    return Result(outcome=Outcome.LOST, sentence="Its pod was deleted by somebody else.")
 
 
-def _claim(pod: PodView) -> End | None:
+def _claim(pod: PodView) -> Result | None:
     if pod.ended is None:
         return None
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         result = json.loads(pod.ended.message)
         outcome = Outcome(result["outcome"])
         if outcome in _CLAIMS:
-            return End(outcome=outcome, sentence=str(result.get("sentence") or ""))
+            return Result(outcome=outcome, sentence=str(result.get("sentence") or ""))
     return None
 
 
-def _by_exit_code(pod: PodView, stopped: bool) -> End:
+def _by_exit_code(pod: PodView, stopped: bool) -> Result:
     assert pod.ended is not None
     code, message = pod.ended.exit_code, pod.ended.message
     if pod.ended.reason == _OUT_OF_MEMORY:
-        return End(
+        return Result(
             outcome=Outcome.FAILED, sentence="It used more memory of its node than its limit allows, and was killed."
         )
     if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
-        return End(outcome=Outcome.FAILED, sentence=sentence)
+        return Result(outcome=Outcome.FAILED, sentence=sentence)
     if pod.ended.reason in _CANNOT_START or code == 128:
         return _not_started(pod.ended)
     if stopped:
-        return _gone(stopped) if code != 0 else End(outcome=Outcome.PAUSED)
+        return _gone(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
     if code == 0:
-        return End(outcome=Outcome.SUCCEEDED)
+        return Result(outcome=Outcome.SUCCEEDED)
     last = f" Its last words: {one_line(message)}" if message.strip() else ""
-    return End(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({_how(code)}).{last}")
+    return Result(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({_how(code)}).{last}")
 
 
-def _not_started(ended: Ended) -> End:
-    return End(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
+def _not_started(ended: Ended) -> Result:
+    return Result(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
 
 
 def _how(code: int) -> str:

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
-from jupyter_gq.backends.kubernetes.pods.outcome import End, end_of_pod, end_of_run, end_of_server, trouble_of
+from jupyter_gq.backends.kubernetes.pods.results import (
+    Result,
+    combine_results,
+    find_trouble,
+    name_task,
+    read_result,
+    read_server_result,
+)
 from jupyter_gq.backends.protocol import Outcome
 
 
@@ -40,7 +47,7 @@ def said(outcome, sentence=""):
     ],
 )
 def test_the_end_of_a_task(pod, stopped, outcome, words):
-    end = end_of_pod(pod, stopped=stopped)
+    end = read_result(pod, stopped=stopped)
     assert end.outcome is outcome
     assert words in end.sentence
 
@@ -82,7 +89,7 @@ LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module na
     ],
 )
 def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, sentence):
-    assert end_of_server(pod) == End(outcome=outcome, sentence=sentence)
+    assert read_server_result(pod) == Result(outcome=outcome, sentence=sentence)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,7 @@ def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, s
 )
 def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
     pod = a_pod(1, said("FAILED", "killed"), disruption=reason, disruption_message="because")
-    end = end_of_pod(pod, stopped=False)
+    end = read_result(pod, stopped=False)
     assert end.outcome is Outcome.LOST
     assert words in end.sentence
     assert end.sentence.endswith("because.")
@@ -106,29 +113,29 @@ def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
 
 def test_who_saved_its_state_because_it_was_taken_away_is_paused_and_told_by_whom():
     pod = a_pod(0, said("PAUSED"), disruption="EvictionByEvictionAPI", disruption_message="because")
-    assert end_of_pod(pod, stopped=False) == End(
+    assert read_result(pod, stopped=False) == Result(
         outcome=Outcome.PAUSED, sentence="Somebody drained its node, or evicted it: because."
     )
-    assert end_of_pod(pod, stopped=True).sentence == "", "we had told it to"
+    assert read_result(pod, stopped=True).sentence == "", "we had told it to"
 
 
 def test_what_it_finished_before_it_was_taken_away_is_finished():
     pod = a_pod(0, said("SUCCEEDED"), disruption="EvictionByEvictionAPI")
-    assert end_of_pod(pod, stopped=False).outcome is Outcome.SUCCEEDED
+    assert read_result(pod, stopped=False).outcome is Outcome.SUCCEEDED
 
 
 def test_a_place_that_the_kubelet_does_not_give_is_refused_and_an_eviction_is_a_loss():
     def status(reason):
         return PodView(namespace="t", name="p", uid="u", node="n1", phase="Failed", reason=reason, message="why")
 
-    refused = end_of_pod(status("UnexpectedAdmissionError"), stopped=False)
-    assert refused == End(outcome=Outcome.REFUSED, sentence="Its node n1 did not take it: why.")
-    assert end_of_pod(status("OutOfnvidia.com/gpu"), stopped=False).outcome is Outcome.REFUSED
-    assert end_of_pod(status("Evicted"), stopped=False).outcome is Outcome.LOST
+    refused = read_result(status("UnexpectedAdmissionError"), stopped=False)
+    assert refused == Result(outcome=Outcome.REFUSED, sentence="Its node n1 did not take it: why.")
+    assert read_result(status("OutOfnvidia.com/gpu"), stopped=False).outcome is Outcome.REFUSED
+    assert read_result(status("Evicted"), stopped=False).outcome is Outcome.LOST
 
 
 S, F, R, L, K, P = (
-    End(outcome=outcome, sentence=f"{outcome}.")
+    Result(outcome=outcome, sentence=f"{outcome}.")
     for outcome in (
         Outcome.SUCCEEDED,
         Outcome.FAILED,
@@ -144,17 +151,18 @@ S, F, R, L, K, P = (
     ("ends", "wanted"), [((S, S), S), ((S, P), P), ((P, K), K), ((K, L), L), ((L, R), R), ((R, F), F)]
 )
 def test_the_worst_of_a_gang_counts(ends, wanted):
-    assert end_of_run(ends).outcome is wanted.outcome
+    assert combine_results(ends).outcome is wanted.outcome
 
 
 def test_the_task_for_which_the_others_were_stopped_is_named():
-    assert end_of_run([K, F, K], 1) == End(outcome=Outcome.FAILED, sentence="Task 1 of 3: FAILED.")
-    assert end_of_run([F]) == F
+    assert combine_results([K, F, K]) == Result(outcome=Outcome.FAILED, sentence="Task 1 of 3: FAILED.")
+    assert name_task(K, 1, 3) == Result(outcome=Outcome.KILLED, sentence="Task 1 of 3: KILLED.")
+    assert combine_results([F]) == name_task(F, 0, 1) == F
 
 
 def test_only_some_trouble_may_pass():
     def waits(reason):
-        return trouble_of(PodView(namespace="t", name="p", uid="u", image="i", waiting=reason, waiting_message="m"))
+        return find_trouble(PodView(namespace="t", name="p", uid="u", image="i", waiting=reason, waiting_message="m"))
 
     assert waits("InvalidImageName") == ("The image i cannot be used (InvalidImageName): m.", False)
     assert waits("ImagePullBackOff") == ("The image i cannot be used (ImagePullBackOff): m.", True)

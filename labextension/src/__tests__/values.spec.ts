@@ -1,0 +1,168 @@
+import { describeHostUsage } from '../jobs';
+import type { IFormValues } from '../send/values';
+import {
+  describeRequest,
+  formatDefault,
+  canChooseModel,
+  formatHint,
+  summarizeValues,
+  findPool,
+  proposeValues,
+  readRemembered,
+  selectRemembered,
+  makeRequest,
+  addUnit
+} from '../send/values';
+import { parseSpan } from '../times';
+import { aPool, aQueue } from './builders';
+
+const NOTHING: IFormValues = {
+  name: 'digits',
+  queue: 'vision',
+  gpus: '1',
+  cpus: '',
+  memory: '',
+  model: '',
+  expected: ''
+};
+const ALL: IFormValues = { ...NOTHING, cpus: ' 4 ', memory: '16', model: 'H100', expected: '2 h' };
+const MODELS = ['A100', 'H100'];
+
+describe('what is asked for', () => {
+  it('says null for what is left empty', () => {
+    expect(makeRequest(NOTHING, MODELS)).toEqual({
+      name: 'digits',
+      queue: 'vision',
+      gpus: '1',
+      cpus: null,
+      memory: null,
+      gpu_model: null,
+      expected_seconds: null
+    });
+  });
+
+  it('sends what is written, and seconds', () => {
+    expect(makeRequest(ALL, MODELS)).toMatchObject({
+      cpus: '4',
+      memory: '16',
+      gpu_model: 'H100',
+      expected_seconds: 7200
+    });
+  });
+
+  it('names no model where none can be chosen', () => {
+    expect(makeRequest(ALL, ['H100'])).toMatchObject({ gpu_model: null });
+    expect(makeRequest(ALL, ['A100', 'V100'])).toMatchObject({ gpu_model: null });
+    expect(makeRequest({ ...ALL, gpus: '0' }, MODELS)).toMatchObject({ gpu_model: null });
+    expect([canChooseModel(ALL, MODELS), canChooseModel(ALL, ['H100'])]).toEqual([true, false]);
+  });
+
+  it('is wrong at its field where a length of time cannot be read', () => {
+    expect(makeRequest({ ...ALL, expected: 'soon' }, MODELS)).toEqual({
+      code: 'invalid_duration',
+      field: 'expected_seconds',
+      message:
+        '“soon” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.'
+    });
+  });
+
+  it('is wrong where the service would not take it', () => {
+    expect(makeRequest({ ...ALL, expected: '3660 d' }, MODELS)).toHaveProperty('expected_seconds', 316224000);
+    expect(makeRequest({ ...ALL, expected: '3661 d' }, MODELS)).toHaveProperty('field', 'expected_seconds');
+  });
+
+  it('is said in short beside the closed section', () => {
+    expect(summarizeValues(NOTHING, MODELS)).toBe('');
+    expect(summarizeValues(ALL, MODELS)).toBe('4 CPU cores · 16 GiB · H100 · about 2 h');
+    expect(summarizeValues({ ...NOTHING, cpus: '1', expected: 'soon' }, MODELS)).toBe('1 CPU core · soon');
+    expect(['512 MiB', '1.5'].map(addUnit)).toEqual(['512 MiB', '1.5 GiB']);
+  });
+
+  it('is remembered without the name, and read back whatever was kept', () => {
+    expect(readRemembered(selectRemembered(ALL, 'a.ipynb'))).toEqual({
+      notebook: 'a.ipynb',
+      queue: 'vision',
+      gpus: '1',
+      cpus: ' 4 ',
+      memory: '16',
+      model: 'H100',
+      expected: '2 h'
+    });
+    expect([
+      readRemembered(undefined),
+      readRemembered(null),
+      readRemembered('x'),
+      readRemembered({ cpus: 4, gpus: '1' })
+    ]).toEqual([{}, {}, {}, { gpus: '1' }]);
+  });
+
+  it('is proposed again where it is still possible', () => {
+    const me = { queues: [aQueue(), aQueue({ name: 'nlp' })], largest_request: '4' };
+    const kept = selectRemembered({ ...ALL, queue: 'nlp', gpus: '4' }, 'a.ipynb');
+    expect(proposeValues(kept, me, 'a.ipynb', 'a')).toEqual({ ...ALL, name: 'a', queue: 'nlp', gpus: '4' });
+    expect(proposeValues({}, me, 'a.ipynb', 'a')).toEqual({ ...NOTHING, name: 'a' });
+    expect(proposeValues(kept, { ...me, queues: [aQueue()] }, 'a.ipynb', 'a').queue).toBe('vision');
+    expect(proposeValues(kept, me, 'b.ipynb', 'b')).toMatchObject({ expected: '', cpus: ' 4 ' });
+  });
+
+  it('is proposed with as many GPUs as can be chosen', () => {
+    const gpus = (largest: string): string =>
+      proposeValues({ gpus: '4' }, { queues: [aQueue()], largest_request: largest }, '', '').gpus;
+    expect(['8', '4', '2', '0.5', '0.3', '0'].map(gpus)).toEqual(['4', '4', '1', '0.5', '0.25', '0']);
+  });
+
+  it('has hints with what the queue gives and the most there is', () => {
+    const bounds = { quota: null, limit: null, used: '0', default: '2' };
+    expect([formatHint('cores', '8'), formatHint('GiB', null)]).toEqual(['cores, at most 8', 'GiB']);
+    expect([formatDefault(bounds), formatDefault({ ...bounds, default: null })]).toEqual([
+      '2 by default',
+      ''
+    ]);
+    const pools = ['build', 'train'].map(name => aPool({ name }));
+    expect([findPool(aQueue(), pools)?.name, findPool(undefined, pools)]).toEqual(['train', undefined]);
+  });
+
+  it('stands with the job', () => {
+    const job = { gpus: '0.5', cpus: null, memory: null, gpu_model: null, expected_seconds: null };
+    expect(describeRequest(job)).toBe('0.5 GPU');
+    expect(
+      describeRequest({ gpus: '2', cpus: '1', memory: '16 GiB', gpu_model: 'H100', expected_seconds: 90 })
+    ).toBe('2 GPUs of H100, 1 CPU core, 16 GiB of memory, expected to run 1 min 30 s');
+  });
+});
+
+describe('a queue', () => {
+  it('says what of CPU and memory is in use where it has bounds of them', () => {
+    const cpus = { quota: '32', limit: '48', used: '12', default: null };
+    const memory = { quota: null, limit: '512 GiB', used: '64 GiB', default: null };
+    expect(describeHostUsage(aQueue())).toBe('');
+    expect(describeHostUsage(aQueue({ cpus, memory }))).toBe(
+      '12 of 32 CPU cores, 64 GiB of at most 512 GiB of memory'
+    );
+  });
+});
+
+describe('a length of time', () => {
+  it.each([
+    ['45 min', 2700],
+    ['2h 30m', 9000],
+    ['1.5 days', 129600],
+    ['90s', 90],
+    ['2h30m', 9000],
+    ['1h30min', 5400],
+    ['90 mins', 5400],
+    ['2 hrs', 7200],
+    ['5 secs', 5],
+    ['2hx', null],
+    ['2 mi', null],
+    ['1 hour, 5 minutes', null],
+    ['1 hour 5 minutes', 3900],
+    ['90', null],
+    ['0 min', null],
+    ['2 months', null],
+    ['-3 h', null],
+    ['', null]
+  ])('%p is %p seconds', (text, seconds) => {
+    expect(parseSpan(text)).toBe(seconds);
+  });
+});

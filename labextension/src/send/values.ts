@@ -1,0 +1,145 @@
+/** The values in the fields of the send dialog: how they become a request, are summarized and are remembered. Pure. */
+
+import { listGpuChoices, formatCores, formatGpus, parseMilli } from '../amounts';
+import { listMemberQueues } from '../jobs';
+import { parseSpan, formatSpan } from '../times';
+import type { Bounds, JobRequest, JobView, Me, PoolView, Problem, QueueView } from '../wire';
+
+/** The text in each field; "" means that the user left the field empty. */
+export interface IFormValues {
+  readonly name: string;
+  readonly queue: string;
+  readonly gpus: string;
+  readonly cpus: string;
+  readonly memory: string;
+  readonly model: string;
+  readonly expected: string;
+}
+
+/** The values that the next dialog proposes again; `notebook` is the path of the last notebook. */
+export type IRememberedValues = Partial<Omit<IFormValues, 'name'> & { readonly notebook: string }>;
+
+const FIELDS = ['queue', 'gpus', 'cpus', 'memory', 'model', 'expected'] as const;
+const REMEMBERED = [...FIELDS, 'notebook'] as const;
+
+/** Longest expected duration that the service accepts, in seconds. */
+const LONGEST = 10 * 366 * 24 * 3600;
+
+/** Return a problem with the expected duration. */
+function makeProblem(message: string): Problem {
+  return { code: 'invalid_duration', field: 'expected_seconds', message };
+}
+
+/** Return the request, or the problem that already the fields have. `models` are the GPU models of the pool. */
+export function makeRequest(values: IFormValues, models: readonly string[]): JobRequest | Problem {
+  const expected = values.expected.trim();
+  const seconds = expected === '' ? null : parseSpan(expected);
+  if (expected !== '' && seconds === null) {
+    return makeProblem(
+      `“${expected}” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.`
+    );
+  }
+  if (seconds !== null && seconds > LONGEST) {
+    return makeProblem(
+      `“${expected}” is more than ten years. Write a shorter time, or leave the field empty.`
+    );
+  }
+  return {
+    name: values.name,
+    queue: values.queue,
+    gpus: values.gpus,
+    cpus: values.cpus.trim() || null,
+    memory: values.memory.trim() || null,
+    gpu_model: canChooseModel(values, models) && models.includes(values.model) ? values.model : null,
+    expected_seconds: seconds
+  };
+}
+
+/** Return whether the user can choose among GPU models. */
+export function canChooseModel(values: Pick<IFormValues, 'gpus'>, models: readonly string[]): boolean {
+  return models.length > 1 && parseMilli(values.gpus) !== 0;
+}
+
+/** Return what the closed section holds, such as "4 CPU cores · 16 GiB · about 2 h". */
+export function summarizeValues(values: IFormValues, models: readonly string[]): string {
+  const request = makeRequest(values, models);
+  const parts = [
+    values.cpus.trim() === '' ? null : formatCores(values.cpus.trim()),
+    values.memory.trim() === '' ? null : addUnit(values.memory),
+    'gpu_model' in request ? request.gpu_model : null,
+    'expected_seconds' in request && typeof request.expected_seconds === 'number'
+      ? `about ${formatSpan(request.expected_seconds)}`
+      : values.expected.trim() || null
+  ];
+  return parts.filter(part => part !== null).join(' · ');
+}
+
+/** Return an amount of memory with its unit: a number without a unit is GiB. */
+export function addUnit(memory: string): string {
+  const text = memory.trim();
+  return /^[\d.]+$/.test(text) ? `${text} GiB` : text;
+}
+
+/** Return the hint beside a field: its unit, and the most that a node has. */
+export function formatHint(unit: string, most: string | null | undefined): string {
+  return most ? `${unit}, at most ${most}` : unit;
+}
+
+/** Return the placeholder of a field: what the queue gives to jobs that ask for nothing. */
+export function formatDefault(bounds: Bounds | undefined): string {
+  return bounds?.default ? `${bounds.default} by default` : '';
+}
+
+/** Return the pool that a queue takes its GPUs from. */
+export function findPool(queue: QueueView | undefined, pools: readonly PoolView[]): PoolView | undefined {
+  return pools.find(pool => pool.name === queue?.pool);
+}
+
+/** Return the values that are kept for the next dialog. */
+export function selectRemembered(values: IFormValues, notebook: string): IRememberedValues {
+  return { ...Object.fromEntries(FIELDS.map(key => [key, values[key]])), notebook };
+}
+
+/** Return the kept values that this version can read: another version may have written them. */
+export function readRemembered(kept: unknown): IRememberedValues {
+  const known = (typeof kept === 'object' && kept !== null ? kept : {}) as Record<string, unknown>;
+  return Object.fromEntries(
+    REMEMBERED.filter(key => typeof known[key] === 'string').map(key => [key, known[key]])
+  );
+}
+
+/** Return the values that the dialog opens with: those of the last job, as far as they are still possible. */
+export function proposeValues(
+  kept: IRememberedValues,
+  me: Pick<Me, 'queues' | 'largest_request'>,
+  notebook: string,
+  name: string
+): IFormValues {
+  const queues = listMemberQueues(me.queues);
+  const possible = listGpuChoices(me.largest_request);
+  const usual = possible.includes('1') ? '1' : possible[possible.length - 1];
+  return {
+    name,
+    queue: (queues.find(queue => queue.name === kept.queue) ?? queues[0]).name,
+    gpus: possible.find(gpus => gpus === kept.gpus) ?? usual,
+    cpus: kept.cpus ?? '',
+    memory: kept.memory ?? '',
+    model: kept.model ?? '',
+    // The expected duration depends on the work, and another notebook is other work.
+    expected: kept.notebook === notebook ? (kept.expected ?? '') : ''
+  };
+}
+
+/** Return what a job asked for, such as "1 GPU of H100, 4 CPU cores, 16 GiB of memory, expected to run 2 h". */
+export function describeRequest(
+  job: Pick<JobView, 'gpus' | 'cpus' | 'memory' | 'gpu_model' | 'expected_seconds'>
+): string {
+  const gpus = formatGpus(job.gpus) + (job.gpu_model === null ? '' : ` of ${job.gpu_model}`);
+  const parts = [
+    gpus,
+    job.cpus === null ? null : formatCores(job.cpus),
+    job.memory === null ? null : `${job.memory} of memory`,
+    job.expected_seconds === null ? null : `expected to run ${formatSpan(job.expected_seconds)}`
+  ];
+  return parts.filter(part => part !== null).join(', ');
+}
