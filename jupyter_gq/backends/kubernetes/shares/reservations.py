@@ -33,7 +33,7 @@ from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 
-from .slots import Claim, Slot, Slots, State
+from .slots import Claim, Slot, Slots, SlotState
 
 log = logging.getLogger(__name__)
 
@@ -97,10 +97,10 @@ class Reservations:
         slot = self._slots.get(name)
         return None if slot is None else self._slots.held(slot)
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> SlotState:
         """How far that slot is."""
         slot = self._slots.get(name)
-        return State.FREE if slot is None else self._slots.state(slot)
+        return SlotState.FREE if slot is None else self._slots.state(slot)
 
     def waiting_for(self, name: str) -> str:
         """What is being waited for, as a sentence; "" = nothing."""
