@@ -36,7 +36,7 @@ from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
-from jupyter_gq.hub.share_settings import GPU_SHARE_MIXIN
+from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 
@@ -64,7 +64,7 @@ def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
     classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
-        "GPUShareMixin": GPU_SHARE_MIXIN,
+        "GPUShareMixin": GPU_SHARE_TRAITS,
     }
 
 

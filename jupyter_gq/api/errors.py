@@ -46,7 +46,14 @@ def refusal(status: int, code: str, message: str, *, field: str | None = None, *
     return Refusal(status, Problem(code=code, message=message, field=field), named)
 
 
-def refusal_of(error: BaseException) -> Refusal | None:
+def raised_error(arguments: Mapping[str, object]) -> BaseException | None:
+    """Return the exception in the arguments that tornado gives to `write_error`; None if there is none."""
+    exc_info = arguments.get("exc_info")
+    error = exc_info[1] if isinstance(exc_info, tuple) and len(exc_info) == 3 else None
+    return error if isinstance(error, BaseException) else None
+
+
+def refusal_of(error: BaseException | None) -> Refusal | None:
     """What to answer for this error; None for one that nobody foresaw."""
     if isinstance(error, Refusal):
         return error

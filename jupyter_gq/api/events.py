@@ -25,7 +25,7 @@ _LARGEST_ID = 2**63 - 1
 
 def follow(call: Call) -> Reply:
     """Begin after the header Last-Event-ID, else after `after`, else with now."""
-    after: int | None = call.query["after"]
+    after = call.optional_integer("after")
     given = call.headers.get("last-event-id", "").strip()
     if given:
         if not (given.isascii() and given.isdecimal() and int(given) <= _LARGEST_ID):

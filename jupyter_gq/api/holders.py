@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from .errors import Refusal
 
@@ -65,7 +65,7 @@ class Holders(Generic[Holder]):
 
     def __init__(
         self,
-        ask: Callable[[str], Coroutine[Any, Any, Holder]],
+        ask: Callable[[str], Coroutine[object, None, Holder]],
         belief: Belief,
         *,
         most: int,

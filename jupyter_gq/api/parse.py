@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
+from jupyter_gq.domain.json_types import JsonValue
 
 from .errors import Refusal, refusal
 
@@ -16,7 +18,7 @@ _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes) -> JsonValue:
     """The document; 400 for what is not JSON in UTF-8 (RFC 8259: no NaN, no lone surrogates)."""
     if not body.strip():
         raise bad_json("the body is empty")

@@ -7,14 +7,13 @@ of a GPU and MiB. It names users and their work, so only admins get it; it holds
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import InvalidSnapshot
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
@@ -43,7 +42,7 @@ class StateFile:
 
 
 _STATE = TypeAdapter(LiveState)
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_ANYTHING: TypeAdapter[object] = TypeAdapter(JsonValue)
 
 
 def decision_document(decision: Decision) -> JsonObject:
@@ -77,7 +76,7 @@ def read_state(text: str | bytes) -> StateFile:
     return StateFile(state=state, decision=decision)
 
 
-def _plain(value: Any) -> JsonObject:
+def _plain(value: object) -> JsonObject:
     plain: JsonObject = _ANYTHING.dump_python(value, mode="json")
     return plain
 
@@ -109,14 +108,14 @@ def _place(path: tuple[int | str, ...]) -> str:
     return text.removeprefix(".")
 
 
-def _refuse_unknown(document: Any, value: Any) -> None:
+def _refuse_unknown(document: object, value: object) -> None:
     """A misspelt word would otherwise be a default in silence."""
     unknown = [_place(path) for path in _unknown((), document, value)]
     if unknown:
         raise InvalidSnapshot(f"There is no such word: {', '.join(unknown[:_NAMED])}.")
 
 
-def _unknown(path: tuple[int | str, ...], document: Any, value: Any) -> Iterator[tuple[int | str, ...]]:
+def _unknown(path: tuple[int | str, ...], document: object, value: object) -> Iterator[tuple[int | str, ...]]:
     if is_dataclass(value) and isinstance(document, dict):
         for key, inner in document.items():
             if not hasattr(value, key):

@@ -6,13 +6,13 @@ import json
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 
 class Refused(Exception):
@@ -77,7 +77,7 @@ class Person:
 
     # --- the lab ------------------------------------------------------------------------------------------------
 
-    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> Any:
+    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
         """Ask the server extension, as the lab does."""
         answer = await self._lab(method, f"jupyter-gq/{path}", body)
         if answer.is_error:
@@ -129,7 +129,7 @@ class Person:
 
     # --- the service, also while no server runs -------------------------------------------------------------------
 
-    async def service(self, method: str, path: str) -> Any:
+    async def service(self, method: str, path: str) -> JsonValue:
         """Ask the scheduler service directly."""
         answer = await self._http.request(method, f"/services/jupyter-gq/api/v1/{path}", headers=self._authorisation())
         if answer.is_error:
@@ -205,7 +205,7 @@ def _execute_request(session: str, code: str) -> JsonObject:
     }
 
 
-async def _collect(connection: Any, message_id: str) -> str:
+async def _collect(connection: WebSocketClientConnection, message_id: str) -> str:
     printed: list[str] = []
     while True:
         raw = await connection.read_message()

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from jupyter_gq.domain.json_types import JsonObject
 
 from .person import Person, Refused
 from .processes import FIRST_NOTEBOOK as NOTEBOOK
 from .processes import DemoHub
+
+T = TypeVar("T")
 
 #: Long enough to be paused in the middle, short enough to watch.
 EPOCHS = 240
@@ -163,14 +165,14 @@ class Story:
         self.tell(step)
 
 
-def expect(truth: bool, what: str, seen: Any) -> None:
+def expect(truth: bool, what: str, seen: object) -> None:
     """Go on if it is true; else raise `NotSeen` with what was expected and what was seen."""
     if not truth:
         raise NotSeen(f"Expected that {what}, but saw: {str(seen)[:1500]}")
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, Any]) -> AsyncIterator["asyncio.Task[Any]"]:
+async def beside(work: Coroutine[object, None, T]) -> AsyncIterator["asyncio.Task[T]"]:
     """Do that beside the story for as long as the block lasts; whoever wants to know how it ended awaits the task."""
     task = asyncio.create_task(work)
     try:
@@ -180,16 +182,18 @@ async def beside(work: Coroutine[Any, Any, Any]) -> AsyncIterator["asyncio.Task[
         await asyncio.gather(task, return_exceptions=True)  # an error after the story's own would only be noise
 
 
-async def until(look: Callable[[], Awaitable[Any]], enough: Callable[[Any], bool], seconds: float = PATIENCE) -> Any:
+async def until(look: Callable[[], Awaitable[T]], enough: Callable[[T], bool], seconds: float = PATIENCE) -> T:
     """Look until it is enough; raise `NotSeen` with the last look after so many seconds."""
-    seen: Any = None
+    seen: T | None = None
     try:
         async with asyncio.timeout(seconds):
-            while not enough(seen := await look()):
+            while True:
+                seen = await look()
+                if enough(seen):
+                    return seen
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
         raise NotSeen(f"Waited {seconds:.0f} s; the last that was seen: {str(seen)[:1500]}") from error
-    return seen
 
 
 async def notebook_of(person: Person) -> JsonObject:

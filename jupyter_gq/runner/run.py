@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from typing import Any
+from typing import TypeVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
@@ -26,6 +26,8 @@ from .output.executed_notebook import load_earlier_outputs, write_notebook
 from .output.recorder import Recorder
 from .problems import KernelError, describe_disk_error
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +126,8 @@ class Run:
         """Run the cells until they end, until a stop before the first target, or until the disk is full."""
         work = asyncio.create_task(self._connect_and_run_cells())
         saving = asyncio.create_task(self._keep_saving())
-        ends: set[asyncio.Future[Any]] = {work, self._disk_error, self._stopped_early}
+        ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
+        ends = {work, self._disk_error, self._stopped_early}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         self._recorder.flush(self._loop.time(), everything=True)
         saving.cancel()
@@ -282,7 +285,7 @@ class Run:
             self._shipper.note_notebook_saved()
 
 
-async def _cancel(task: "asyncio.Task[Any]") -> None:
+async def _cancel(task: "asyncio.Task[T]") -> None:
     """Cancel the task and wait at most a second for its end."""
     task.cancel()
     await asyncio.wait({task}, timeout=1.0)

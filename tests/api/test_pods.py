@@ -437,7 +437,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
         )
         cluster.controller.wake()
         assert json.loads((await waiting).body) == {"sight": "WRONG", "required": True, "sentence": "It sees others."}
-    assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "it is not his"
+    assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "the job is not this pod's"
     cluster.machine.end(ticket.id, Outcome.SUCCEEDED)
     await cluster.steps()
     status, problem = await cluster.served.problem("GET", path, "ann")

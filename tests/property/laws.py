@@ -169,7 +169,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
-    """Room is kept for all of his tasks, and for the one for whom he moves; it starts when all has stopped."""
+    """Room is kept for all tasks of moved work, and for the work it makes room for; both start when all has stopped."""
     if policy.reserve_after is not None:  # then a place may be written down long before it is free
         return
     moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]

@@ -1,6 +1,6 @@
 """Workloads as pods of a Kubernetes cluster: its API server holds them, its scheduler binds them, kubelets run them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.domain.pod_pool import PodPool, pool_of
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "type[KubernetesRuns | KubernetesBackend]":
     """Import `KubernetesRuns` and `KubernetesBackend` when first asked for.
 
     The Kubernetes client is missing on one machine, where the settings are read all the same.

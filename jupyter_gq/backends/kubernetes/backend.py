@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
@@ -51,6 +51,7 @@ from .shares.reservations import Reservations
 if TYPE_CHECKING:
     from .api.cluster import Cluster
 
+_Watch = Reflector[NodeView] | Reflector[PodView] | Reflector[Claims]
 log = logging.getLogger(__name__)
 
 #: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
@@ -346,7 +347,7 @@ class KubernetesRuns:
         await self.notebooks.close()
         self.cluster.close()
 
-    def _reflectors(self) -> list[Reflector[Any]]:
+    def _reflectors(self) -> list[_Watch]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
         self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.apply_change))
@@ -357,7 +358,7 @@ class KubernetesRuns:
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
         self._all_nodes = watched
-        watches: list[Reflector[Any]] = [watched, self._held, self._jobs, self._servers]
+        watches: list[_Watch] = [watched, self._held, self._jobs, self._servers]
         self._others: Reflector[Claims] | None = None
         if options.observe_all_pods:
             others = Others()

@@ -1,6 +1,6 @@
-"""What pods and events of the cluster say, in sentences: pure functions that take nothing for granted.
+"""The status of pods and events of the cluster, as sentences: pure functions.
 
-Events and statuses come from several programs and versions; each field but the name may be missing.
+Events and statuses come from several programs and versions; each field except the name may be missing.
 """
 
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -16,8 +16,8 @@ _WHY_DISRUPTED = {
 _OUT_OF_MEMORY = "OOMKilled"
 
 
-def end_of(pod: JsonMapping | None) -> str:
-    """One sentence on why the server in this pod ended, or ends; "" when nothing remarkable is known."""
+def explain_end(pod: JsonMapping | None) -> str:
+    """Return a sentence on why the server in this pod ended or is ending; "" if no cause is known."""
     if not pod:
         return ""
     status = pod.get("status") or {}
@@ -33,7 +33,7 @@ def end_of(pod: JsonMapping | None) -> str:
 
 
 def is_running(pod: JsonMapping | None) -> bool:
-    """The pod is ready to be used: as KubeSpawner sees it, but a status that is not complete yet is no error."""
+    """Return whether the pod is ready; unlike KubeSpawner's check, an incomplete status raises no error."""
     status = (pod or {}).get("status") or {}
     containers = status.get("containerStatuses") or ()
     return bool(
@@ -46,8 +46,8 @@ def is_running(pod: JsonMapping | None) -> bool:
     )
 
 
-def whole_event(event: JsonMapping) -> JsonObject:
-    """The event with all that KubeSpawner takes from it; the API leaves out what is empty."""
+def complete_event(event: JsonMapping) -> JsonObject:
+    """Return the event with all fields that KubeSpawner reads; the API leaves out empty fields."""
     metadata = event.get("metadata") or {}
     happened = event.get("lastTimestamp") or event.get("eventTime") or metadata.get("creationTimestamp") or ""
     return {
@@ -72,16 +72,16 @@ def _terminated(state: JsonMapping | None) -> str:
     if not state:
         return ""
     if state.get("reason") == _OUT_OF_MEMORY:
-        return "Your server ended: it used more memory than it may."
+        return "Your server ended: it used more memory than its limit."
     code = state.get("exitCode")
     if code in (0, None):
         return ""
-    # Its words are the end of its log, see `kube`: what went wrong is told last.
+    # The message is the end of the server's log (see `spawner`); the last line names the error.
     last = (state.get("message") or "").strip().rpartition("\n")[2]
     return f"Your server ended with exit code {code}{_detail(last)}."
 
 
 def _detail(message: str | None) -> str:
-    """The first line of a message, shortened, to be put behind what it explains."""
+    """Return the first line of a message, shortened and with a leading ": ", or "" if there is none."""
     lines = (message or "").strip().splitlines()
     return f": {lines[0][:200].rstrip('.')}" if lines else ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.hub.kubernetes.pod_facts import end_of, is_running, whole_event
+from jupyter_gq.hub.kubernetes.pod_status import complete_event, explain_end, is_running
 
 RUNNING = {
     "metadata": {"name": "jupyter-ann"},
@@ -26,7 +26,7 @@ def disrupted(reason, message=None, status="True"):
         ({}, ""),
         (RUNNING, ""),
         (ended(exitCode=0, reason="Completed"), ""),
-        (ended(exitCode=137, reason="OOMKilled"), "Your server ended: it used more memory than it may."),
+        (ended(exitCode=137, reason="OOMKilled"), "Your server ended: it used more memory than its limit."),
         (
             ended(exitCode=1, message="Traceback:\n  import lab\nModuleNotFoundError: No module named 'lab'.\n"),
             "Your server ended with exit code 1: ModuleNotFoundError: No module named 'lab'.",
@@ -41,7 +41,7 @@ def disrupted(reason, message=None, status="True"):
     ],
 )
 def test_the_end_of_a_pod_has_its_sentence(pod, sentence):
-    assert end_of(pod) == sentence
+    assert explain_end(pod) == sentence
 
 
 @pytest.mark.parametrize("missing", ["phase", "podIP", "containerStatuses"])
@@ -68,7 +68,7 @@ def test_a_pod_that_goes_or_has_a_container_that_is_not_ready_does_not_run():
     ],
 )
 def test_an_event_has_everything_that_kubespawner_takes_from_it(event, happened):
-    whole = whole_event(event)
+    whole = complete_event(event)
     assert whole["lastTimestamp"] == happened
     assert isinstance(
         whole["type"] + whole["message"] + whole["involvedObject"]["name"] + whole["metadata"]["uid"], str
