@@ -1,8 +1,8 @@
-"""The Jupyter server's own clock: the one in which its kernels' `last_activity` stands."""
+"""The clock of the Jupyter server, which its kernels' `last_activity` uses too."""
 
 from jupyter_server._tz import utcnow
 
 
 def now() -> float:
-    """Seconds since the epoch, UTC."""
+    """Return the time in seconds since the epoch, UTC."""
     return utcnow().timestamp()
