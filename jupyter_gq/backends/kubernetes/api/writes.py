@@ -39,7 +39,7 @@ _ASK_AGAIN = 10.0
 _IDENTITY = (names.INSTALLATION, names.WORKLOAD, names.ATTEMPT, names.TASK, names.RESERVATION)
 
 
-class State(StrEnum):
+class WriteState(StrEnum):
     """How far it is."""
 
     UNDER_WAY = "UNDER_WAY"
@@ -53,7 +53,7 @@ class State(StrEnum):
 class Making:
     """The progress of making an object."""
 
-    state: State
+    state: WriteState
     #: Why the attempt waits, or was refused.
     sentence: str = ""
 
@@ -120,17 +120,17 @@ class Deeds:
         key = (thing.resource.plural, thing.namespace, thing.name)
         attempt = self._tries.get(key)
         if attempt is None:
-            attempt = self._tries[key] = _Try(making=Making(state=State.UNDER_WAY))
-        elif attempt.making.state is not State.WAITING or self._now() < attempt.again_at:
+            attempt = self._tries[key] = _Try(making=Making(state=WriteState.UNDER_WAY))
+        elif attempt.making.state is not WriteState.WAITING or self._now() < attempt.again_at:
             return attempt.making
-        attempt.making = Making(state=State.UNDER_WAY, sentence=attempt.making.sentence)
+        attempt.making = Making(state=WriteState.UNDER_WAY, sentence=attempt.making.sentence)
         self._begin(self._make(thing, body, attempt, made))
         return attempt.making
 
     def under_way(self, resource: Resource, namespace: str, name: str) -> bool:
         """Return True if a request to make the object may be on its way to the server."""
         attempt = self._tries.get((resource.plural, namespace, name))
-        return attempt is not None and attempt.making.state is State.UNDER_WAY
+        return attempt is not None and attempt.making.state is WriteState.UNDER_WAY
 
     def forget(self, resource: Resource, namespace: str, name: str) -> None:
         """Forget an attempt, so that the object may be made again."""
@@ -185,14 +185,14 @@ class Deeds:
             async with self._creations:
                 found = await self._created_or_found(thing.resource, body())
             made(found)
-            attempt.making = Making(state=State.MADE)
+            attempt.making = Making(state=WriteState.MADE)
         except Unreachable as error:
             self._failed(attempt, error)
         except ClusterError as error:
             log.warning("not made: %s", error.sentence)
-            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
+            attempt.making = Making(state=WriteState.REFUSED, sentence=error.sentence)
         except Exception:  # what is under way must not be so for ever
-            attempt.making = Making(state=State.REFUSED, sentence="A defect of jupyter-gq: see the service's log.")
+            attempt.making = Making(state=WriteState.REFUSED, sentence="A defect of jupyter-gq: see the service's log.")
             log.exception("could not be made: %s", thing.name)
         self._done()
 
@@ -228,10 +228,10 @@ class Deeds:
         elif attempt.failing_since is None:
             attempt.failing_since = now
         elif now - attempt.failing_since >= _PATIENCE:
-            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
+            attempt.making = Making(state=WriteState.REFUSED, sentence=error.sentence)
             return
         attempt.again_at = now + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt.failures - 1, 8))
-        attempt.making = Making(state=State.WAITING, sentence=error.sentence)
+        attempt.making = Making(state=WriteState.WAITING, sentence=error.sentence)
 
     async def _delete(self, thing: Thing, known: _Deletion, grace: int | None) -> None:
         try:

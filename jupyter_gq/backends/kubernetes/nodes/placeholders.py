@@ -22,8 +22,7 @@ from datetime import datetime
 
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, WriteState, thing_of
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
@@ -211,7 +210,7 @@ class Placeholders:
         name = names.placeholder_name(pool.name, number)
         pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
         making = self._deeds.make(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
-        if making.state is MakingState.REFUSED:
+        if making.state is WriteState.REFUSED:
             self._deeds.forget(PODS, pod.namespace, name)
             return making.sentence
         return ""

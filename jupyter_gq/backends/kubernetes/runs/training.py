@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 
 from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, WriteState, thing_of
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -293,7 +292,7 @@ class TrainingRuns:
 
     def _read_answers(self, run: Run, makings: Sequence[Making]) -> str:
         """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
-        refused = next((making for making in makings if making.state is MakingState.REFUSED), None)
+        refused = next((making for making in makings if making.state is WriteState.REFUSED), None)
         if refused is not None:
             self._give_up(run, Outcome.REFUSED, refused.sentence)
             return ""

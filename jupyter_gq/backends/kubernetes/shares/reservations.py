@@ -23,8 +23,7 @@ from itertools import count
 
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, WriteState, thing_of
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -34,7 +33,7 @@ from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 
-from .slots import Claim, Slot, Slots, State
+from .slots import Claim, Slot, Slots, SlotState
 
 log = logging.getLogger(__name__)
 
@@ -98,10 +97,10 @@ class Reservations:
         slot = self._slots.get(name)
         return None if slot is None else self._slots.held(slot)
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> SlotState:
         """How far that slot is."""
         slot = self._slots.get(name)
-        return State.FREE if slot is None else self._slots.state(slot)
+        return SlotState.FREE if slot is None else self._slots.state(slot)
 
     def waiting_for(self, name: str) -> str:
         """What is being waited for, as a sentence; "" = nothing."""
@@ -270,7 +269,7 @@ class Reservations:
             lambda: reservation_pod(slot.name, pool, self._options, number),
             lambda made: self._take(pod_view(made)),
         )
-        if making.state is MakingState.REFUSED:
+        if making.state is WriteState.REFUSED:
             self._deeds.forget(PODS, pod.namespace, name)
             return making.sentence
         return ""

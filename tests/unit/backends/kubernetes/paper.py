@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
-from jupyter_gq.backends.kubernetes.api.writes import Making, State
+from jupyter_gq.backends.kubernetes.api.writes import Making, WriteState
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -32,12 +32,12 @@ class DeedsOnPaper:
 
     def make(self, thing, body, made):
         if self.refusal:
-            return Making(state=State.REFUSED, sentence=self.refusal)
+            return Making(state=WriteState.REFUSED, sentence=self.refusal)
         meta = body()["metadata"]
         assert (meta["namespace"], meta["name"]) == (thing.namespace, thing.name)
         if thing.name not in self.made:
             self.made.append(thing.name)
-        return Making(state=State.UNDER_WAY)
+        return Making(state=WriteState.UNDER_WAY)
 
     def delete(self, thing, grace=None):
         if thing.uid not in self.deleted:

@@ -2,7 +2,7 @@
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
-from jupyter_gq.backends.kubernetes.shares.slots import State
+from jupyter_gq.backends.kubernetes.shares.slots import SlotState
 from jupyter_gq.domain.pod_pool import Provider
 
 from .paper import Paper
@@ -25,21 +25,21 @@ def held(paper=None, key=KEY, device="GPU-1"):
 
 def test_a_slot_goes_its_way():
     paper = Paper()
-    assert paper.slots.state(SLOT) is State.FREE
+    assert paper.slots.state(SLOT) is SlotState.FREE
     paper.slots.claim(SLOT, paper.pools[0], KEY)
-    assert paper.slots.state(SLOT) is State.WANTED
+    assert paper.slots.state(SLOT) is SlotState.WANTED
     paper.step()
     paper.step()
     assert paper.deeds.made == [NAME]
     paper.pod(SLOT)
-    assert paper.slots.state(SLOT) is State.BOUND
+    assert paper.slots.state(SLOT) is SlotState.BOUND
     paper.pod(SLOT, phase="Running")
     assert paper.slots.held(SLOT) is None, "nobody has said which device it is"
     paper.report([(NAME, "GPU-1")])
-    assert paper.slots.state(SLOT) is State.HELD
+    assert paper.slots.state(SLOT) is SlotState.HELD
     assert paper.slots.held(SLOT).id == "GPU-1"
     paper.slots.release(SLOT, KEY)
-    assert paper.slots.state(SLOT) is State.RELEASING
+    assert paper.slots.state(SLOT) is SlotState.RELEASING
     paper.step()
     paper.step(59)
     assert paper.deeds.deleted == [], "it lingers"
@@ -47,11 +47,11 @@ def test_a_slot_goes_its_way():
     paper.step(2)
     assert len(paper.deeds.deleted) == 1
     paper.gone(SLOT)
-    assert paper.slots.state(SLOT) is State.RELEASING, "the kubelet has not forgotten it"
+    assert paper.slots.state(SLOT) is SlotState.RELEASING, "the kubelet has not forgotten it"
     paper.clock.at += 1
     paper.report([])
     paper.step()
-    assert paper.slots.state(SLOT) is State.FREE
+    assert paper.slots.state(SLOT) is SlotState.FREE
 
 
 def test_a_second_share_needs_no_other_pod_and_keeps_the_first_ones():

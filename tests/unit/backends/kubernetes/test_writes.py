@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.backends.kubernetes.api.errors import Exists, Refused, Unreachable
 from jupyter_gq.backends.kubernetes.api.resources import PODS
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, State, Thing
+from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, WriteState
 from jupyter_gq.backends.kubernetes.objects.names import WORKLOAD, reservation_name
 
 from .paper import Clock, Paper
@@ -68,8 +68,8 @@ class Bench:
 
 async def test_asked_for_twice_it_is_made_once():
     bench = Bench(ClusterThatAnswers())
-    assert (await bench.make()).state is State.MADE
-    assert (await bench.make()).state is State.MADE
+    assert (await bench.make()).state is WriteState.MADE
+    assert (await bench.make()).state is WriteState.MADE
     assert (bench.cluster.asked, bench.seen) == (1, [a_pod()])
     bench.deeds.forget(PODS, "t", "p")
     await bench.make()
@@ -78,21 +78,21 @@ async def test_asked_for_twice_it_is_made_once():
 
 async def test_what_exists_is_made_if_it_is_ours():
     ours = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(uid="u")))
-    assert (await ours.make()).state is State.MADE
+    assert (await ours.make()).state is WriteState.MADE
     assert ours.seen == [a_pod(uid="u")]
     other = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(workload="job-2")))
     making = await other.make()
-    assert making.state is State.REFUSED
+    assert making.state is WriteState.REFUSED
     assert making.sentence == "There is a pod named p in the namespace t that is not ours. Delete or rename it."
     ending = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(deletionTimestamp="now")))
-    assert (await ending.make()).state is State.WAITING
+    assert (await ending.make()).state is WriteState.WAITING
 
 
 async def test_a_refusal_is_not_asked_for_again():
     bench = Bench(ClusterThatAnswers(Refused("exceeded quota")))
     assert (await bench.make()).sentence == "exceeded quota"
     bench.clock.at += 1000
-    assert (await bench.make()).state is State.REFUSED
+    assert (await bench.make()).state is WriteState.REFUSED
     assert bench.cluster.asked == 1
 
 
@@ -105,11 +105,11 @@ async def test_what_may_pass_is_tried_again_later_and_later():
         bench.clock.at += pause
         await bench.make()
         assert bench.cluster.asked == number
-    assert (await bench.make()).state is State.MADE
+    assert (await bench.make()).state is WriteState.MADE
 
 
 async def test_a_server_that_fails_at_it_for_a_minute_refuses_it_and_one_that_is_away_does_not():
-    for status, state in ((500, State.REFUSED), (0, State.WAITING)):
+    for status, state in ((500, WriteState.REFUSED), (0, WriteState.WAITING)):
         bench = Bench(ClusterThatAnswers(*[Unreachable("failed calling webhook", status=status)] * 20))
         for _ in range(10):
             making = await bench.make()
