@@ -34,7 +34,7 @@ class Node:
     cpu_milli: int | None = None
     #: Memory that tasks may use; None = not counted.
     memory: MiB | None = None
-    #: CPU and memory that foreign work takes at present; they are not part of `cpu_milli` and `memory`, and may become so.
+    #: CPU and memory that foreign work takes at present; `cpu_milli` and `memory` are without them.
     cpu_by_others: int = 0
     memory_by_others: MiB = NO_MEMORY
     #: Maximum number of tasks; None = not counted.
