@@ -99,7 +99,7 @@ def stale(workload: Workload, now: float) -> str:
     return f"Paused: it had lost tasks. {_comes_back(workload)}"
 
 
-def emptied(victim: Workload, node: str) -> str:
+def drained(victim: Workload, node: str) -> str:
     """For the owner of training on a node that is being emptied."""
     if isinstance(victim, Replica):
         return f"{_runs_on(victim)}: the node {node} is being emptied. {_grows_back(victim)}"

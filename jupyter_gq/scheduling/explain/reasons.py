@@ -19,7 +19,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
-from jupyter_gq.scheduling.quota.min_runtime import Shield
+from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
     UNOBSERVED,
     enumerate_names,
@@ -108,7 +108,7 @@ def waits_for_idle(numbers: Numbers, notebooks: Sequence[Workload], left: float)
 
 
 def waits_for_min_runtime(
-    numbers: Numbers, workload: Workload, running: Sequence[Workload], shield: Shield
+    numbers: Numbers, workload: Workload, running: Sequence[Workload], shield: ProtectedVictims
 ) -> Explanation:
     """Of those who would give way, these have not run long enough yet."""
     same_queue = running[0].queue == workload.queue
