@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Protocol, cast
 
 from jupyter_gq.domain.errors import AdminError
 
@@ -78,8 +78,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str) -> Any:
-    return import_module(COMMANDS[name][0])
+class _Command(Protocol):
+    """The module of a command."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the command; return the exit status."""
+
+
+def _command(name: str) -> _Command:
+    return cast(_Command, import_module(COMMANDS[name][0]))
 
 
 def _lacks(command: str, error: ModuleNotFoundError) -> int:

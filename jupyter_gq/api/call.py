@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -12,6 +12,8 @@ from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.json_types import JsonMapping
 
 from .services import Services, Status
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,11 +39,11 @@ class Call:
     #: The variable parts of the path, by name.
     path: Mapping[str, str]
     #: The declared query parameters that were given, and the defaults of the others.
-    query: JsonMapping
+    query: Mapping[str, str | int | None]
     #: The declared request headers that were given, by their name in lower case.
     headers: Mapping[str, str]
     #: An instance of the route's request model, or text; None when the route has no body.
-    body: Any = None
+    body: BaseModel | str | None = None
     #: Tells whether the requester's token is still good for this route. Long answers ask now and then.
     still_permitted: Callable[[], Awaitable[bool]]
 
@@ -51,6 +53,40 @@ class Call:
         if self.leading is None:
             raise NotLeading(self.status.explain_unready())
         return self.leading
+
+    def model(self, kind: type[Model]) -> Model:
+        """Return the body, on a route whose request is this model."""
+        if not isinstance(self.body, kind):
+            raise TypeError(f"this route is not declared with a body of the kind {kind.__name__}")
+        return self.body
+
+    @property
+    def plain_text(self) -> str:
+        """The body, on a route whose request is text."""
+        if not isinstance(self.body, str):
+            raise TypeError("this route is not declared with a body of text")
+        return self.body
+
+    def integer(self, name: str) -> int:
+        """Return an integer of the query that has a default."""
+        value = self.optional_integer(name)
+        if value is None:
+            raise LookupError(f"the parameter {name} is declared without a default")
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        """Return an integer of the query; None if it is not given."""
+        value = self.query[name]
+        if isinstance(value, str):
+            raise TypeError(f"the parameter {name} is declared as text")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """Return a text of the query; None if it is not given."""
+        value = self.query[name]
+        if isinstance(value, int):
+            raise TypeError(f"the parameter {name} is declared as an integer")
+        return value
 
     @property
     def caller(self) -> Caller:

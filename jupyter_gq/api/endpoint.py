@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from typing import Any
+from types import TracebackType
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
@@ -18,7 +18,7 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .errors import Refusal, refusal, refusal_of
+from .errors import ApiRefusal, refusal, refusal_of
 from .parse import parse_model
 from .pods import no_pods
 from .route import Media, Parameter, Route
@@ -53,7 +53,7 @@ class Endpoint(RequestHandler):
         self._refused: Exception | None = None
         self._body = bytearray()
         self._limit = SMALL_BODY
-        self._pump: asyncio.Future[Any] | None = None
+        self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
 
     def set_default_headers(self) -> None:
         """Set the security headers on every answer, also on errors."""
@@ -73,7 +73,7 @@ class Endpoint(RequestHandler):
             self._requester = await self._authorise(self._route)
             if self._declared_length() > self._limit:
                 raise errors.body_too_large(self._limit)
-        except (Refusal, JupyterGQError) as error:
+        except JupyterGQError as error:
             if not self._has_body() or self._declared_length() > DRAINED:
                 raise
             self._refused = error
@@ -149,7 +149,7 @@ class Endpoint(RequestHandler):
     async def _still_permitted(self) -> bool:
         try:
             await self._authorise(self._find())
-        except Refusal as refused:
+        except ApiRefusal as refused:
             return refused.status == 503  # nobody can be asked now: no reason to end what was allowed
         return True
 
@@ -163,14 +163,14 @@ class Endpoint(RequestHandler):
         given = self.request.headers.get("Content-Length", "0")
         return int(given) if given.isdecimal() else 0
 
-    def _parsed(self, route: Route) -> Any:
+    def _parsed(self, route: Route) -> BaseModel | str | None:
         if route.request is None:
             return None
         if isinstance(route.request, Media):
             return self._body.decode("utf-8", "replace")
         return parse_model(route.request, bytes(self._body))
 
-    def _parameter(self, parameter: Parameter) -> Any:
+    def _parameter(self, parameter: Parameter) -> str | int | None:
         given = self.get_query_argument(parameter.name, None)
         if given is None:
             return parameter.default
@@ -208,12 +208,12 @@ class Endpoint(RequestHandler):
 
     async def _awaited(self, answer: Awaitable[Reply]) -> Reply:
         """Wait for the answer; cancel its computation when the requester disconnects."""
-        self._pump = asyncio.ensure_future(answer)
-        await asyncio.wait({self._pump})
-        if self._pump.cancelled():
+        pending = asyncio.ensure_future(answer)
+        self._pump = pending
+        await asyncio.wait({pending})
+        if pending.cancelled():
             raise StreamClosedError
-        reply: Reply = self._pump.result()
-        return reply
+        return pending.result()
 
     async def _follow(self, stream: AsyncGenerator[bytes, None]) -> None:
         if self.request.method == "HEAD":
@@ -242,17 +242,18 @@ class Endpoint(RequestHandler):
         if self._pump is not None:
             self._pump.cancel()
 
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
         """Log an error that is no refusal, with the id that the answer carries."""
         if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
             self._incident = secrets.token_hex(4)
-            exception = (typ, value, tb)
-            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=exception)
+            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """Answer with the error as a `Problem`, and never with a traceback."""
-        error = kwargs.get("exc_info", (None, None, None))[1]
-        refused = refusal_of(error) if error is not None else None
+        error = errors.raised_error(kwargs)
+        refused = refusal_of(error)
         if refused is None and isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
         if refused is None:
@@ -270,7 +271,7 @@ class Endpoint(RequestHandler):
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
     """Return the holder of a Hub token.
 
-    Raises a `Refusal` if the token does not open this service or this kind of route.
+    Raises a `ApiRefusal` if the token does not open this service or this kind of route.
     """
     identity = await authenticator.identify(token)
     if not identity.may_access(authenticator.service):

@@ -16,9 +16,11 @@ import math
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from .errors import Refusal
+from jupyter_gq.controller.clock import SystemClock
+
+from .errors import ApiRefusal
 
 Holder = TypeVar("Holder")
 
@@ -61,11 +63,11 @@ class Belief:
 
 
 class Holders(Generic[Holder]):
-    """The holders of tokens, as `ask` says; it raises a `Refusal` for a token that is nobody's."""
+    """The holders of tokens, as `ask` says; it raises a `ApiRefusal` for a token that is nobody's."""
 
     def __init__(
         self,
-        ask: Callable[[str], Coroutine[Any, Any, Holder]],
+        ask: Callable[[str], Coroutine[object, None, Holder]],
         belief: Belief,
         *,
         most: int,
@@ -74,7 +76,7 @@ class Holders(Generic[Holder]):
     ) -> None:
         """Keep so many answers at the `most`. `left`: seconds for which one may be believed, whatever `belief` says."""
         self._ask, self._belief, self._most, self._left = ask, belief, most, left
-        self._clock = clock
+        self._clock = clock or SystemClock().elapsed
         #: By the hash of the token.
         self._known: dict[bytes, _Known[Holder]] = {}
 
@@ -95,7 +97,7 @@ class Holders(Generic[Holder]):
         return await asyncio.shield(known.question)
 
     def _now(self) -> float:
-        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
+        return self._clock()
 
     def _remember(self, key: bytes, question: asyncio.Future[Holder], asked_at: float) -> None:
         belief = self._belief
@@ -128,7 +130,7 @@ class Holders(Generic[Holder]):
         asked_at = self._now()
         try:
             holder = await self._ask(token)
-        except Refusal as refused:
+        except ApiRefusal as refused:
             known.asking, known.ask_again = None, asked_at + self._belief.pause
             if refused.status != 401:
                 known.until = max(known.until, min(asked_at + self._belief.seconds, known.last))

@@ -2,15 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from .app import make_application, make_server
 from .auth import HubAuthenticator
+from .pods import PodAuthenticator
 from .services import Services, Status
-from .wiring import Wiring
+from .wiring import DEFAULT_BUNDLE, Wiring
 
 
 @dataclass(kw_only=True, slots=True)
@@ -33,13 +33,21 @@ class Listener:
 
     @contextlib.asynccontextmanager
     async def serve(
-        self, status: Status, services: Services | None = None, *, page: bool = False, **options: Any
+        self,
+        status: Status,
+        services: Services | None = None,
+        *,
+        page: bool = False,
+        bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
+        pods: PodAuthenticator | None = None,
     ) -> AsyncIterator[None]:
         """Answer requests while the context is open; without `services`, only say why none are answered.
 
-        `page` adds the web page. `options` are further fields of `Wiring`.
+        `page` adds the web page; the others are fields of `Wiring`.
         """
-        wiring = Wiring(status=status, services=services, authenticator=self.authenticator, **options)
+        wiring = Wiring(
+            status=status, services=services, authenticator=self.authenticator, bundle_limit=bundle_limit, pods=pods
+        )
         address = urlsplit(self.url)
         server = make_server(make_application(wiring, self.prefix, page=page))
         server.listen(address.port or 80, address.hostname)
@@ -49,7 +57,7 @@ class Listener:
             server.stop()
             await server.close_all_connections()
 
-    async def run_until_ended(self, *working: Coroutine[Any, Any, None]) -> None:
+    async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
         """Run these until a signal comes or the first of them ends; raise the error that ended it."""
         tasks = [asyncio.create_task(each) for each in (*working, _wait(self.ended))]
         tasks += [self.keeping] if self.keeping is not None else []

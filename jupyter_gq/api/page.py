@@ -11,7 +11,7 @@ Rules
 import logging
 import secrets
 from pathlib import Path
-from typing import Any
+from types import TracebackType
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler, HubOAuthenticated
 from pydantic import BaseModel
@@ -21,12 +21,11 @@ from tornado.web import HTTPError, RequestHandler
 from jupyter_gq.client import models
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.domain.errors import NotLeading
-from jupyter_gq.domain.json_types import JsonObject
 
 from . import errors
 from .access import Access
 from .endpoint import SECURITY_HEADERS, permitted_caller
-from .errors import Refusal, refusal_of
+from .errors import ApiRefusal, refusal_of
 from .wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class Overview(BaseModel):
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
     """The page at the prefix itself, its data, and the end of the login. The Hub's environment tells the rest."""
     hub_auth = HubOAuth(cache_max_age=_REMEMBERED)
-    given: JsonObject = {"wiring": wiring, "hub_auth": hub_auth}
+    given: dict[str, object] = {"wiring": wiring, "hub_auth": hub_auth}
     return [
         URLSpec(f"{prefix}?", Page, given),
         URLSpec(f"{prefix}overview", PageData, given),
@@ -75,7 +74,7 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
         self.clear_header("Server")
 
     async def caller(self) -> Caller | None:
-        """Who looks; None for somebody who is not logged in. Raises a `Refusal` for who may not look."""
+        """Who looks; None for somebody who is not logged in. Raises a `ApiRefusal` for who may not look."""
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)
         if self.current_user is None:
@@ -83,12 +82,14 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
         token = self.hub_auth.get_token(self)
         try:
             return await permitted_caller(self._wiring.authenticator, token or "", Access.READ)
-        except Refusal as refused:
+        except ApiRefusal as refused:
             if refused.status == 401:  # the login was revoked a moment ago
                 return None
             raise
 
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
         """Only what nobody foresaw."""
         if refusal_of(value) is None and not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
@@ -115,9 +116,9 @@ class Page(_Browser):
         page = TEMPLATE.replace("{{nonce}}", nonce).replace("{{xsrf}}", _attribute(self.xsrf_token))
         self.finish(page.replace("{{hub}}", _attribute(self.hub_auth.hub_prefix)))
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """A sentence for a person."""
-        refused = refusal_of(kwargs.get("exc_info", (None, None, None))[1])
+        refused = refusal_of(errors.raised_error(kwargs))
         status = refused.status if refused is not None else status_code
         told = refused.problem.message if refused is not None else "JupyterHub could not be asked who you are."
         self.set_status(status)
@@ -150,9 +151,9 @@ class PageData(_Browser):
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(overview.model_dump_json())
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """A `Problem`, as the API's."""
-        refused = refusal_of(kwargs.get("exc_info", (None, None, None))[1]) or errors.internal("none")
+        refused = refusal_of(errors.raised_error(kwargs)) or errors.internal("none")
         self.set_status(refused.status)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(refused.problem.model_dump_json())

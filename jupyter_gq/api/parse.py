@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from .errors import Refusal, refusal
+from jupyter_gq.domain.json_types import JsonValue
+
+from .errors import ApiRefusal, refusal
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -16,7 +18,7 @@ _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes) -> JsonValue:
     """The document; 400 for what is not JSON in UTF-8 (RFC 8259: no NaN, no lone surrogates)."""
     if not body.strip():
         raise bad_json("the body is empty")
@@ -36,7 +38,7 @@ def parse_json(body: bytes) -> Any:
     return document
 
 
-def bad_json(why: str) -> Refusal:
+def bad_json(why: str) -> ApiRefusal:
     """The body cannot be read."""
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
@@ -50,7 +52,7 @@ def parse_model(model: type[Model], body: bytes) -> Model:
         raise invalid_fields(error) from error
 
 
-def invalid_fields(error: ValidationError) -> Refusal:
+def invalid_fields(error: ValidationError) -> ApiRefusal:
     """422 with the path of the first wrong field, and a sentence for the first few."""
     found: dict[str, str] = {}
     for detail in error.errors(include_url=False, include_context=True):

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -42,7 +42,7 @@ class Parameter:
     minimum: int = 0
     maximum: int = 2**63 - 1
     #: Used when the parameter is not given.
-    default: Any = None
+    default: str | int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

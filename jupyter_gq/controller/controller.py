@@ -39,10 +39,10 @@ from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
 from .loop.invariants import check_books, check_limits, check_possible, check_runs
 from .loop.leadership import Duty
+from .loop.node_requests import request_nodes
 from .loop.observe import Observer, Seen
 from .loop.past_usage import PastUse
 from .loop.retention import Retention
-from .loop.scale_up import request_nodes
 from .loop.store_outage import Absence
 from .records.records import Records
 from .requests.activity import ActivityLog

@@ -22,7 +22,7 @@ from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
-from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import options_form
@@ -33,6 +33,7 @@ from .admission.request import ShareRequest, read_request, unwrap_options
 from .admission.status import SpawnStatus, StatusBoard
 from .admission.waiting_servers import WaitingServers
 from .base import SpawnerMixin
+from .clock import monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +128,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     def gpu_waited(self) -> int | None:
         """The seconds that the server has waited in line; None if it does not wait."""
         since = self._board.now.since
-        return None if since is None else int(asyncio.get_running_loop().time() - since)
+        return None if since is None else int(monotonic() - since)
 
     # --- the steps of a spawn ---------------------------------------------------------------------------------------
 
@@ -145,7 +146,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """Return the share that the user requests; raise a refusal if the options are invalid."""
         try:
             return await self.read_request()
-        except UserError as error:
+        except (UserError, AdminError) as error:
             raise make_refusal(self, str(error), "gpu_bad_request", 400) from error
 
     async def read_request(self) -> ShareRequest:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheck, StartDecision
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.errors import MachineError
 
+from .clock import monotonic
 from .hub_environment import HubEnvironment
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ PAUSE = 1.0
 _WIDTH = 90
 
 
-class KernelRefused(Exception):
+class KernelRefused(MachineError):
     """A refusal to start a kernel on this server; the text is a sentence for its user."""
 
     def __init__(self, sentence: str) -> None:
@@ -57,17 +59,16 @@ class DeviceGate:
 
 
 async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: CheckTimeouts, log: Logger) -> None:
-    loop = asyncio.get_running_loop()
-    began, told = loop.time(), ""
+    began, told = monotonic(), ""
     required = here.devices == NAMED
     while True:
-        asked = loop.time()
+        asked = monotonic()
         check = await _ask(service, here, min(timeouts.seconds_left(asked - began, required=required), ANSWER_TIMEOUT))
         if check is None:
             log.info("the GPU scheduler does not know this server's ticket, so its GPUs are not checked")
             return
         required = check.required
-        match timeouts.decide(check, loop.time() - began):
+        match timeouts.decide(check, monotonic() - began):
             case StartDecision.START:
                 return
             case StartDecision.START_UNCHECKED:
@@ -85,7 +86,7 @@ async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: C
             log.info("a kernel waits for the check of this server's GPUs: %s", check.sentence)
             told = check.sentence
         # An answer that came at once is requested again after a pause.
-        await asyncio.sleep(max(0.0, asked + PAUSE - loop.time()))
+        await asyncio.sleep(max(0.0, asked + PAUSE - monotonic()))
 
 
 async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheck | None:

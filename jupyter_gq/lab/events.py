@@ -6,14 +6,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from logging import Logger
-from typing import Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.domain.json_types import JsonMapping
 
 from .answers import ConnectionNotice
 from .event_schemas import SERVICE_ID
+from .jupyter_parts import EventBus
 
 AVAILABLE = "The GPU scheduler can be reached."
 UNAVAILABLE = (
@@ -22,13 +21,6 @@ UNAVAILABLE = (
 #: Backoff before the next attempt in seconds: first pause, longest pause. The pause doubles, and half of it is random,
 #: so that the servers of a Hub do not connect again all at once.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
-
-
-class EventBus(Protocol):
-    """The part of jupyter_server's event logger that is used here."""
-
-    def emit(self, *, schema_id: str, data: JsonMapping) -> object:
-        """Emit an event to all listeners."""
 
 
 class EventRelay:

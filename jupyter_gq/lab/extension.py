@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, List, Unicode
@@ -17,6 +17,7 @@ from .refusal import RefusedRequest
 from .watch import KernelWatch
 
 if TYPE_CHECKING:
+    from .jupyter_parts import ServerApp
     from .service_connection import ServiceConnection
 
 
@@ -83,7 +84,7 @@ class JupyterGQ(ExtensionApp):
     def initialize_settings(self) -> None:
         """Read the environment, and register the events that the browser can listen to."""
         self.hub_environment = read_hub_environment(os.environ)
-        app: Any = self.serverapp
+        app = cast("ServerApp", self.serverapp)
         app.event_logger.register_event_schema(SERVICE_FILE)
         if self.hub_environment.on_hub:
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)

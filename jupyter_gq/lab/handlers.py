@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
@@ -53,12 +53,10 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
     @property
     def extension(self) -> Extension:
         """The extension of this server."""
-        found: Any = self.extensionapp  # jupyter_server knows only that it is some extension
-        extension: Extension = found
-        return extension
+        return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
 
     async def respond(
-        self, ask: Callable[[ServiceConnection], Awaitable[Any]], content_type: str = "application/json"
+        self, ask: Callable[[ServiceConnection], Awaitable[object]], content_type: str = "application/json"
     ) -> None:
         """Answer with the result of `ask(connection)`, or with the problem that it raises."""
         try:
@@ -89,9 +87,10 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
         return None if text is None else int(text)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """Answer with a problem for a refusal of jupyter_server itself (no token, no permission)."""
-        raised = kwargs.get("exc_info", (None, None, None))[1]
+        exc_info = kwargs.get("exc_info")
+        raised = exc_info[1] if isinstance(exc_info, tuple) else None
         said = raised.log_message if isinstance(raised, HTTPError) else None
         self.respond_with_problem(
             status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from jupyter_gq.client.models import Kernel
+
+from .jupyter_parts import KernelSpec
 
 #: Variables that are never sent, even if the allow-list has them: those of the Hub and the server, and likely secrets.
 NEVER_SENT = (
@@ -36,7 +37,7 @@ def select_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> d
     }
 
 
-def describe_kernel(name: str, spec: Any, environment: Mapping[str, str]) -> Kernel:
+def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
     """Return the kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 
     The command gets an absolute interpreter, because the job does not run inside this server's environment; only

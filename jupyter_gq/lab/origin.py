@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
 from .bundle import Origin
+from .jupyter_parts import KernelSpec, ServerApp
 from .kernelspec import describe_kernel, select_environment
 from .refusal import RefusedRequest
 from .requests import CellsRequest
 
 
-async def find_origin(app: Any, server: str, request: CellsRequest, patterns: Iterable[str]) -> Origin:
+async def find_origin(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Origin:
     """Return the origin of these cells; `app` is jupyter_server's ServerApp.
 
     Raise `RefusedRequest` for an unsaved notebook or an unknown kernel.
@@ -42,7 +42,7 @@ def remove_drive(path: str) -> str:
     return (rest if colon and "/" not in drive else path).strip("/")
 
 
-async def _find_spec(app: Any, request: CellsRequest) -> tuple[str, Any]:
+async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, KernelSpec]:
     """Return name and kernelspec of the running kernel, or of the kernel that the notebook names if none runs."""
     if request.kernel_id is not None:
         if request.kernel_id not in app.kernel_manager:

@@ -1,14 +1,13 @@
 """The kernel provisioner that applies the memory caps of the notebook's share (entry point `jupyter-gq`)."""
 
 import os
-from typing import Any
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float
 
 from jupyter_gq.client.devices import CheckTimeouts
 from jupyter_gq.client.kernel import prepare
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .device_check import DeviceGate
 from .hub_environment import read_hub_environment
@@ -37,7 +36,7 @@ class GQProvisioner(LocalProvisioner):
     #: The gate of all kernels of this server.
     device_gate = DeviceGate()
 
-    async def pre_launch(self, **kwargs: Any) -> JsonObject:
+    async def pre_launch(self, **kwargs: JsonValue) -> JsonObject:
         """Wait for the device check, run Jupyter's own preparation, then apply the caps to the final command."""
         timeouts = CheckTimeouts(wait=self.devices_wait, longest=self.devices_longest)
         await self.device_gate.wait_until_open(read_hub_environment(os.environ), timeouts, self.log)

@@ -10,12 +10,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+
+from .jupyter_parts import Contents
 
 FOLDER = "gq-results"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -29,7 +30,7 @@ def make_result_name(job_id: str, name: str) -> str:
     return f"{stem}-{tail}" if stem else f"job-{tail}"
 
 
-async def save_result(contents: Any, job_id: str, name: str, notebook: JsonMapping) -> str:
+async def save_result(contents: Contents, job_id: str, name: str, notebook: JsonMapping) -> str:
     """Write this notebook; return its path relative to the root. `contents` is jupyter_server's contents manager."""
     document = {**notebook, "metadata": {**notebook.get("metadata", {})}}
     fingerprint = _fingerprint(document)
@@ -49,7 +50,7 @@ async def save_result(contents: Any, job_id: str, name: str, notebook: JsonMappi
         number += 1
 
 
-async def _read(contents: Any, path: str) -> JsonMapping | None:
+async def _read(contents: Contents, path: str) -> JsonMapping | None:
     """Return the notebook at this path, None if there is no file, and {} for a file that is no notebook."""
     if not await ensure_async(contents.file_exists(path)):
         return None
@@ -89,6 +90,6 @@ def _select_visible(output: JsonMapping) -> JsonObject:
     return kept
 
 
-def _join_lines(value: Any) -> Any:
+def _join_lines(value: JsonValue) -> JsonValue:
     """Return the value with a list of lines joined: nbformat has lists on disk and one string in memory."""
     return "".join(value) if isinstance(value, list) and all(isinstance(line, str) for line in value) else value

@@ -7,7 +7,7 @@ plain JSON. Refusals are raised as `RefusedRequest`, the service's own refusals 
 import asyncio
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,6 +18,7 @@ from . import bundle, cells
 from .activity import ActivityReporter
 from .events import UNAVAILABLE, EventRelay
 from .hub_environment import HubEnvironment
+from .jupyter_parts import ServerApp
 from .origin import find_origin
 from .refusal import RefusedRequest
 from .requests import JOB_FIELDS, CellsRequest, Plan, SendRequest, describe_validation_error
@@ -30,7 +31,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class ServiceConnection:
     """The connection of one server to the service, from the server's start to its end."""
 
-    def __init__(self, app: Any, here: HubEnvironment, watch: KernelWatch, environment: Iterable[str]) -> None:
+    def __init__(self, app: ServerApp, here: HubEnvironment, watch: KernelWatch, environment: Iterable[str]) -> None:
         self._app, self._here, self._environment = app, here, tuple(environment)
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self._on_event, watch.log)

@@ -13,7 +13,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from logging import Logger
-from typing import Any, Protocol
+from typing import cast
 
 from jupyter_client.session import Session
 from zmq.eventloop.zmqstream import ZMQStream
@@ -22,32 +22,13 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 from .clock import now
 from .history import NEEDED_MESSAGES, KernelRecord, RanCell
+from .jupyter_parts import EventBus, Kernels
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 #: Pause in seconds and number of attempts until a new kernel is listed: its start is announced a moment before.
 LISTED_AFTER, LISTED_TRIES = 0.05, 200
 #: Index of the header in a message after its routing identities: signature, header, parent, metadata, content.
 HEADER = 1
-
-
-class Kernels(Protocol):
-    """The part of jupyter_server's kernel manager that is used here."""
-
-    def list_kernel_ids(self) -> list[str]:
-        """Return the ids of the running kernels."""
-
-    def get_kernel(self, kernel_id: str) -> Any:
-        """Return the manager of one kernel."""
-
-
-class EventBus(Protocol):
-    """The part of jupyter_server's event logger that is used here."""
-
-    def add_listener(self, *, schema_id: str, listener: Any) -> None:
-        """Call `listener` for each event of this schema."""
-
-    def remove_listener(self, *, listener: Any) -> None:
-        """Stop calling `listener`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,11 +177,11 @@ def _is_busy(record: KernelRecord, state: str | None) -> bool | None:
     return {"busy": True, "idle": False}.get(state or "")
 
 
-def _apply_message(record: KernelRecord, session: Session, parts: list[Any], log: Logger) -> None:
+def _apply_message(record: KernelRecord, session: Session, parts: list[bytes], log: Logger) -> None:
     """Apply a published message if its type matters; most messages (streams, displays) need not be decoded."""
     try:
         _, rest = session.feed_identities(parts)
-        sent: list[Any] = list(rest)
+        sent = list(cast(list[bytes], rest))
         if json.loads(sent[HEADER])["msg_type"] in NEEDED_MESSAGES:
             record.apply(session.deserialize(sent))
     except (ValueError, KeyError, TypeError, IndexError) as error:

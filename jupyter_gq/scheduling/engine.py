@@ -23,7 +23,7 @@ from .cycle import decide
 from .decision import Decision
 from .policy import Policy
 from .state.cluster_index import ClusterConfig, ClusterIndex
-from .state.cycle_state import Books
+from .state.cycle_state import begin_cycle
 
 
 class Scheduler:
@@ -97,11 +97,11 @@ class Scheduler:
 
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
         """Run one cycle. If `explain` is false, `pending` of the decision is empty."""
-        books = Books(self._index, now)
+        state = begin_cycle(self._index, now)
         try:
-            return decide(books, explained=explain)
+            return decide(state, explain=explain)
         finally:
-            books.forget()
+            state.undo()
 
     def decide_with(self, workload: Workload, now: Instant) -> Decision:
         """Run one cycle as if this workload were there as well, and forget the workload afterwards.

@@ -170,7 +170,7 @@ class ControllerMachine(RuleBasedStateMachine):
             assert self.world.sql.get(name) is not None
 
     def everything_comes_to_its_end(self):
-        """Liveness: undisturbed, every job runs and ends, and nobody waits with an idle machine before him."""
+        """Liveness: undisturbed, every job runs and ends, and nothing waits beside an idle machine."""
         for ticket in self.asked:
             record = self._record(ticket)
             if record.workload.state not in FINAL:

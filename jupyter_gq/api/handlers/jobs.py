@@ -3,6 +3,7 @@
 from jupyter_gq.api.access import ADMIN_SCOPE
 from jupyter_gq.api.call import Call, Reply
 from jupyter_gq.api.errors import missing_scope, refusal
+from jupyter_gq.client.models import JobRequest, JobSubmission
 
 #: Characters of an idempotency key.
 MAX_KEY = 200
@@ -11,7 +12,7 @@ MAX_KEY = 200
 def list_jobs(call: Call) -> Reply:
     """Answer with a page of jobs, newest first."""
     jobs = call.services.jobs.list(
-        call.caller, limit=call.query["limit"], before=call.query["before"], owner=requested_owner(call)
+        call.caller, limit=call.integer("limit"), before=call.optional_text("before"), owner=requested_owner(call)
     )
     return Reply(body=jobs)
 
@@ -19,9 +20,9 @@ def list_jobs(call: Call) -> Reply:
 def requested_owner(call: Call) -> str | None:
     """Return whose objects a list shows: None = the caller's own; for admins also a user's name, or "*" = all.
 
-    Raises a `Refusal` if the caller asks for the objects of others and is no admin.
+    Raises a `ApiRefusal` if the caller asks for the objects of others and is no admin.
     """
-    owner: str | None = call.query["owner"]
+    owner = call.optional_text("owner")
     if owner is None or owner == call.caller.user:
         return None
     if not call.caller.admin:
@@ -31,7 +32,7 @@ def requested_owner(call: Call) -> str | None:
 
 def preview(call: Call) -> Reply:
     """Answer with what would happen if this job were submitted now."""
-    return Reply(body=call.services.jobs.preview(call.caller, call.body))
+    return Reply(body=call.services.jobs.preview(call.caller, call.model(JobRequest)))
 
 
 def submit(call: Call) -> Reply:
@@ -40,7 +41,7 @@ def submit(call: Call) -> Reply:
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
         message = f"The header Idempotency-Key must have 1 to {MAX_KEY} printable ASCII characters."
         raise refusal(422, "invalid_request", message, field="Idempotency-Key")
-    job, created = call.services.jobs.submit(call.caller, call.body, key)
+    job, created = call.services.jobs.submit(call.caller, call.model(JobSubmission), key)
     return Reply(body=job, status=201 if created else 200, headers={"Location": f"jobs/{job.id}"})
 
 
@@ -56,7 +57,7 @@ def cancel(call: Call) -> Reply:
 
 def read_outputs(call: Call) -> Reply:
     """Answer with the pieces of output after a number."""
-    return Reply(body=call.services.jobs.read_outputs(call.caller, call.path["job"], call.query["after"]))
+    return Reply(body=call.services.jobs.read_outputs(call.caller, call.path["job"], call.integer("after")))
 
 
 def read_notebook(call: Call) -> Reply:

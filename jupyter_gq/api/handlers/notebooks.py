@@ -1,6 +1,7 @@
 """Routes of notebook servers: the ticket for a share, the activity of kernels, and the answer to an idle warning."""
 
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
+from jupyter_gq.client.models import ActivityReport, ProcessReport, TicketRequest
 
 from .jobs import requested_owner
 
@@ -10,7 +11,7 @@ DEFAULT_SERVER = "-"
 
 def open_ticket(call: Call) -> Reply:
     """Open a ticket: 201 for a new one, 200 for the one that this server already has."""
-    ticket, created = call.services.tickets.open(call.caller, call.body)
+    ticket, created = call.services.tickets.open(call.caller, call.model(TicketRequest))
     return Reply(body=ticket, status=201 if created else 200, headers={"Location": f"tickets/{ticket.id}"})
 
 
@@ -27,13 +28,13 @@ def close_ticket(call: Call) -> Reply:
 
 def attach(call: Call) -> Reply:
     """Record the process that holds the share."""
-    call.services.tickets.attach(call.caller, call.path["ticket"], call.body)
+    call.services.tickets.attach(call.caller, call.path["ticket"], call.model(ProcessReport))
     return NO_CONTENT
 
 
 async def check_devices(call: Call) -> Reply:
     """Answer with the device visibility check of the server that holds a ticket."""
-    wait = float(call.query["wait"])
+    wait = float(call.integer("wait"))
     return Reply(body=await call.services.tickets.check_devices(call.caller, call.path["ticket"], wait))
 
 
@@ -44,7 +45,7 @@ def list_notebooks(call: Call) -> Reply:
 
 def record_activity(call: Call) -> Reply:
     """Record the activity of a server's kernels."""
-    call.services.tickets.record_activity(call.caller, _server(call), call.body)
+    call.services.tickets.record_activity(call.caller, _server(call), call.model(ActivityReport))
     return NO_CONTENT
 
 

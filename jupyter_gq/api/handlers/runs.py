@@ -2,19 +2,20 @@
 
 from jupyter_gq.api.call import NO_CONTENT, Call, Reply
 from jupyter_gq.api.errors import refusal
-from jupyter_gq.client.models import OutputAck
+from jupyter_gq.client.models import Heartbeat, OutputAck, OutputReport
 
 
 def append_outputs(call: Call) -> Reply:
     """Store pieces of output; answer up to which number all pieces are stored."""
     _require_first_task(call)
-    return Reply(body=OutputAck(last_seq=call.services.jobs.append_outputs(call.path["job"], call.body.events)))
+    events = call.model(OutputReport).events
+    return Reply(body=OutputAck(last_seq=call.services.jobs.append_outputs(call.path["job"], events)))
 
 
 def record_heartbeat(call: Call) -> Reply:
     """Record that the job's runner is alive."""
     _require_first_task(call)
-    call.services.jobs.record_heartbeat(call.path["job"], call.body)
+    call.services.jobs.record_heartbeat(call.path["job"], call.model(Heartbeat))
     return NO_CONTENT
 
 
@@ -30,13 +31,13 @@ def read_bundle(call: Call) -> Reply:
 
 async def check_devices(call: Call) -> Reply:
     """Answer with the device visibility check of the requester's task."""
-    wait = float(call.query["wait"])
+    wait = float(call.integer("wait"))
     return Reply(body=await call.services.pods.check_devices(call.path["job"], call.task, wait))
 
 
 def store_log(call: Call) -> Reply:
     """Store the end of a task's log."""
-    call.services.pods.store_log(call.path["job"], call.task, call.body)
+    call.services.pods.store_log(call.path["job"], call.task, call.plain_text)
     return NO_CONTENT
 
 

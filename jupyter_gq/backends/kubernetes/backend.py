@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.capabilities import Attestation, Capabilities, Pace
 from jupyter_gq.backends.protocol import Launch, Observation
@@ -29,7 +29,7 @@ from jupyter_gq.domain.workload import Kind
 from .api.reflector import Reflector
 from .api.resources import NODES, PODS
 from .api.views import NodeView, PodView, node_view, pod_view
-from .api.writes import Deeds
+from .api.writes import Writes
 from .clocks import Clocks
 from .nodes.agents import Agents
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
@@ -51,6 +51,7 @@ from .shares.reservations import Reservations
 if TYPE_CHECKING:
     from .api.cluster import Cluster
 
+_Watch = Reflector[NodeView] | Reflector[PodView] | Reflector[Claims]
 log = logging.getLogger(__name__)
 
 #: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
@@ -84,10 +85,10 @@ class KubernetesRuns:
             lost_after=options.node_lost_after,
             leave_cordoned=options.leave_cordoned,
         )
-        self._deeds = Deeds(cluster, creations=options.creations, now=now, done=self._changed)
+        self._writes = Writes(cluster, creations=options.creations, now=now, done=self._changed)
         self.reservations = Reservations(
             options,
-            deeds=self._deeds,
+            writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
             take=lambda pod: self._held.copy.put(pod),
@@ -95,7 +96,7 @@ class KubernetesRuns:
         )
         self.placeholders = Placeholders(
             options,
-            deeds=self._deeds,
+            writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
             take=lambda pod: self._held.copy.put(pod),
@@ -105,7 +106,7 @@ class KubernetesRuns:
         self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, clocks=clocks)
         self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
         self.training = TrainingRuns(
-            options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
+            options, writes=self._writes, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
         )
         self._watches = self._reflectors()
         self._opened = False
@@ -342,11 +343,11 @@ class KubernetesRuns:
         """Stop watching; what runs in the cluster is left as it is."""
         for watch in self._watches:
             watch.end()
-        await self._deeds.close()
+        await self._writes.close()
         await self.notebooks.close()
         self.cluster.close()
 
-    def _reflectors(self) -> list[Reflector[Any]]:
+    def _reflectors(self) -> list[_Watch]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
         self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.apply_change))
@@ -357,7 +358,7 @@ class KubernetesRuns:
             self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
         )
         self._all_nodes = watched
-        watches: list[Reflector[Any]] = [watched, self._held, self._jobs, self._servers]
+        watches: list[_Watch] = [watched, self._held, self._jobs, self._servers]
         self._others: Reflector[Claims] | None = None
         if options.observe_all_pods:
             others = Others()

@@ -2,7 +2,7 @@
 
 The launch capacity of a backend is an input of the cycle, which defers what exceeds it. A deferred job stays in its
 queue, so it can still be passed and withdrawn, a step stays short, and a job that is told that it starts does so within
-seconds. See docs/decisions/0048-jobs-start-at-the-clusters-pace.md.
+seconds. See docs/decisions/0048-start-jobs-at-the-pace-of-the-cluster.md.
 """
 
 from collections.abc import Sequence

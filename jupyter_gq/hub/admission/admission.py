@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.errors import HttpRefusal
+from jupyter_gq.hub.clock import monotonic
 
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
@@ -34,7 +36,7 @@ _GIVE_BACK_SECONDS = 5.0
 _FIRST_PAUSE, _GROWTH = 0.02, 1.5
 
 
-class StartRefused(Exception):
+class StartRefused(HttpRefusal):
     """A refusal to start a server; `sentence` is for the user, `reason` is one of `refusal.REASONS`."""
 
     def __init__(self, sentence: str, reason: str, status: int) -> None:
@@ -105,7 +107,7 @@ class Admission:
         self._waiting_servers = WaitingServers() if waiting_servers is None else waiting_servers
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
-        self._began = asyncio.get_running_loop().time()
+        self._began = monotonic()
 
     async def obtain(self) -> Share:
         """Request the share and wait for it; raise `StartRefused` if the server cannot have it."""
@@ -243,7 +245,7 @@ class Admission:
         )
 
     def _seconds_waited(self) -> float:
-        return asyncio.get_running_loop().time() - self._began
+        return monotonic() - self._began
 
     def _describe_timeout(self, view: TicketView) -> str:
         minutes = max(1, round(self._limits.longest_wait / 60))

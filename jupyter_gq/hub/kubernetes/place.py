@@ -12,6 +12,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import parse_request
+from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.hub.admission.admission import (
     Admission,
     ServerRequest,
@@ -23,6 +24,7 @@ from jupyter_gq.hub.admission.admission import (
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
 from jupyter_gq.hub.base import SpawnerMixin
+from jupyter_gq.hub.clock import monotonic
 
 from .pod_parts import PREFIX
 
@@ -34,7 +36,7 @@ _NOT_FOUND = 404
 _ATTEMPT = f"{PREFIX}attempt"
 
 
-class PlaceLost(Exception):
+class PlaceLost(MachineError):
     """The loss of the place at which a server was starting; `view` is the ticket as it is now."""
 
     def __init__(self, view: TicketView) -> None:
@@ -124,7 +126,7 @@ async def _follow_ticket(service: ServiceClient, share: Share, poll_interval: fl
 
 
 def _seconds_left(deadline: float) -> float:
-    return max(0.0, deadline - asyncio.get_running_loop().time())
+    return max(0.0, deadline - monotonic())
 
 
 def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:

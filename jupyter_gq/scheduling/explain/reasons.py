@@ -19,18 +19,18 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Shortage
 from jupyter_gq.scheduling.quota.accounts import Account, Rule
-from jupyter_gq.scheduling.quota.min_runtime import Shield
+from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
     UNOBSERVED,
     enumerate_names,
     for_whom,
     gpus,
+    host_amount,
+    host_limit,
     is_build,
     minutes,
     more_time,
     noun,
-    rest_amount,
-    rest_limit,
     who_with_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
@@ -108,7 +108,7 @@ def waits_for_idle(numbers: Numbers, notebooks: Sequence[Workload], left: float)
 
 
 def waits_for_min_runtime(
-    numbers: Numbers, workload: Workload, running: Sequence[Workload], shield: Shield
+    numbers: Numbers, workload: Workload, running: Sequence[Workload], shield: ProtectedVictims
 ) -> Explanation:
     """Of those who would give way, these have not run long enough yet."""
     same_queue = running[0].queue == workload.queue
@@ -187,15 +187,15 @@ def at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[
     )
 
 
-def out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: Numbers) -> Explanation:
+def out_of_host(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
     """A queue of its path is at its limit of processors or memory."""
-    needed = gang.smallest_rest(workload)
-    which = next(i for i, limit in enumerate(account.rest_limit) if limit is not None and used[i] + needed[i] > limit)
-    limit = account.rest_limit[which] or 0
-    uses, needs = (rest_amount(which, amount) for amount in (used[which], needed[which]))
+    needed = gang.smallest_host(workload)
+    which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
+    limit = account.host_limits[which] or 0
+    uses, needs = (host_amount(which, amount) for amount in (used[which], needed[which]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
-        sentence=f"Waiting: {rest_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
+        sentence=f"Waiting: {host_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
         f"and this needs {needs}.",
         numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
         remedy=Remedy(

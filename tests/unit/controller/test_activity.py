@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def crowded(world: World) -> World:
-    """Ann has 0.5, Bob 0.25, and Carol waits for 0.5: only Bob's share would let her start."""
+    """Ann has 0.5, Bob 0.25, and Carol waits for 0.5: only Bob's share would let Carol start."""
     await world.start_server(ANN, "0.5")
     await world.start_server(BOB, "0.25")
     world.ask(CAROL, "0.5")

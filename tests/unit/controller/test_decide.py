@@ -16,7 +16,7 @@ from .world import ANN, BOB, CAROL, World
 
 pytestmark = pytest.mark.asyncio
 
-#: He has no notebook, so no leaf of the queue tree is his.
+#: Carol has no notebook, so the queue tree has no leaf of Carol's.
 DAVE = Caller(user="dave", groups=frozenset({"vision"}))
 
 
@@ -70,7 +70,7 @@ async def test_a_question_that_fails_spoils_nothing(world, deciding):
 
 
 async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
-    """As in the next step, which leaves him out."""
+    """As in the next step, which leaves it out."""
     with contextlib.closing(World(tmp_path, backend=PlaceIsTaken)) as world:
         refused = world.send(ANN, "vision")
         await world.step(3)

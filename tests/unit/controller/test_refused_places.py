@@ -1,4 +1,4 @@
-"""A place that is not to be had, a backend that forgets, nodes that cannot share: nobody loses his place in line."""
+"""A place that is refused, a backend that forgets, nodes that cannot share: no workload loses its place in line."""
 
 import json
 from dataclasses import replace

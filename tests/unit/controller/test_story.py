@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
-    # 1. Ann's page offers CPU only, 0.25 and 0.5; she takes 0.5 at once, and Bob 0.25 of the same GPU.
+    # 1. Ann's page offers CPU only, 0.25 and 0.5; Ann takes 0.5 at once, and Bob 0.25 of the same GPU.
     me = world.controller.overview.describe_user(ANN)
     assert [(c.gpus, c.available, c.starts_now) for c in me.choices] == [
         ("0", True, True),
@@ -30,7 +30,7 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     with pytest.raises(QuotaExceeded, match=r"0\.25 GPU, but your fixed quota is 0\.25 GPU and 0\.25 of it"):
         world.ask(BOB, "0.25", "second")
 
-    # 3. Ann sends a cell with a whole GPU: starts now, 0.5 over her queue's quota.
+    # 3. Ann sends a cell with a whole GPU: starts now, 0.5 over the queue's quota.
     preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert preview.starts_now
     assert "0.5 over your queue's quota" in preview.sentence
@@ -41,7 +41,7 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     assert (view.phase, view.devices, view.over_quota) == ("running", ["GPU-sim-box-1"], "0.5")
     world.controller.jobs.append_outputs(ann_job, [{"seq": 1, "run": 1, "at": 0, "op": "run", "state": "start"}])
 
-    # 4. She closes the laptop; her server stops. The job goes on.
+    # 4. Ann closes the laptop; the server stops. The job goes on.
     world.controller.tickets.close(ANN, ann_ticket.id)
     world.servers.processes.clear()
     bob_pid = world.attach(BOB, bob_ticket.id)
@@ -49,7 +49,7 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     assert world.controller.tickets.list_notebooks(ANN).notebooks == []
     assert world.job(ann_job).phase == "running"
 
-    # 5. Bob is entitled to 0.5 of nlp: Ann's job is paused, his runs.
+    # 5. Bob is entitled to 0.5 of nlp: Ann's job is paused, Bob's runs.
     bob_job = world.send(BOB, "nlp", "0.5")
     await world.step(3)
     assert world.job(bob_job).phase == "running"

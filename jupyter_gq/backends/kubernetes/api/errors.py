@@ -10,7 +10,6 @@ Rules
 
 import json
 import re
-from typing import Any
 
 from jupyter_gq.domain.errors import BackendError
 
@@ -82,7 +81,7 @@ def _missing_right(right: re.Match[str], what: str) -> str:
 def _read(body: bytes) -> tuple[str, str]:
     """Return message and reason of a Status object; for any other body, its beginning and ""."""
     try:
-        status: Any = json.loads(body)
+        status: object = json.loads(body)
     except ValueError:
         return body[:300].decode(errors="replace").strip(), ""
     if not isinstance(status, dict):

@@ -4,11 +4,10 @@ Nothing is changed in place. The result shares its unchanged parts with the argu
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
@@ -56,7 +55,7 @@ def pinned(pod: JsonObject, node: str | None) -> JsonObject:
     return {**pod, "spec": {**spec, "affinity": affinity}}
 
 
-def merged(base: Any, over: Any) -> Any:
+def merged(base: JsonValue, over: JsonValue) -> JsonValue:
     """Return `over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
@@ -65,7 +64,7 @@ def merged(base: Any, over: Any) -> Any:
     return over
 
 
-def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+def _merged_list(base: Sequence[JsonValue], over: Sequence[JsonValue]) -> list[JsonValue]:
     out = list(base)
     for entry in over:
         at = next((i for i, known in enumerate(out) if _same(known, entry)), None)
@@ -76,7 +75,7 @@ def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
     return out
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: JsonValue, other: JsonValue) -> bool:
     """Return True if both entries are the same thing said twice, such as a variable of one name."""
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
