@@ -42,8 +42,8 @@ class Node:
     #: Why it takes no new tasks, with devices or without, such as "gpu-1 is cordoned"; what runs there stays on the
     #: books. "" = it takes some.
     closed: str = ""
-    #: Its administrator empties it, so it is closed as well: training that can be paused leaves it.
-    emptying: bool = False
+    #: The node is being drained: it is closed as well, and training work that can be paused leaves it.
+    draining: bool = False
     #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -268,7 +268,7 @@ class Nodes:
             cpu_by_others=min(cpu, view.cpu_milli or 0),
             memory_by_others=MiB(min(memory, view.memory_mib or 0)),
             closed=closed,
-            emptying=view.cordoned and self._leave_cordoned,
+            draining=view.cordoned and self._leave_cordoned,
             labels=offered_labels(view.labels, pool, shares=shares),
         )
         self._made[view.name] = (stamp, node)
