@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import Message
 
 from jupyter_gq.client.agents import AgentAllocation
+from jupyter_gq.domain.errors import MachineError
 
 from . import podresources as messages
 
@@ -28,8 +29,8 @@ _OPTIONS = (("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http
 COPY = "::"
 
 
-class KubeletError(Exception):
-    """The kubelet could not be asked; the text is a sentence."""
+class KubeletError(MachineError):
+    """A kubelet that cannot be asked; the text is a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,7 +30,7 @@ class Authenticator(Protocol):
     service: str
 
     async def identify(self, token: str) -> Identity:
-        """The holder; raises a `Refusal` of 401 (no valid token) or 503 (nobody to ask)."""
+        """The holder; raises a `ApiRefusal` of 401 (no valid token) or 503 (nobody to ask)."""
         ...
 
 

@@ -18,7 +18,7 @@ from . import errors
 from .access import Access
 from .auth import Authenticator
 from .call import Call, Reply, Requester
-from .errors import Refusal, refusal, refusal_of
+from .errors import ApiRefusal, refusal, refusal_of
 from .parse import parse_model
 from .pods import no_pods
 from .route import Media, Parameter, Route
@@ -73,7 +73,7 @@ class Endpoint(RequestHandler):
             self._requester = await self._authorise(self._route)
             if self._declared_length() > self._limit:
                 raise errors.body_too_large(self._limit)
-        except (Refusal, JupyterGQError) as error:
+        except JupyterGQError as error:
             if not self._has_body() or self._declared_length() > DRAINED:
                 raise
             self._refused = error
@@ -149,7 +149,7 @@ class Endpoint(RequestHandler):
     async def _still_permitted(self) -> bool:
         try:
             await self._authorise(self._find())
-        except Refusal as refused:
+        except ApiRefusal as refused:
             return refused.status == 503  # nobody can be asked now: no reason to end what was allowed
         return True
 
@@ -271,7 +271,7 @@ class Endpoint(RequestHandler):
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
     """Return the holder of a Hub token.
 
-    Raises a `Refusal` if the token does not open this service or this kind of route.
+    Raises a `ApiRefusal` if the token does not open this service or this kind of route.
     """
     identity = await authenticator.identify(token)
     if not identity.may_access(authenticator.service):

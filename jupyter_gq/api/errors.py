@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.client.models import Problem
 from jupyter_gq.domain import errors
+from jupyter_gq.domain.errors import HttpRefusal
 
 #: Status of each domain error, and the part of the request that it is about. The first match counts.
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
@@ -32,7 +33,7 @@ FIELDS: Mapping[errors.Resource, str] = {
 }
 
 
-class Refusal(Exception):
+class ApiRefusal(HttpRefusal):
     """The request is not granted, for a reason of HTTP's own (who asks, in which form) or of the domain."""
 
     def __init__(self, status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
@@ -40,10 +41,10 @@ class Refusal(Exception):
         self.status, self.problem, self.headers = status, problem, dict(headers or {})
 
 
-def refusal(status: int, code: str, message: str, *, field: str | None = None, **headers: str) -> Refusal:
+def refusal(status: int, code: str, message: str, *, field: str | None = None, **headers: str) -> ApiRefusal:
     """A refusal from its parts; a header `Retry_After` is sent as `Retry-After`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Refusal(status, Problem(code=code, message=message, field=field), named)
+    return ApiRefusal(status, Problem(code=code, message=message, field=field), named)
 
 
 def raised_error(arguments: Mapping[str, object]) -> BaseException | None:
@@ -53,9 +54,9 @@ def raised_error(arguments: Mapping[str, object]) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def refusal_of(error: BaseException | None) -> Refusal | None:
+def refusal_of(error: BaseException | None) -> ApiRefusal | None:
     """What to answer for this error; None for one that nobody foresaw."""
-    if isinstance(error, Refusal):
+    if isinstance(error, ApiRefusal):
         return error
     for kind, status, field in STATUS:
         if isinstance(error, kind):
@@ -65,7 +66,7 @@ def refusal_of(error: BaseException | None) -> Refusal | None:
     return None
 
 
-def internal(incident: str) -> Refusal:
+def internal(incident: str) -> ApiRefusal:
     """An error of ours: the details are in the log under this id, not in the answer."""
     return refusal(
         500,
@@ -74,7 +75,7 @@ def internal(incident: str) -> Refusal:
     )
 
 
-def no_token() -> Refusal:
+def no_token() -> ApiRefusal:
     """Nobody said who asks."""
     return refusal(
         401,
@@ -84,7 +85,7 @@ def no_token() -> Refusal:
     )
 
 
-def invalid_token() -> Refusal:
+def invalid_token() -> ApiRefusal:
     """The token means nothing to whoever should know it."""
     return refusal(
         401,
@@ -94,7 +95,7 @@ def invalid_token() -> Refusal:
     )
 
 
-def missing_scope(scope: str) -> Refusal:
+def missing_scope(scope: str) -> ApiRefusal:
     """The token is valid, but not for that."""
     return refusal(
         403,
@@ -103,7 +104,7 @@ def missing_scope(scope: str) -> Refusal:
     )
 
 
-def hub_unreachable(why: str) -> Refusal:
+def hub_unreachable(why: str) -> ApiRefusal:
     """Without the Hub nobody can be told apart from anybody."""
     return refusal(
         503,
@@ -113,12 +114,12 @@ def hub_unreachable(why: str) -> Refusal:
     )
 
 
-def not_ready(why: str) -> Refusal:
+def not_ready(why: str) -> ApiRefusal:
     """Another service answers requests, or this one does in a moment."""
     return refusal(503, "not_ready", why, Retry_After="2")
 
 
-def body_too_large(limit: int) -> Refusal:
+def body_too_large(limit: int) -> ApiRefusal:
     """More bytes than this route takes."""
     return refusal(
         413,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .errors import Refusal
+from .errors import ApiRefusal
 
 Holder = TypeVar("Holder")
 
@@ -61,7 +61,7 @@ class Belief:
 
 
 class Holders(Generic[Holder]):
-    """The holders of tokens, as `ask` says; it raises a `Refusal` for a token that is nobody's."""
+    """The holders of tokens, as `ask` says; it raises a `ApiRefusal` for a token that is nobody's."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Holders(Generic[Holder]):
         asked_at = self._now()
         try:
             holder = await self._ask(token)
-        except Refusal as refused:
+        except ApiRefusal as refused:
             known.asking, known.ask_again = None, asked_at + self._belief.pause
             if refused.status != 401:
                 known.until = max(known.until, min(asked_at + self._belief.seconds, known.last))

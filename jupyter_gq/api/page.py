@@ -25,7 +25,7 @@ from jupyter_gq.domain.errors import NotLeading
 from . import errors
 from .access import Access
 from .endpoint import SECURITY_HEADERS, permitted_caller
-from .errors import Refusal, refusal_of
+from .errors import ApiRefusal, refusal_of
 from .wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
         self.clear_header("Server")
 
     async def caller(self) -> Caller | None:
-        """Who looks; None for somebody who is not logged in. Raises a `Refusal` for who may not look."""
+        """Who looks; None for somebody who is not logged in. Raises a `ApiRefusal` for who may not look."""
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)
         if self.current_user is None:
@@ -82,7 +82,7 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
         token = self.hub_auth.get_token(self)
         try:
             return await permitted_caller(self._wiring.authenticator, token or "", Access.READ)
-        except Refusal as refused:
+        except ApiRefusal as refused:
             if refused.status == 401:  # the login was revoked a moment ago
                 return None
             raise

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from jupyter_gq.domain.json_types import JsonValue
 
-from .errors import Refusal, refusal
+from .errors import ApiRefusal, refusal
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -38,7 +38,7 @@ def parse_json(body: bytes) -> JsonValue:
     return document
 
 
-def bad_json(why: str) -> Refusal:
+def bad_json(why: str) -> ApiRefusal:
     """The body cannot be read."""
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
@@ -52,7 +52,7 @@ def parse_model(model: type[Model], body: bytes) -> Model:
         raise invalid_fields(error) from error
 
 
-def invalid_fields(error: ValidationError) -> Refusal:
+def invalid_fields(error: ValidationError) -> ApiRefusal:
     """422 with the path of the first wrong field, and a sentence for the first few."""
     found: dict[str, str] = {}
     for detail in error.errors(include_url=False, include_context=True):

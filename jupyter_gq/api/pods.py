@@ -17,7 +17,7 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.identity import PodIdentity
 
 from .access import Access
-from .errors import Refusal, refusal
+from .errors import ApiRefusal, refusal
 from .holders import Belief, Holders, acceptable
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class PodAuthenticator:
         self._away = False
 
     async def permitted(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
-        """The pod that speaks, if it may; `node` is the one it wants to speak for. A `Refusal` otherwise."""
+        """The pod that speaks, if it may; `node` is the one it wants to speak for. A `ApiRefusal` otherwise."""
         if not acceptable(token):
             raise invalid_pod_token()
         pod = await self._holders[access].of(token)
@@ -79,7 +79,7 @@ class PodAuthenticator:
             raise self._said(pod, _wrong_node(pod, node))
         return pod
 
-    def _said(self, pod: PodIdentity, refused: Refusal) -> Refusal:
+    def _said(self, pod: PodIdentity, refused: ApiRefusal) -> ApiRefusal:
         """Once in the log too: who looks for an agent that is not heard reads that, and not what its pod is told."""
         code, sentence = refused.problem.code, refused.problem.message
         if (pod.uid, code) not in self._told:
@@ -108,7 +108,7 @@ class PodAuthenticator:
         return BRIEFLY if pod.expires is None else pod.expires - self._now()
 
 
-def no_pods() -> Refusal:
+def no_pods() -> ApiRefusal:
     """There is no cluster whose pods could speak."""
     return refusal(
         404,
@@ -118,7 +118,7 @@ def no_pods() -> Refusal:
     )
 
 
-def invalid_pod_token() -> Refusal:
+def invalid_pod_token() -> ApiRefusal:
     """The cluster does not know this token, or it was not made for us."""
     return refusal(
         401,
@@ -130,7 +130,7 @@ def invalid_pod_token() -> Refusal:
     )
 
 
-def _wrong_account(pod: PodIdentity, namespace: str, account: str) -> Refusal:
+def _wrong_account(pod: PodIdentity, namespace: str, account: str) -> ApiRefusal:
     return refusal(
         403,
         "wrong_service_account",
@@ -139,7 +139,7 @@ def _wrong_account(pod: PodIdentity, namespace: str, account: str) -> Refusal:
     )
 
 
-def _wrong_node(pod: PodIdentity, node: str) -> Refusal:
+def _wrong_node(pod: PodIdentity, node: str) -> ApiRefusal:
     if not pod.node:
         told = "does not say on which node it is (Kubernetes does that since 1.30)"
     else:
@@ -147,7 +147,7 @@ def _wrong_node(pod: PodIdentity, node: str) -> Refusal:
     return refusal(403, "wrong_node", f"The pod {pod.pod} {told}, so it cannot report for the node {node!r}.")
 
 
-def _cluster_unreachable() -> Refusal:
+def _cluster_unreachable() -> ApiRefusal:
     return refusal(
         503,
         "cluster_unreachable",

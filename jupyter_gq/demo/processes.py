@@ -23,6 +23,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from jupyter_gq.domain.errors import AdminError
+
 _PR_SET_CHILD_SUBREAPER = 36
 _READY_SECONDS = 180.0
 #: The example that a new server opens.
@@ -32,8 +34,8 @@ _STOP_SECONDS = 15.0
 _PORTS = range(20_000, 32_000)
 
 
-class DemoError(Exception):
-    """The demo cannot go on; the message says what to do."""
+class DemoError(AdminError):
+    """A demo that cannot continue; the message says what to do."""
 
 
 def packaged(name: str) -> Path:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.json_types import JsonObject
 
-from .person import Person, Refused
+from .person import Person, ProductRefused
 from .processes import FIRST_NOTEBOOK as NOTEBOOK
 from .processes import DemoHub
 
@@ -27,8 +28,8 @@ IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
 PATIENCE = 300.0
 
 
-class NotSeen(Exception):
-    """A step of the story did not happen as it must."""
+class NotSeen(DefectError):
+    """A step of the story that did not happen as it must."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +84,7 @@ class Story:
     async def _a_server_beyond_the_quota_is_refused(self, bob: Person) -> None:
         try:
             await bob.start_server("0.25", "second")
-        except Refused as refusal:
+        except ProductRefused as refusal:
             expect(refusal.status == 403 and "0.25" in refusal.message, "a 403 with the numbers", refusal.message)
             self._saw("bob", f"A second one is refused: {refusal.message}")
         else:

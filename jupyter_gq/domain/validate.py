@@ -253,7 +253,7 @@ def _of_node(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterat
 
 
 def _of_devices(snapshot: Snapshot) -> Iterator[str]:
-    """Rule 4: what is suspended has given up its bytes."""
+    """Check that no device is over-committed; a suspended workload has given up its bytes."""
     held: dict[str, int] = {}
     memory = {device.id: device.memory for node in snapshot.nodes for device in node.devices}
     holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]

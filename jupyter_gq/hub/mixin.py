@@ -22,7 +22,7 @@ from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
-from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject
 
 from . import options_form
@@ -145,7 +145,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """Return the share that the user requests; raise a refusal if the options are invalid."""
         try:
             return await self.read_request()
-        except UserError as error:
+        except (UserError, AdminError) as error:
             raise make_refusal(self, str(error), "gpu_bad_request", 400) from error
 
     async def read_request(self) -> ShareRequest:

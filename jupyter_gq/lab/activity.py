@@ -6,7 +6,6 @@ An open page, a connection and polling are no activity. A kernel that runs code 
 import asyncio
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
-from typing import Any
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEvent
@@ -32,7 +31,7 @@ class ActivityReporter:
         client: ServiceClient,
         server: str,
         kernels: KernelWatch,
-        settings: MutableMapping[str, Any],
+        settings: MutableMapping[str, object],
     ) -> None:
         self._client, self._server, self._kernels = client, server, kernels
         self._settings, self._log = settings, kernels.log
@@ -85,5 +84,5 @@ class ActivityReporter:
         if working or (self._used_at is not None and at - self._used_at <= RECENT):
             ends.append(at)
         before = self._settings.get(SETTING)
-        if ends and (before is None or max(ends) > before.timestamp()):
+        if ends and (not isinstance(before, datetime) or max(ends) > before.timestamp()):
             self._settings[SETTING] = datetime.fromtimestamp(max(ends), UTC)

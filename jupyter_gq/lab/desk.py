@@ -7,7 +7,7 @@ service or plain JSON. Refusals are raised as `RefusedRequest`, the service's ow
 import asyncio
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +17,7 @@ from jupyter_gq.client.models import MAX_NAME, JobRequest, JobSubmission, JobVie
 from . import bundle, cells
 from .activity import ActivityReporter
 from .events import UNAVAILABLE, EventRelay
+from .jupyter_parts import ServerApp
 from .origin import find_source
 from .refusal import RefusedRequest
 from .requests import ASKED, CellsRequest, Plan, SendRequest, problem_of
@@ -30,7 +31,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class Desk:
     """One for each server, from its start to its end. `app` is jupyter_server's ServerApp."""
 
-    def __init__(self, app: Any, here: Surroundings, watch: KernelWatch, environment: Iterable[str]) -> None:
+    def __init__(self, app: ServerApp, here: Surroundings, watch: KernelWatch, environment: Iterable[str]) -> None:
         self._app, self._here, self._environment = app, here, tuple(environment)
         self.service = ServiceClient(here.url, here.token)
         self.relay = EventRelay(self.service, app.event_logger, self._heard, watch.log)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheck, StartDecision
 from jupyter_gq.client.problems import ServiceError
+from jupyter_gq.domain.errors import MachineError
 
 from .surroundings import Surroundings
 
@@ -29,7 +30,7 @@ PAUSE = 1.0
 _WIDTH = 90
 
 
-class KernelHeldBack(Exception):
+class KernelHeldBack(MachineError):
     """No kernel may begin here; the text says why, to whoever wanted one."""
 
     def __init__(self, sentence: str) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import asdict
 from logging import Logger
-from typing import Protocol
 
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.domain.json_types import JsonMapping
 
 from .answers import ConnectionNotice
 from .event_schemas import SERVICE_ID
+from .jupyter_parts import EventBus
 
 AVAILABLE = "The GPU scheduler can be reached."
 UNAVAILABLE = (
@@ -22,13 +21,6 @@ UNAVAILABLE = (
 #: Pause before the next attempt: from, at most, in seconds. It doubles, and half of it is left to chance, so that the
 #: servers of a whole Hub do not come back in the same moment.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
-
-
-class EventBus(Protocol):
-    """The part of jupyter_server's event logger that is used here."""
-
-    def emit(self, *, schema_id: str, data: JsonMapping) -> object:
-        """Hand an event to whoever listens."""
 
 
 class EventRelay:

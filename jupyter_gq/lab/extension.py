@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, List, Unicode
@@ -18,6 +18,7 @@ from .watch import KernelWatch
 
 if TYPE_CHECKING:
     from .desk import Desk
+    from .jupyter_parts import ServerApp
 
 
 class JupyterGQ(ExtensionApp):
@@ -83,7 +84,7 @@ class JupyterGQ(ExtensionApp):
     def initialize_settings(self) -> None:
         """Look around once, and register what the browser can listen to."""
         self.surroundings = read_surroundings(os.environ)
-        app: Any = self.serverapp
+        app = cast("ServerApp", self.serverapp)
         app.event_logger.register_event_schema(SERVICE_FILE)
         if self.surroundings.on_hub:
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
@@ -53,11 +53,9 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
     @property
     def extension(self) -> Extension:
         """The extension of this server."""
-        found: Any = self.extensionapp  # jupyter_server knows only that it is some extension
-        extension: Extension = found
-        return extension
+        return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
 
-    async def answer(self, ask: Callable[[Desk], Awaitable[Any]], content_type: str = "application/json") -> None:
+    async def answer(self, ask: Callable[[Desk], Awaitable[object]], content_type: str = "application/json") -> None:
         """Answer with what `ask` gets, or with its problem."""
         try:
             found = await ask(await self.extension.desk())
@@ -87,9 +85,10 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
             raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
         return None if text is None else int(text)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
+    def write_error(self, status_code: int, **kwargs: object) -> None:
         """What jupyter_server refuses by itself (no token, no permission) has the same form."""
-        raised = kwargs.get("exc_info", (None, None, None))[1]
+        exc_info = kwargs.get("exc_info")
+        raised = exc_info[1] if isinstance(exc_info, tuple) else None
         said = raised.log_message if isinstance(raised, HTTPError) else None
         self.refuse(status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase)
 

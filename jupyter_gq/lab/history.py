@@ -17,9 +17,9 @@ Rules:
    An answer ends nothing: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from jupyter_gq.domain.json_types import JsonMapping
 
@@ -98,7 +98,7 @@ class KernelRecord:
                 self._begin(shell, request, parent["msg_type"], at)
                 self._begin_cell(request, content)
             case "error":
-                self._change(request, failed=True)
+                self._change(request, lambda cell: replace(cell, failed=True))
 
     def _begin(self, shell: str, request: str, kind: str, at: float) -> None:
         opened = self._open.setdefault(shell, {})
@@ -120,11 +120,12 @@ class KernelRecord:
         begun = self._open.get(shell, {}).pop(request, None)
         if begun is not None:
             self.last_active = max(self.last_active, at)
-            self._change(request, seconds=max(0.0, at - begun))
+            seconds = max(0.0, at - begun)
+            self._change(request, lambda cell: replace(cell, seconds=seconds))
 
-    def _change(self, request: str, **changes: Any) -> None:
+    def _change(self, request: str, change: Callable[[RanCell], RanCell]) -> None:
         if request in self._cells:
-            self._cells[request] = replace(self._cells[request], **changes)
+            self._cells[request] = change(self._cells[request])
 
 
 def _seconds(date: object, default: float) -> float:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from jupyter_gq.client.models import Kernel
+
+from .jupyter_parts import KernelSpec
 
 #: Never goes along, whatever the allow-list says: the Hub's and the server's own variables, and what looks secret.
 NEVER = ("JUPYTERHUB_*", "JPY_*", "JUPYTER_GQ_*", "GQ_*", "*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*COOKIE*")
@@ -22,7 +23,7 @@ def allowed_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> 
     return {name: value for name, value in sorted(environ.items()) if _fits(name, allowed) and not _fits(name, NEVER)}
 
 
-def kernel_of(name: str, spec: Any, environment: Mapping[str, str]) -> Kernel:
+def kernel_of(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
     """The kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 
     The command gets an absolute interpreter, because the job does not run inside this server's environment; only

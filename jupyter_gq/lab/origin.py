@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
 from .bundle import Source
+from .jupyter_parts import KernelSpec, ServerApp
 from .kernelspec import allowed_environment, kernel_of
 from .refusal import RefusedRequest
 from .requests import CellsRequest
 
 
-async def find_source(app: Any, server: str, request: CellsRequest, patterns: Iterable[str]) -> Source:
+async def find_source(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Source:
     """What surrounds these cells; `app` is jupyter_server's ServerApp.
 
     Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
@@ -42,7 +42,7 @@ def local_path(path: str) -> str:
     return (rest if colon and "/" not in drive else path).strip("/")
 
 
-async def _find_spec(app: Any, request: CellsRequest) -> tuple[str, Any]:
+async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, KernelSpec]:
     """Name and kernelspec of the running kernel; of the one that the notebook names when none is running."""
     if request.kernel_id is not None:
         if request.kernel_id not in app.kernel_manager:

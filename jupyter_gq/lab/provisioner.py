@@ -1,14 +1,13 @@
 """Starts the user's kernels with the caps of the notebook's share (entry point `jupyter-gq`)."""
 
 import os
-from typing import Any
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float
 
 from jupyter_gq.client.devices import CheckTimeouts
 from jupyter_gq.client.kernel import prepare
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from .devices import Gate
 from .surroundings import read_surroundings
@@ -37,7 +36,7 @@ class GQProvisioner(LocalProvisioner):
     #: One for all kernels of this server.
     gate = Gate()
 
-    async def pre_launch(self, **kwargs: Any) -> JsonObject:
+    async def pre_launch(self, **kwargs: JsonValue) -> JsonObject:
         """Jupyter's own preparation first, so that the caps are applied to the command that will really run."""
         patience = CheckTimeouts(wait=self.devices_wait, longest=self.devices_longest)
         await self.gate.passed(read_surroundings(os.environ), patience, self.log)

@@ -1,9 +1,10 @@
 """How a request that cannot be granted is answered, without asking the service."""
 
 from jupyter_gq.client.problems import PlainProblem
+from jupyter_gq.domain.errors import HttpRefusal
 
 
-class RefusedRequest(Exception):
+class RefusedRequest(HttpRefusal):
     """The request is answered with this problem and HTTP status; nothing was sent to the service."""
 
     def __init__(self, code: str, message: str, *, field: str | None = None, status: int = 422) -> None:

@@ -10,12 +10,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from jupyter_core.utils import ensure_async
 from tornado.web import HTTPError
 
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+
+from .jupyter_parts import Contents
 
 FOLDER = "gq-results"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -29,7 +30,7 @@ def result_name(job_id: str, name: str) -> str:
     return f"{stem}-{tail}" if stem else f"job-{tail}"
 
 
-async def bring(contents: Any, job_id: str, name: str, notebook: JsonMapping) -> str:
+async def bring(contents: Contents, job_id: str, name: str, notebook: JsonMapping) -> str:
     """Write this notebook; return its path, relative to the root. `contents` is jupyter_server's contents manager."""
     document = {**notebook, "metadata": {**notebook.get("metadata", {})}}
     fingerprint = _fingerprint(document)
@@ -49,7 +50,7 @@ async def bring(contents: Any, job_id: str, name: str, notebook: JsonMapping) ->
         number += 1
 
 
-async def _read(contents: Any, path: str) -> JsonMapping | None:
+async def _read(contents: Contents, path: str) -> JsonMapping | None:
     """The notebook at this path; None when there is none, or what is there cannot be read as one."""
     if not await ensure_async(contents.file_exists(path)):
         return None
@@ -85,6 +86,6 @@ def _visible(output: JsonMapping) -> JsonObject:
     return kept
 
 
-def _text(value: Any) -> Any:
+def _text(value: JsonValue) -> JsonValue:
     """nbformat writes long text as a list of lines on disk, and as one string in memory."""
     return "".join(value) if isinstance(value, list) and all(isinstance(line, str) for line in value) else value

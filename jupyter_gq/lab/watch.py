@@ -12,7 +12,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from logging import Logger
-from typing import Any, Protocol
+from typing import cast
 
 from jupyter_client.session import Session
 from zmq.eventloop.zmqstream import ZMQStream
@@ -21,32 +21,13 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 from .clock import now
 from .history import OF_INTEREST, KernelRecord, RanCell
+from .jupyter_parts import EventBus, Kernels
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 #: A kernel is announced a moment before the server lists it; look again this often (s) and at most so many times.
 LISTED_AFTER, LISTED_TRIES = 0.05, 200
 #: Position of the header in a message after its routing identities: signature, header, parent, metadata, content.
 HEADER = 1
-
-
-class Kernels(Protocol):
-    """The part of jupyter_server's kernel manager that is used here."""
-
-    def list_kernel_ids(self) -> list[str]:
-        """Ids of the kernels that run."""
-
-    def get_kernel(self, kernel_id: str) -> Any:
-        """The manager of one kernel."""
-
-
-class EventBus(Protocol):
-    """The part of jupyter_server's event logger that is used here."""
-
-    def add_listener(self, *, schema_id: str, listener: Any) -> None:
-        """Call `listener` for each such event."""
-
-    def remove_listener(self, *, listener: Any) -> None:
-        """Stop calling it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,11 +176,11 @@ def _busy(record: KernelRecord, state: str | None) -> bool | None:
     return {"busy": True, "idle": False}.get(state or "")
 
 
-def _apply(record: KernelRecord, session: Session, parts: list[Any], log: Logger) -> None:
+def _apply(record: KernelRecord, session: Session, parts: list[bytes], log: Logger) -> None:
     """Decode a published message if it matters; most (streams, displays) are known by their header and left alone."""
     try:
         _, rest = session.feed_identities(parts)
-        sent: list[Any] = list(rest)
+        sent = list(cast(list[bytes], rest))
         if json.loads(sent[HEADER])["msg_type"] in OF_INTEREST:
             record.apply(session.deserialize(sent))
     except (ValueError, KeyError, TypeError, IndexError) as error:

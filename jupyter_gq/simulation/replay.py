@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import DefectError
 
 from .trace import Job
 
@@ -118,8 +119,8 @@ class Observer(Protocol):
         """Nothing more happens at this instant."""
 
 
-class DoesNotEnd(RuntimeError):
-    """The policy leaves work that will never run, or moves for ever: a defect of it."""
+class DoesNotEnd(DefectError, RuntimeError):
+    """A policy that leaves work which will never run, or that moves work for ever: a defect of the policy."""
 
 
 def replay(

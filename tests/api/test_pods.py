@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.api.access import Access
-from jupyter_gq.api.errors import Refusal
+from jupyter_gq.api.errors import ApiRefusal
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.agents import AgentCommand, AgentOrders
@@ -137,10 +137,10 @@ async def test_who_is_refused_stands_in_the_log_once_for_each_reason(caplog):
         ("runner", Access.AGENT, "node-a"),
     ]
     for token, access, node in asked * 3:
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiRefusal):
             await pods.permitted(token, access, node)
     for token in ("agent", "unknown"):
-        with contextlib.suppress(Refusal):
+        with contextlib.suppress(ApiRefusal):
             await pods.permitted(token, Access.AGENT, "node-a")
     assert {(record.name, record.levelname) for record in caplog.records} == {("jupyter_gq.api.pods", "WARNING")}
     assert [record.getMessage() for record in caplog.records] == [
@@ -159,7 +159,7 @@ async def test_what_stands_in_the_log_is_not_remembered_without_end(monkeypatch)
     monkeypatch.setattr("jupyter_gq.api.pods.MOST_CACHED", 2)
     pods = authenticator()
     for token in ("agent", "nowhere", "elsewhere", "default"):
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiRefusal):
             await pods.permitted(token, Access.AGENT, "node-b")
     assert [uid for uid, _ in pods._told] == [PODS["elsewhere"].uid, PODS["default"].uid]
 
@@ -182,7 +182,7 @@ async def test_of_a_runner_the_cluster_is_believed_for_a_few_seconds_and_a_refus
     del review.pods["runner"]
     now[0] = 5.0
     for _ in range(2):
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiRefusal):
             await pods.permitted("runner", Access.POD)
     assert review.asked == ["runner"] * 3
 
@@ -212,7 +212,7 @@ class AgentsReport:
             for token in self.review.pods if not refusals else ():
                 try:
                     await self.pods.permitted(token, Access.AGENT, "node-a")
-                except Refusal as refused:
+                except ApiRefusal as refused:
                     refusals.append(refused.status)
             for _ in range(3):
                 await asyncio.sleep(0)  # what is renewed is renewed by then
@@ -281,7 +281,7 @@ async def test_a_runner_is_not_believed_while_the_cluster_cannot_be_asked():
     agents.away, agents.at = True, 4.9
     await agents.pods.permitted("runner", Access.POD)
     agents.at = 5.0
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiRefusal) as refused:
         await agents.pods.permitted("runner", Access.POD)
     assert refused.value.status == 503
 

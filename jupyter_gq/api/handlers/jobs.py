@@ -20,7 +20,7 @@ def list_jobs(call: Call) -> Reply:
 def requested_owner(call: Call) -> str | None:
     """Return whose objects a list shows: None = the caller's own; for admins also a user's name, or "*" = all.
 
-    Raises a `Refusal` if the caller asks for the objects of others and is no admin.
+    Raises a `ApiRefusal` if the caller asks for the objects of others and is no admin.
     """
     owner = call.optional_text("owner")
     if owner is None or owner == call.caller.user:

@@ -29,7 +29,7 @@ from jupyter_gq.domain.workload import Kind
 from .api.reflector import Reflector
 from .api.resources import NODES, PODS
 from .api.views import NodeView, PodView, node_view, pod_view
-from .api.writes import Deeds
+from .api.writes import Writes
 from .clocks import Clocks
 from .nodes.agents import Agents
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
@@ -85,10 +85,10 @@ class KubernetesRuns:
             lost_after=options.node_lost_after,
             leave_cordoned=options.leave_cordoned,
         )
-        self._deeds = Deeds(cluster, creations=options.creations, now=now, done=self._changed)
+        self._writes = Writes(cluster, creations=options.creations, now=now, done=self._changed)
         self.reservations = Reservations(
             options,
-            deeds=self._deeds,
+            writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
             take=lambda pod: self._held.copy.put(pod),
@@ -96,7 +96,7 @@ class KubernetesRuns:
         )
         self.placeholders = Placeholders(
             options,
-            deeds=self._deeds,
+            writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
             take=lambda pod: self._held.copy.put(pod),
@@ -106,7 +106,7 @@ class KubernetesRuns:
         self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, clocks=clocks)
         self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
         self.training = TrainingRuns(
-            options, deeds=self._deeds, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
+            options, writes=self._writes, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
         )
         self._watches = self._reflectors()
         self._opened = False
@@ -343,7 +343,7 @@ class KubernetesRuns:
         """Stop watching; what runs in the cluster is left as it is."""
         for watch in self._watches:
             watch.end()
-        await self._deeds.close()
+        await self._writes.close()
         await self.notebooks.close()
         self.cluster.close()
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
 from jupyter_gq.client.pods import PodAdditions
+from jupyter_gq.domain.errors import HttpRefusal
 
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
@@ -34,7 +35,7 @@ _GIVE_BACK_SECONDS = 5.0
 _FIRST_PAUSE, _GROWTH = 0.02, 1.5
 
 
-class StartRefused(Exception):
+class StartRefused(HttpRefusal):
     """A refusal to start a server; `sentence` is for the user, `reason` is one of `refusal.REASONS`."""
 
     def __init__(self, sentence: str, reason: str, status: int) -> None:

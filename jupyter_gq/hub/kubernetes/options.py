@@ -15,7 +15,7 @@ from typing import Any
 from tornado.web import HTTPError
 from traitlets import default
 
-from jupyter_gq.domain.errors import UserError
+from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub import options_form
 from jupyter_gq.hub.admission.profiles import PROFILE, Profile, find_named_shares, read_request_with_profiles
@@ -27,8 +27,8 @@ from jupyter_gq.hub.mixin import await_if_needed
 _FIELD = "profile-option-"
 
 
-class BrokenProfiles(UserError):
-    """An administrator's list of profiles that cannot be computed."""
+class BrokenProfiles(AdminError):
+    """A list of profiles that the administrator's code cannot make."""
 
     code = "broken_profiles"
 

@@ -12,6 +12,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import parse_request
+from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.hub.admission.admission import (
     Admission,
     ServerRequest,
@@ -34,7 +35,7 @@ _NOT_FOUND = 404
 _ATTEMPT = f"{PREFIX}attempt"
 
 
-class PlaceLost(Exception):
+class PlaceLost(MachineError):
     """The loss of the place at which a server was starting; `view` is the ticket as it is now."""
 
     def __init__(self, view: TicketView) -> None:

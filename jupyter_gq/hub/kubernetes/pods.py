@@ -14,6 +14,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar
 
+from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.hub.admission.admission import StartRefused
 from jupyter_gq.hub.base import SpawnerMixin
@@ -27,7 +28,7 @@ _OUR_HALF = 50
 _FIRST_PAUSE, _SLOWEST, _TRIES = 1.0, 10.0, 400
 
 
-class ClusterUnreachable(Exception):
+class ClusterUnreachable(MachineError):
     """An error of the cluster's API: it cannot be reached."""
 
 

@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
+from jupyter_gq.domain.errors import AdminError, MachineError
+
 from .processes import protect_memory
 
 URL_VARIABLE = "GQ_CHECKPOINT_URL"
@@ -37,11 +39,11 @@ _DATA = re.compile(r"data-(\d+)-\d+-\d+")
 _TRIES = 3
 
 
-class WrongAddress(Exception):
+class WrongAddress(AdminError):
     """A URL that cannot be used as it is; the text is a sentence without the URL's secrets."""
 
 
-class TransientError(Exception):
+class TransientError(MachineError):
     """A failure that another attempt may not have: a file vanished or changed during the copying."""
 
 

@@ -31,7 +31,7 @@ def _needed(victim: Workload, by: Workload) -> str:
     """Return what `by` needs as a phrase: GPUs or, if the victim holds none or none are needed, host resources."""
     if gang.smallest(by) and gang.held(victim):
         return describe_gpus(gang.smallest(by))
-    amounts = [describe_host_amount(which, amount) for which, amount in enumerate(gang.smallest_rest(by)) if amount]
+    amounts = [describe_host_amount(which, amount) for which, amount in enumerate(gang.smallest_host(by)) if amount]
     return enumerate_names(amounts) if amounts else describe_gpus(gang.smallest(by))
 
 

@@ -194,11 +194,11 @@ def explain_limit(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence
     )
 
 
-def explain_host_limit(account: Account, used: gang.Rest, workload: Workload, numbers: Numbers) -> Explanation:
+def explain_host_limit(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
     """Explain that a queue is at its limit of CPU or memory; `used`: what it uses of each."""
-    needed = gang.smallest_rest(workload)
-    which = next(i for i, limit in enumerate(account.rest_limit) if limit is not None and used[i] + needed[i] > limit)
-    limit = account.rest_limit[which] or 0
+    needed = gang.smallest_host(workload)
+    which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
+    limit = account.host_limits[which] or 0
     uses, needs = (describe_host_amount(which, amount) for amount in (used[which], needed[which]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,

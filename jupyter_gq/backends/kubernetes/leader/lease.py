@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from jupyter_gq.domain.errors import BackendError, JupyterGQError
+from jupyter_gq.domain.errors import BackendError, MachineError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .election import Election, Move, Times, held_by
@@ -50,7 +50,7 @@ class LeasePort(Protocol):
         ...
 
 
-class LeaseLost(JupyterGQError):
+class LeaseLost(MachineError):
     """Another service leads now; this one must end."""
 
     def __init__(self, holder: str) -> None:

@@ -22,8 +22,7 @@ from datetime import datetime
 
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
@@ -67,14 +66,14 @@ class Placeholders:
         self,
         options: KubernetesOptions,
         *,
-        deeds: Deeds,
+        writes: Writes,
         agents: Agents,
         nodes: Nodes,
         take: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
         """Begin; `take` is given each pod that was made, before the watch shows it."""
-        self._options, self._deeds, self._agents, self._nodes = options, deeds, agents, nodes
+        self._options, self._writes, self._agents, self._nodes = options, writes, agents, nodes
         self._take, self._now = take, now
         self._pools: defaultdict[str, _Pool] = defaultdict(_Pool)
         #: Since when each stands on a node, on our own clock.
@@ -178,7 +177,7 @@ class Placeholders:
                 self._pause(asking, _FIRST_PAUSE)
                 self._going.add(pod.uid)
             if pod.uid in self._going:
-                self._deeds.delete(thing_of(pod))
+                self._writes.delete(ObjectRef.of_pod(pod))
         for pod in self._standing(asking):
             if pod.node and pool is not None and self._is_ready(pod, pool, used):
                 log.info("a node came: pool=%s node=%s; its placeholder %s goes", pool.name, pod.node, pod.name)
@@ -209,11 +208,11 @@ class Placeholders:
     def _make(self, pool: PodPool, number: int, not_on: Collection[str]) -> str:
         """Make a placeholder; return why that was refused, "" if it was not."""
         name = names.placeholder_name(pool.name, number)
-        pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
-        making = self._deeds.make(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
-        if making.state is MakingState.REFUSED:
-            self._deeds.forget(PODS, pod.namespace, name)
-            return making.sentence
+        pod = ObjectRef(resource=PODS, namespace=self._options.nodes_namespace, name=name)
+        creation = self._writes.create(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
+        if creation.state is CreationState.REFUSED:
+            self._writes.forget_creation(pod)
+            return creation.sentence
         return ""
 
     def _with_room(self, pool: PodPool, used: Callable[[], Collection[str]]) -> list[str]:
@@ -242,7 +241,7 @@ class Placeholders:
 
     def _delete(self, pod: PodView) -> None:
         self._going.add(pod.uid)
-        self._deeds.delete(thing_of(pod))
+        self._writes.delete(ObjectRef.of_pod(pod))
 
     def _made(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
@@ -252,8 +251,8 @@ class Placeholders:
     def _gone(self, asking: _Pool, pod: PodView) -> None:
         asking.pods.pop(pod.uid, None)
         self._bound_at.pop(pod.uid, None)
-        self._deeds.gone(pod.uid)
-        self._deeds.forget(PODS, pod.namespace, pod.name)
+        self._writes.forget_deletion(pod.uid)
+        self._writes.forget_creation(ObjectRef.of_pod(pod))
         if pod.uid in self._going:
             self._going.discard(pod.uid)
         else:  # preempted, or deleted by somebody

@@ -3,7 +3,7 @@
 Rules
 -----
 - All tasks of a run are created together, once all of its devices are there, and are deleted together.
-- What a run needs is asked for again at each step: `Deeds` does it once.
+- What a run needs is asked for again at each step: `Writes` does it once.
 - A task whose pod was seen is never created again: the controller starts another run.
 - Pods that have ended stay until the run is forgotten, for only then is their result recorded.
 """
@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 
 from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -48,14 +47,14 @@ class TrainingRuns:
         self,
         options: KubernetesOptions,
         *,
-        deeds: Deeds,
+        writes: Writes,
         places: Places,
         nodes: Nodes,
         take: Callable[[PodView], None],
         clocks: Clocks,
     ) -> None:
         """`take` is given each pod that was created, before the watch shows it."""
-        self._options, self._deeds, self._places, self._nodes = options, deeds, places, nodes
+        self._options, self._writes, self._places, self._nodes = options, writes, places, nodes
         self._take, self._now, self._day = take, clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
@@ -239,7 +238,7 @@ class TrainingRuns:
             lost={node: self._nodes.lost(node) for node in nodes},
             gpu_nodes=frozenset(node for node in nodes.union(facts.planned_nodes) if self._nodes.slots(node)),
             taken_device=self._places.lost_devices(run.workload) if run.workload is not None else "",
-            job_message=self._deeds.why_no_pod(self._thing(JOBS, job)) if job else None,
+            job_message=self._writes.ask_why_no_pod(self._ref(JOBS, job)) if job else None,
         )
 
     def _give_up(self, run: Run, outcome: Outcome, sentence: str) -> None:
@@ -266,20 +265,20 @@ class TrainingRuns:
             return waiting.sentence
         if run.phase is RunPhase.WAITING:
             run.apply(RunEvent.DEVICES_READY, self._now())
-        makings = self._create_gang_service(workload) + [
+        creations = self._create_gang_service(workload) + [
             self._create_pod(run.launch, task, added, image)
             for task in missing
             if (added := places[task].added) is not None
         ]
-        return self._read_answers(run, makings)
+        return self._read_answers(run, creations)
 
-    def _create_gang_service(self, workload: Workload) -> list[Making]:
+    def _create_gang_service(self, workload: Workload) -> list[Creation]:
         if workload.tasks == 1:
             return []
-        service = self._thing(SERVICES, names.gang_name(workload.id, workload.run))
-        return [self._deeds.make(service, lambda: gang_service(workload, self._options), _ignore)]
+        service = self._ref(SERVICES, names.gang_name(workload.id, workload.run))
+        return [self._writes.create(service, lambda: gang_service(workload, self._options), _ignore)]
 
-    def _create_pod(self, launch: Launch, task: int, added: PodAdditions, image: str) -> Making:
+    def _create_pod(self, launch: Launch, task: int, added: PodAdditions, image: str) -> Creation:
         workload = launch.workload
         name = names.training_name(workload.id, workload.run, task)
 
@@ -288,36 +287,36 @@ class TrainingRuns:
             return training_pod(workload, task, added, passed, image, self._options)
 
         if self._options.as_jobs:
-            return self._deeds.make(self._thing(JOBS, name), lambda: as_job(pod()), _ignore)
-        return self._deeds.make(self._thing(PODS, name), pod, lambda made: self._take(pod_view(made)))
+            return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)
+        return self._writes.create(self._ref(PODS, name), pod, lambda made: self._take(pod_view(made)))
 
-    def _read_answers(self, run: Run, makings: Sequence[Making]) -> str:
+    def _read_answers(self, run: Run, creations: Sequence[Creation]) -> str:
         """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
-        refused = next((making for making in makings if making.state is MakingState.REFUSED), None)
+        refused = next((creation for creation in creations if creation.state is CreationState.REFUSED), None)
         if refused is not None:
             self._give_up(run, Outcome.REFUSED, refused.sentence)
             return ""
-        return next((making.sentence for making in makings if making.sentence), "")
+        return next((creation.sentence for creation in creations if creation.sentence), "")
 
     def _is_creating(self, run: Run) -> bool:
         """Return whether a request to create an object of the run may be on its way to the API server."""
         resource = JOBS if self._options.as_jobs else PODS
-        things = [self._thing(resource, names.training_name(run.id, run.number, task)) for task in run.missing_tasks()]
+        objects = [self._ref(resource, names.training_name(run.id, run.number, task)) for task in run.missing_tasks()]
         if run.tasks > 1:
-            things.append(self._thing(SERVICES, names.gang_name(run.id, run.number)))
-        return any(self._deeds.under_way(thing.resource, thing.namespace, thing.name) for thing in things)
+            objects.append(self._ref(SERVICES, names.gang_name(run.id, run.number)))
+        return any(self._writes.is_creating(ref) for ref in objects)
 
     # --- ending
 
     def _delete_pods(self, run: Run) -> None:
         if self._options.as_jobs:
             # Before the pods: a Job creates its pod again if the Job still exists.
-            for thing in self._jobs(run):
-                self._deeds.delete(thing)
+            for job in self._jobs(run):
+                self._writes.delete(job)
         deadline = run.stop_deadline
         grace = self._options.gang_grace if deadline is None else max(1.0, deadline - self._now())
         for pod in run.live_pods():
-            self._deeds.delete(thing_of(pod), grace)
+            self._writes.delete(ObjectRef.of_pod(pod), grace)
 
     def _is_over(self, run: Run) -> bool:
         """Return whether nothing of the run holds a device, or will: what runs on a lost node does not count."""
@@ -356,34 +355,33 @@ class TrainingRuns:
         pods = [pod for task, pod in run.pods.items() if task not in run.gone]
         # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
         rest = self._other_objects(run)
-        if not all([self._deeds.delete(thing) for thing in rest]):
+        if not all([self._writes.delete(ref) for ref in rest]):
             return
         for pod in pods:
-            self._deeds.delete(thing_of(pod))
+            self._writes.delete(ObjectRef.of_pod(pod))
         if pods:
             return
         self._removing.pop(run.key, None)
         self.pods.forget(run.key)
-        for thing in rest:
-            self._deeds.gone(thing.mark)
-        namespace = self._options.training_namespace
+        for ref in rest:
+            self._writes.forget_deletion(ref.key)
         for resource in (PODS, JOBS):
             for task in range(run.tasks):
-                self._deeds.forget(resource, namespace, names.training_name(run.id, run.number, task))
+                self._writes.forget_creation(self._ref(resource, names.training_name(run.id, run.number, task)))
         for pod in run.pods.values():
-            self._deeds.gone(pod.uid)
+            self._writes.forget_deletion(pod.uid)
 
-    def _other_objects(self, run: Run) -> list[Thing]:
+    def _other_objects(self, run: Run) -> list[ObjectRef]:
         """Return what was created for the run beside its pods."""
-        services = [] if run.tasks == 1 else [self._thing(SERVICES, names.gang_name(run.id, run.number))]
+        services = [] if run.tasks == 1 else [self._ref(SERVICES, names.gang_name(run.id, run.number))]
         return services + self._jobs(run) if self._options.as_jobs else services
 
-    def _jobs(self, run: Run) -> list[Thing]:
+    def _jobs(self, run: Run) -> list[ObjectRef]:
         """Return the Jobs that create the pods of the run."""
-        return [self._thing(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
+        return [self._ref(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
 
-    def _thing(self, resource: Resource, name: str) -> Thing:
-        return Thing(resource=resource, namespace=self._options.training_namespace, name=name)
+    def _ref(self, resource: Resource, name: str) -> ObjectRef:
+        return ObjectRef(resource=resource, namespace=self._options.training_namespace, name=name)
 
 
 def _ignore(made: JsonObject) -> None:

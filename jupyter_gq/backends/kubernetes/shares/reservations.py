@@ -23,8 +23,7 @@ from itertools import count
 
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
@@ -34,7 +33,7 @@ from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 
-from .slots import Claim, Slot, Slots, State
+from .slots import Claim, Slot, Slots, SlotState
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +45,14 @@ class Reservations:
         self,
         options: KubernetesOptions,
         *,
-        deeds: Deeds,
+        writes: Writes,
         agents: Agents,
         nodes: Nodes,
         take: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
         """`take` is given each pod that was made, before the watch shows it."""
-        self._options, self._deeds, self._agents, self._nodes, self._now = options, deeds, agents, nodes, now
+        self._options, self._writes, self._agents, self._nodes, self._now = options, writes, agents, nodes, now
         self._take = take
         self._slots = Slots(options, agents=agents, nodes=nodes)
         #: Runs that will not get a device of theirs, or have lost one.
@@ -98,10 +97,10 @@ class Reservations:
         slot = self._slots.get(name)
         return None if slot is None else self._slots.held(slot)
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> SlotState:
         """How far that slot is."""
         slot = self._slots.get(name)
-        return State.FREE if slot is None else self._slots.state(slot)
+        return SlotState.FREE if slot is None else self._slots.state(slot)
 
     def waiting_for(self, name: str) -> str:
         """What is being waited for, as a sentence; "" = nothing."""
@@ -157,8 +156,8 @@ class Reservations:
             slot.pods.pop(before.uid, None)
             self._slots.first_seen.pop(before.uid, None)
             self._slots.ending.discard(before.uid)
-            self._deeds.gone(before.uid)
-            self._deeds.forget(PODS, before.namespace, before.name)
+            self._writes.forget_deletion(before.uid)
+            self._writes.forget_creation(ObjectRef.of_pod(before))
             slot.gone_at = self._now()
         if after is not None:
             slot.pods[after.uid] = after
@@ -264,15 +263,15 @@ class Reservations:
         taken = {pod.name for pod in slot.pods.values()}
         number = next(n for n in count() if names.reservation_name(slot.name, n) not in taken)
         name = names.reservation_name(slot.name, number)
-        pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
-        making = self._deeds.make(
+        pod = self._ref(name)
+        creation = self._writes.create(
             pod,
             lambda: reservation_pod(slot.name, pool, self._options, number),
             lambda made: self._take(pod_view(made)),
         )
-        if making.state is MakingState.REFUSED:
-            self._deeds.forget(PODS, pod.namespace, name)
-            return making.sentence
+        if creation.state is CreationState.REFUSED:
+            self._writes.forget_creation(pod)
+            return creation.sentence
         return ""
 
     def _fail(self, slot: Slot, sentence: str, *, back_off: bool) -> None:
@@ -299,8 +298,11 @@ class Reservations:
         seen = {pod.name for pod in slot.pods.values()}
         for number in range(len(slot.pods) + 1):
             if (name := names.reservation_name(slot.name, number)) not in seen:
-                self._deeds.forget(PODS, self._options.nodes_namespace, name)
+                self._writes.forget_creation(self._ref(name))
+
+    def _ref(self, name: str) -> ObjectRef:
+        return ObjectRef(resource=PODS, namespace=self._options.nodes_namespace, name=name)
 
     def _delete(self, pod: PodView) -> None:
         self._slots.ending.add(pod.uid)
-        self._deeds.delete(thing_of(pod))
+        self._writes.delete(ObjectRef.of_pod(pod))

@@ -24,7 +24,7 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 
 
-class State(StrEnum):
+class SlotState(StrEnum):
     """How far a slot's device is held."""
 
     FREE = "FREE"
@@ -169,13 +169,13 @@ class Slots:
         others = (pod for each in self._beside(slot) for pod in each.pods.values())
         return next((pod for pod in others if self.uuid(slot, pod) == slot.right), None)
 
-    def state(self, slot: Slot) -> State:
+    def state(self, slot: Slot) -> SlotState:
         """How far it is."""
         if slot.wanted and self.held(slot) is not None:
-            return State.HELD
+            return SlotState.HELD
         if slot.wanted:
-            return State.BOUND if any(self.standing(slot)) else State.WANTED
-        return State.RELEASING if self.occupied(slot) else State.FREE
+            return SlotState.BOUND if any(self.standing(slot)) else SlotState.WANTED
+        return SlotState.RELEASING if self.occupied(slot) else SlotState.FREE
 
     def ends(self, pod: PodView) -> bool:
         """It was told to go, or will be: nothing new may count on its device."""

@@ -176,5 +176,5 @@ class PaperBackend:
         return next((each for each in seen if each.workload == workload), None)
 
     async def close(self):
-        await self.runs._deeds.close()
+        await self.runs._writes.close()
         await self.runs.notebooks.close()

@@ -2,7 +2,7 @@
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.names import reservation_name
-from jupyter_gq.backends.kubernetes.shares.slots import State
+from jupyter_gq.backends.kubernetes.shares.slots import SlotState
 from jupyter_gq.domain.pod_pool import Provider
 
 from .paper import Paper
@@ -25,33 +25,33 @@ def held(paper=None, key=KEY, device="GPU-1"):
 
 def test_a_slot_goes_its_way():
     paper = Paper()
-    assert paper.slots.state(SLOT) is State.FREE
+    assert paper.slots.state(SLOT) is SlotState.FREE
     paper.slots.claim(SLOT, paper.pools[0], KEY)
-    assert paper.slots.state(SLOT) is State.WANTED
+    assert paper.slots.state(SLOT) is SlotState.WANTED
     paper.step()
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
     paper.pod(SLOT)
-    assert paper.slots.state(SLOT) is State.BOUND
+    assert paper.slots.state(SLOT) is SlotState.BOUND
     paper.pod(SLOT, phase="Running")
     assert paper.slots.held(SLOT) is None, "nobody has said which device it is"
     paper.report([(NAME, "GPU-1")])
-    assert paper.slots.state(SLOT) is State.HELD
+    assert paper.slots.state(SLOT) is SlotState.HELD
     assert paper.slots.held(SLOT).id == "GPU-1"
     paper.slots.release(SLOT, KEY)
-    assert paper.slots.state(SLOT) is State.RELEASING
+    assert paper.slots.state(SLOT) is SlotState.RELEASING
     paper.step()
     paper.step(59)
-    assert paper.deeds.deleted == [], "it lingers"
+    assert paper.writes.deleted == [], "it lingers"
     paper.report([(NAME, "GPU-1")])
     paper.step(2)
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
     paper.gone(SLOT)
-    assert paper.slots.state(SLOT) is State.RELEASING, "the kubelet has not forgotten it"
+    assert paper.slots.state(SLOT) is SlotState.RELEASING, "the kubelet has not forgotten it"
     paper.clock.at += 1
     paper.report([])
     paper.step()
-    assert paper.slots.state(SLOT) is State.FREE
+    assert paper.slots.state(SLOT) is SlotState.FREE
 
 
 def test_a_second_share_needs_no_other_pod_and_keeps_the_first_ones():
@@ -59,7 +59,7 @@ def test_a_second_share_needs_no_other_pod_and_keeps_the_first_ones():
     paper.slots.claim(SLOT, paper.pools[0], OTHER)
     paper.slots.release(SLOT, KEY)
     paper.step(100)
-    assert (paper.deeds.made, paper.deeds.deleted) == ([NAME], [])
+    assert (paper.writes.made, paper.writes.deleted) == ([NAME], [])
 
 
 def test_what_lingers_goes_at_once_for_a_whole_device_and_is_free_when_the_kubelet_says_so():
@@ -67,7 +67,7 @@ def test_what_lingers_goes_at_once_for_a_whole_device_and_is_free_when_the_kubel
     paper.slots.release(SLOT, KEY)
     assert not paper.slots.free(SLOT)
     paper.step()
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
     paper.gone(SLOT)
     paper.report([(NAME, "GPU-1")])
     assert not paper.slots.free(SLOT)
@@ -80,11 +80,11 @@ def test_a_new_reservation_is_not_taken_for_the_old_one_of_the_same_name():
     paper = held()
     paper.gone(SLOT)
     paper.step()
-    assert paper.deeds.made == [], "the kubelet still names the old one"
+    assert paper.writes.made == [], "the kubelet still names the old one"
     paper.clock.at += 1
     paper.report([])
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
 
 
 def test_not_held_in_time_refuses_who_waits_and_pauses_the_node():
@@ -98,13 +98,13 @@ def test_not_held_in_time_refuses_who_waits_and_pauses_the_node():
     assert (
         paper.slots.failure(SLOT, KEY) == f"{SLOT} could not be held: The cluster finds no free device on n1: 0/3 nodes"
     )
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
     assert not any(device.healthy for device in paper.offered().devices)
 
 
 def test_a_refused_reservation_is_told_at_once_and_the_node_is_not_to_blame():
     paper = Paper()
-    paper.deeds.refusal = "exceeded quota"
+    paper.writes.refusal = "exceeded quota"
     paper.slots.claim(SLOT, paper.pools[0], KEY)
     paper.step()
     assert "exceeded quota" in paper.slots.failure(SLOT, KEY)
@@ -118,7 +118,7 @@ def test_after_a_restart_a_reservation_lingers_anew():
     paper.step(59)
     paper.slots.claim(SLOT, paper.pools[0], KEY)
     paper.step(100)
-    assert paper.deeds.deleted == [], "its run was told to us again in time"
+    assert paper.writes.deleted == [], "its run was told to us again in time"
 
 
 def test_a_silent_agent_costs_no_running_share_its_reservation():
@@ -127,7 +127,7 @@ def test_a_silent_agent_costs_no_running_share_its_reservation():
     paper.pod(SLOT, phase="Running")
     paper.step()
     paper.step(1000)
-    assert paper.deeds.deleted == []
+    assert paper.writes.deleted == []
     assert paper.slots.failure(SLOT, KEY) == ""
 
 
@@ -143,12 +143,12 @@ def test_the_device_of_running_shares_is_looked_for_until_it_is_back():
     assert paper.slots.held(SLOT) is None
     paper.step()
     second = reservation_name(SLOT, 1)
-    assert second in paper.deeds.made
+    assert second in paper.writes.made
     paper.pod(SLOT, 1, phase="Running")
     paper.report([(NAME, "GPU-0"), (second, "GPU-1")])
     assert paper.slots.held(SLOT).id == "GPU-1"
     paper.step(1)
-    assert paper.deeds.deleted == [wrong.uid], "the wrong one goes"
+    assert paper.writes.deleted == [wrong.uid], "the wrong one goes"
     assert paper.slots.failure(SLOT, KEY) == ""
 
 
@@ -159,7 +159,7 @@ def test_no_more_are_made_than_the_node_has_and_then_its_runs_are_told():
     paper.report([(NAME, "GPU-0"), (reservation_name(SLOT, 1), "GPU-1")])
     paper.step()
     paper.step(31)
-    assert reservation_name(SLOT, 2) not in paper.deeds.made
+    assert reservation_name(SLOT, 2) not in paper.writes.made
     assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
 
 
@@ -167,27 +167,27 @@ def test_an_ended_reservation_is_swept_away_and_made_anew():
     paper = held()
     paper.pod(SLOT, phase="Failed", reason="Evicted")
     paper.step()
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
     paper.gone(SLOT)
     paper.clock.at += 1
     paper.report([])
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
 
 
 def test_a_kept_slot_is_held_without_a_run_and_let_go_when_it_is_not_kept_any_more():
     paper = Paper()
     paper.slots.keep({SLOT}, paper.nodes.pool)
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
     paper.pod(SLOT, phase="Running")
     paper.report([(NAME, "GPU-0")])
     paper.step(500)
-    assert paper.deeds.deleted == []
+    assert paper.writes.deleted == []
     paper.slots.keep(set(), paper.nodes.pool)
     paper.step()
     paper.step(61)
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
 
 
 def test_nothing_lingers_on_a_cordoned_node():
@@ -195,10 +195,10 @@ def test_nothing_lingers_on_a_cordoned_node():
     paper = held()
     paper.node(cordoned=True)
     paper.step(500)
-    assert paper.deeds.deleted == [], "its share is there"
+    assert paper.writes.deleted == [], "its share is there"
     paper.slots.release(SLOT, KEY)
     paper.step()
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
 
 
 def test_after_a_restart_it_lingers_on_a_cordoned_node_too():
@@ -208,13 +208,13 @@ def test_after_a_restart_it_lingers_on_a_cordoned_node_too():
     paper.pod(SLOT, phase="Running")
     paper.step()
     paper.step(59)
-    assert paper.deeds.deleted == []
+    assert paper.writes.deleted == []
     paper.slots.claim(SLOT, paper.pools[0], KEY)
     paper.step(500)
-    assert paper.deeds.deleted == []
+    assert paper.writes.deleted == []
     paper.slots.release(SLOT, KEY)
     paper.step()
-    assert len(paper.deeds.deleted) == 1, "its drain waits for that"
+    assert len(paper.writes.deleted) == 1, "its drain waits for that"
 
 
 def test_what_was_said_before_a_pod_was_gone_says_nothing_of_what_the_kubelet_remembers():
@@ -236,7 +236,7 @@ def test_a_quota_that_refuses_a_reservation_ends_no_share_that_runs():
     paper.gone(SLOT)
     paper.clock.at += 1
     paper.report([])
-    paper.deeds.refusal = "exceeded quota"
+    paper.writes.refusal = "exceeded quota"
     paper.step()
     assert paper.slots.failure(SLOT, KEY) == ""
     assert "exceeded quota" in paper.slots.failure(SLOT, OTHER)
@@ -247,7 +247,7 @@ def kept(paper, device="GPU-1"):
     for _ in range(50):
         paper.report([(NAME, device)])
         paper.step(10)
-    return paper.deeds.deleted == [] and paper.slots.held(SLOT).id == device
+    return paper.writes.deleted == [] and paper.slots.held(SLOT).id == device
 
 
 def test_a_pod_whose_run_nobody_knows_keeps_its_device():
@@ -261,9 +261,9 @@ def test_a_pod_whose_run_nobody_knows_keeps_its_device():
     paper.work_gone("w")
     paper.step()
     paper.step(59)
-    assert paper.deeds.deleted == [], "it lingers"
+    assert paper.writes.deleted == [], "it lingers"
     paper.step(2)
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
 
 
 def test_a_pod_that_has_ended_keeps_no_device():
@@ -274,7 +274,7 @@ def test_a_pod_that_has_ended_keeps_no_device():
     paper.work("w", SLOT, "GPU-1", phase="Succeeded")
     paper.step()
     paper.step(61)
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
 
 
 def test_the_device_of_a_pod_whose_run_nobody_knows_is_looked_for():
@@ -282,12 +282,12 @@ def test_the_device_of_a_pod_whose_run_nobody_knows_is_looked_for():
     paper.work("w", SLOT, "GPU-1")
     paper.report([])
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
     paper.pod(SLOT, phase="Running")
     paper.report([(NAME, "GPU-0")])
     assert paper.slots.held(SLOT) is None
     paper.step()
-    assert paper.deeds.made == [NAME, reservation_name(SLOT, 1)]
+    assert paper.writes.made == [NAME, reservation_name(SLOT, 1)]
 
 
 def test_what_pods_of_another_installation_or_another_provider_name_is_not_ours_to_hold():
@@ -300,7 +300,7 @@ def test_what_pods_of_another_installation_or_another_provider_name_is_not_ours_
     hami.report([])
     hami.step()
     hami.step(100)
-    assert paper.deeds.made == hami.deeds.made == []
+    assert paper.writes.made == hami.writes.made == []
     assert not hami.nodes.back_off.until("n1")
 
 
@@ -314,7 +314,7 @@ def test_what_was_held_for_running_pods_is_held_on_although_its_pool_left_the_se
     paper.step(500)
     paper.gone(SLOT)
     paper.step(500)
-    assert (paper.deeds.deleted, paper.deeds.made) == ([], []), "and nothing is made by no rules"
+    assert (paper.writes.deleted, paper.writes.made) == ([], []), "and nothing is made by no rules"
 
 
 def test_nothing_is_reserved_on_a_node_that_is_gone():
@@ -323,7 +323,7 @@ def test_nothing_is_reserved_on_a_node_that_is_gone():
     paper.nodes.saw(paper.view, None)
     paper.step()
     paper.step(100)
-    assert paper.deeds.made == []
+    assert paper.writes.made == []
 
 
 def test_pods_that_were_seen_before_their_node_count_like_others():
@@ -355,7 +355,7 @@ def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
     assert paper.slots.held(BESIDE) is None
     assert paper.slots.held(SLOT).id == "GPU-0", "who needs it has it, whatever the pod is called"
     paper.step()
-    assert paper.deeds.made == [FURTHER]
+    assert paper.writes.made == [FURTHER]
     paper.pod(BESIDE, 1, phase="Running")
     paper.report([(FIRST, "GPU-0"), (FURTHER, "GPU-1")])
     paper.step(1)
@@ -364,7 +364,7 @@ def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
     paper.slots.release(BESIDE, OTHER)
     paper.step()
     paper.step(500)
-    assert [uid for uid in paper.deeds.deleted if uid.startswith(FURTHER)] == paper.deeds.deleted != []
+    assert [uid for uid in paper.writes.deleted if uid.startswith(FURTHER)] == paper.writes.deleted != []
     paper.gone(BESIDE, 1)
     paper.clock.at += 1
     paper.report([(FIRST, "GPU-0")])
@@ -373,7 +373,7 @@ def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
     paper.work_gone("w")
     paper.step()
     paper.step(61)
-    assert len(paper.deeds.deleted) == 2, "nobody needs it any more"
+    assert len(paper.writes.deleted) == 2, "nobody needs it any more"
 
 
 def test_a_device_that_a_pod_was_told_to_name_is_given_to_no_other_before_that_pod_is_there():
@@ -398,17 +398,17 @@ def test_who_runs_on_a_device_keeps_it_although_others_do_as_well():
     paper.report([(NAME, "GPU-0")])
     paper.step()
     paper.step(500)
-    assert paper.deeds.deleted == []
+    assert paper.writes.deleted == []
 
 
 def test_a_pod_that_holds_the_device_of_other_shares_does_not_keep_its_slot_from_a_whole_device():
     paper = given_the_device_of_others()
     paper.slots.release(BESIDE, OTHER)
-    paper.deeds.made.clear()
+    paper.writes.made.clear()
     assert paper.slots.free(BESIDE)
     paper.step()
     paper.step(500)
-    assert paper.deeds.deleted == [], "it holds the device of running shares"
+    assert paper.writes.deleted == [], "it holds the device of running shares"
 
 
 def test_while_it_is_not_known_which_device_a_pod_holds_it_may_be_that_of_other_shares():
@@ -418,10 +418,10 @@ def test_while_it_is_not_known_which_device_a_pod_holds_it_may_be_that_of_other_
     paper.pod(BESIDE, phase="Running")
     paper.step()
     paper.step(500)
-    assert not [uid for uid in paper.deeds.deleted if uid.startswith(FIRST)]
+    assert not [uid for uid in paper.writes.deleted if uid.startswith(FIRST)]
     paper.report([(FIRST, "GPU-1")])
     paper.step(1)
-    assert [uid for uid in paper.deeds.deleted if uid.startswith(FIRST)]
+    assert [uid for uid in paper.writes.deleted if uid.startswith(FIRST)]
 
 
 def unplaced(why, **report):
@@ -526,15 +526,15 @@ def test_nothing_new_counts_on_a_pod_that_is_being_deleted():
     paper.step()
     paper.report([(NAME, "GPU-1")])
     paper.step(60)
-    assert len(paper.deeds.deleted) == 1
+    assert len(paper.writes.deleted) == 1
     paper.slots.claim(SLOT, paper.pools[0], OTHER)
     assert paper.slots.held(SLOT) is None
     paper.pod(SLOT, message="seen before it was deleted")
-    paper.deeds.deleted.clear()
+    paper.writes.deleted.clear()
     paper.step()
-    assert (paper.slots.held(SLOT), len(paper.deeds.deleted)) == (None, 1), "it is asked for until it is gone"
+    assert (paper.slots.held(SLOT), len(paper.writes.deleted)) == (None, 1), "it is asked for until it is gone"
     paper.gone(SLOT)
     paper.clock.at += 1
     paper.report([])
     paper.step()
-    assert paper.deeds.made == [NAME]
+    assert paper.writes.made == [NAME]
