@@ -134,7 +134,7 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
     if _plainly_fits(snapshot, queue.pool, workload):
         return
     tasks = sum(group.min_members for group in gang.groups_of(workload))
-    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.some(tasks)))
+    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.first(tasks)))
     lack = find_shortage(empty_ledger(nodes, snapshot.topologies, healthy=False), queue.pool, workload)
     if lack is not None:
         raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}", lack.resource)
