@@ -1,10 +1,10 @@
-"""Where the files of a job are: its bundle, its executed notebook, its log. One implementation beside each backend.
+"""The store of a job's files: bundle, executed notebook and log. Each backend has an implementation beside it.
 
 Guarantees
 ----------
-1. `write` leaves everything or nothing.
-2. Only the job's owner can read what is written for him.
-3. Reading never follows the owner's links to somebody else's files.
+- Atomic writes: `write` leaves everything or nothing.
+- Privacy: only the job's owner can read the files of the job.
+- No foreign links: reading never follows the owner's links to files of others.
 """
 
 import json
@@ -17,7 +17,7 @@ _MIB = 1024 * 1024
 
 
 class BundleStore(Protocol):
-    """Keeps the files of jobs."""
+    """A store of the files of jobs."""
 
     @property
     def pod_files(self) -> "PodFiles | None":
@@ -25,23 +25,23 @@ class BundleStore(Protocol):
         ...
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Keep the bundle of a new job.
+        """Store the bundle of a new job.
 
-        Raises `TooLarge` above `max_bytes`, `StorageFull` when the disk or a quota refuses it, and `BackendError`
-        when there is nobody on this machine to give it to.
+        Raises `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the bundle, and `BackendError`
+        if the owner has no account on this machine.
         """
         ...
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """The notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one."""
         ...
 
     def log(self, job: str, owner: str, tail: int) -> str | None:
-        """The last `tail` bytes of the newest run's log; None before there is one."""
+        """Return the last `tail` bytes of the newest run's log; None before there is one."""
         ...
 
     def delete(self, job: str, owner: str) -> None:
-        """Forget all files of the job. No error if there are none."""
+        """Delete all files of the job; no error if there are none."""
         ...
 
 
@@ -49,16 +49,16 @@ class PodFiles(Protocol):
     """A store of files from which runners fetch what they need, and to which they send their logs."""
 
     def bundle(self, job: str) -> JsonObject | None:
-        """The bundle as it was written; None when there is none."""
+        """Return the bundle as it was written; None if there is none."""
         ...
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
+        """Replace the stored log of a task; a log of an earlier run than the newest is dropped."""
         ...
 
 
-def written(bundle: JsonObject, max_bytes: int) -> bytes:
-    """The bundle as it is kept; raises `TooLarge` above `max_bytes`."""
+def encode_bundle(bundle: JsonObject, max_bytes: int) -> bytes:
+    """Return the bundle as bytes to be stored; raise `TooLarge` above `max_bytes`."""
     content = json.dumps(bundle).encode()
     if len(content) > max_bytes:
         raise TooLarge(
