@@ -24,6 +24,7 @@ from jupyter_gq.hub.admission.admission import (
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
 from jupyter_gq.hub.base import SpawnerMixin
+from jupyter_gq.hub.clock import monotonic
 
 from .pod_parts import PREFIX
 
@@ -125,7 +126,7 @@ async def _follow_ticket(service: ServiceClient, share: Share, poll_interval: fl
 
 
 def _seconds_left(deadline: float) -> float:
-    return max(0.0, deadline - asyncio.get_running_loop().time())
+    return max(0.0, deadline - monotonic())
 
 
 def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:
