@@ -9,10 +9,14 @@ globalThis.DragEvent ??= class DragEvent extends Event {};
 globalThis.matchMedia ??= () => ({
   matches: false,
   addEventListener: () => {},
-  removeEventListener: () => {}
+  addListener: () => {},
+  removeEventListener: () => {},
+  removeListener: () => {}
 });
-globalThis.ResizeObserver ??= class {
+class NoObserver {
   observe() {}
   unobserve() {}
   disconnect() {}
-};
+}
+globalThis.ResizeObserver ??= NoObserver;
+globalThis.IntersectionObserver ??= NoObserver;
