@@ -20,3 +20,7 @@ class NoObserver {
 }
 globalThis.ResizeObserver ??= NoObserver;
 globalThis.IntersectionObserver ??= NoObserver;
+globalThis.requestIdleCallback ??= callback => setTimeout(callback);
+globalThis.CSS ??= { escape: text => text };
+Element.prototype.scrollIntoView ??= () => {};
+Object.defineProperty(navigator, 'clipboard', { value: {} });

@@ -14,6 +14,12 @@ interface IFakeCell {
   readonly node: HTMLElement;
 }
 
+/** The connection of a notebook to its kernel. */
+class FakeSession {
+  session: { kernel: { id: string } | null } | null = { kernel: { id: 'kernel-1' } };
+  readonly statusChanged: Signal<FakeSession, string> = new Signal<FakeSession, string>(this);
+}
+
 /** An open notebook with a code cell for each source. */
 export class FakePanel {
   constructor(sources: readonly string[] = ['train()'], path = 'digits.ipynb') {
@@ -28,10 +34,7 @@ export class FakePanel {
 
   readonly model = new NotebookModel();
   readonly disposed: Signal<FakePanel, void> = new Signal<FakePanel, void>(this);
-  readonly sessionContext = {
-    session: { kernel: { id: 'kernel-1' } } as { kernel: { id: string } | null } | null,
-    statusChanged: new Signal<object, string>({})
-  };
+  readonly sessionContext = new FakeSession();
   readonly context = {
     path: '',
     model: null as NotebookModel | null,
@@ -112,7 +115,7 @@ function cellWidget(model: ICodeCellModel): IFakeCell {
   const widget = Object.create(CodeCell.prototype) as CodeCell;
   Object.defineProperty(widget, 'model', { value: model });
   Object.defineProperty(widget, 'node', { value: document.createElement('div') });
-  return widget as unknown as IFakeCell;
+  return widget;
 }
 
 /** JupyterLab's list of open notebooks. */
