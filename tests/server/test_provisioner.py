@@ -106,8 +106,11 @@ async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
     ("answer", "told"),
     [
         (seen("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
-        (seen("UNWATCHED", "The agent is silent."), "in 1 s nobody did: The agent is silent. Start the kernel again"),
-        ((503, {"code": "not_leading", "message": "Another leads."}), "in 1 s nobody did: Another leads."),
+        (
+            seen("UNWATCHED", "The agent is silent."),
+            "nobody checked them within 1 s: The agent is silent. Start the kernel again",
+        ),
+        ((503, {"code": "not_leading", "message": "Another leads."}), "nobody checked them within 1 s: Another leads."),
     ],
 )
 async def test_a_kernel_that_may_not_begin_is_refused_with_a_sentence_and_leaves_nothing(
