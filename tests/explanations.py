@@ -19,7 +19,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
 from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import for_whom, gpus, rest_amount
+from jupyter_gq.scheduling.wording import for_whom, gpus, host_amount
 from jupyter_gq.scheduling.workloads import gang
 from tests.builders import NOW, apply, without
 
@@ -183,7 +183,7 @@ def _field(remedy: Remedy) -> str:
 
 
 def _amount(remedy: Remedy, amount: int) -> str:
-    return gpus(amount) if remedy.resource == "gpu" else rest_amount(("cpu", "memory").index(remedy.resource), amount)
+    return gpus(amount) if remedy.resource == "gpu" else host_amount(("cpu", "memory").index(remedy.resource), amount)
 
 
 def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple[Node, ...]:

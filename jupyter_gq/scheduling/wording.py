@@ -72,14 +72,14 @@ def minutes(seconds: float) -> str:
     return f"{int(seconds)} s" if seconds < 120 else f"{int(seconds // 60)} min"
 
 
-def rest_amount(which: int, amount: int) -> str:
+def host_amount(which: int, amount: int) -> str:
     """Of processors (0) or memory (1) of nodes, such as "2 CPU cores", "512 MiB"."""
     return cores(amount) if which == 0 else memory(amount)
 
 
-def rest_limit(queue: str, which: int, amount: int) -> str:
+def host_limit(queue: str, which: int, amount: int) -> str:
     """Such as "the limit of vision is 512 GiB of memory"."""
-    return f"the limit of {queue} is {rest_amount(which, amount)}{' of memory' if which == 1 else ''}"
+    return f"the limit of {queue} is {host_amount(which, amount)}{' of memory' if which == 1 else ''}"
 
 
 def more_time(seconds: float) -> str:

@@ -122,7 +122,7 @@ def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> N
     books = Books(snapshot, policy)
     for account in begin_cycle(ClusterIndex(snapshot, policy), NOW).allocations.accounts:
         tally = books.tallies[account.queue.name]
-        assert (account.used, *account.rest_used) == tally.used, account.queue.name
+        assert (account.used, *account.host_used) == tally.used, account.queue.name
         assert account.fair_share == tally.fair_share, account.queue.name
 
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.errors import InvalidAmount, NeverFits, Resource
 from jupyter_gq.domain.workload import Request
 
 
-def with_the_rest(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
+def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
     """The request for these devices, with CPU, memory and model of GPU; raise `InvalidAmount` or `NeverFits`."""
     if asked.gpu_model is not None and not devices.devices:
         raise NeverFits(

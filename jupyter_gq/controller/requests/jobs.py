@@ -45,7 +45,7 @@ from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, W
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.store.protocol import OutputEvent, Record
 
-from .job_resources import whose, with_the_rest
+from .job_resources import whose, with_host_resources
 from .pods import JobPods
 
 log = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ class Jobs:
             owner=caller.user,
             name=request.name,
             queue=request.queue,
-            request=with_the_rest(
+            request=with_host_resources(
                 self._context.request(Kind.TRAINING, parse_request(request.gpus)),
                 request,
                 settings.defaults_of(request.queue),

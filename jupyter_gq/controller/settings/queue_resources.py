@@ -36,7 +36,7 @@ class Defaults:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QueueRest:
+class QueueHostResources:
     """What a queue says of CPU and memory."""
 
     cpu_quota: MilliCpu | None
@@ -63,12 +63,14 @@ _WHATS = ("quota", "limit", "default")
 KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHATS)
 
 
-def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, QueueRest]:
+def host_resources_by_queue(
+    order: Sequence[str], entries: Entries, nodes: Sequence[Node]
+) -> dict[str, QueueHostResources]:
     """By queue, parents before children in `order`; `nodes`: those of the pool, () when they cannot be known."""
     cpu = _checked(_CPU, order, entries, nodes)
     memory = _checked(_MEMORY, order, entries, nodes)
     return {
-        name: QueueRest(
+        name: QueueHostResources(
             cpu_quota=_or_none(MilliCpu, cpu[name]["quota"]),
             cpu_limit=_or_none(MilliCpu, cpu[name]["limit"]),
             memory_quota=_or_none(MiB, memory[name]["quota"]),

@@ -242,7 +242,7 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
-        cpu_milli, memory = gang.held_rest(workload)
+        cpu_milli, memory = gang.held_host(workload)
         for name in _upwards(workload.queue, parents):
             before = totals.get(name, Totals())
             totals[name] = Totals(

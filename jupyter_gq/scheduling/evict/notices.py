@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.limits import Broken
-from jupyter_gq.scheduling.wording import enumerate_names, for_whom, gpus, minutes, rest_amount, who_with_amount
+from jupyter_gq.scheduling.wording import enumerate_names, for_whom, gpus, host_amount, minutes, who_with_amount
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
@@ -24,7 +24,7 @@ def _needed(victim: Workload, by: Workload) -> str:
     """GPUs; processors and memory of nodes where it is not about GPUs."""
     if gang.smallest(by) and gang.held(victim):
         return gpus(gang.smallest(by))
-    amounts = [rest_amount(which, amount) for which, amount in enumerate(gang.smallest_rest(by)) if amount]
+    amounts = [host_amount(which, amount) for which, amount in enumerate(gang.smallest_host(by)) if amount]
     return enumerate_names(amounts) if amounts else gpus(gang.smallest(by))
 
 

@@ -19,7 +19,7 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.quota.limits import Broken, broken_above, broken_limits
-from jupyter_gq.scheduling.quota.reclaim_rights import is_above_rest
+from jupyter_gq.scheduling.quota.reclaim_rights import is_above_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
@@ -61,7 +61,7 @@ def _is_over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
     path = tuple(chain[: chain.index(broken.account) + 1])
     if broken.which is None:
         return all(each.lasting > each.deserved for each in path)
-    return is_above_rest(path, broken.which)
+    return is_above_host_quota(path, broken.which)
 
 
 def _evict(evictions: Evictions, victim: Workload, broken: Broken) -> None:

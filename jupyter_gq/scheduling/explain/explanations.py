@@ -176,8 +176,8 @@ class _Explainer:
 
     def _at_limit(self, workload: Workload, exceeded: Obstacle) -> Why:
         account, numbers = exceeded.account, self._numbers(workload)
-        if exceeded.rule is Rule.REST:
-            return partial(reasons.out_of_rest, account, account.rest_lasting, workload, numbers)
+        if exceeded.rule is Rule.HOST:
+            return partial(reasons.out_of_host, account, account.host_lasting, workload, numbers)
         if exceeded.rule is Rule.QUOTA:
             numbers.update(bound=account.queue.quota, bound_used=account.fixed_lasting)
         else:

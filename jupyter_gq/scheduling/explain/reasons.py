@@ -25,12 +25,12 @@ from jupyter_gq.scheduling.wording import (
     enumerate_names,
     for_whom,
     gpus,
+    host_amount,
+    host_limit,
     is_build,
     minutes,
     more_time,
     noun,
-    rest_amount,
-    rest_limit,
     who_with_amount,
 )
 from jupyter_gq.scheduling.workloads import gang
@@ -187,15 +187,15 @@ def at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[
     )
 
 
-def out_of_rest(account: Account, used: gang.Rest, workload: Workload, numbers: Numbers) -> Explanation:
+def out_of_host(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
     """A queue of its path is at its limit of processors or memory."""
-    needed = gang.smallest_rest(workload)
-    which = next(i for i, limit in enumerate(account.rest_limit) if limit is not None and used[i] + needed[i] > limit)
-    limit = account.rest_limit[which] or 0
-    uses, needs = (rest_amount(which, amount) for amount in (used[which], needed[which]))
+    needed = gang.smallest_host(workload)
+    which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
+    limit = account.host_limits[which] or 0
+    uses, needs = (host_amount(which, amount) for amount in (used[which], needed[which]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
-        sentence=f"Waiting: {rest_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
+        sentence=f"Waiting: {host_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
         f"and this needs {needs}.",
         numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
         remedy=Remedy(

@@ -17,7 +17,7 @@ from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
 from jupyter_gq.scheduling.placement.shortage import find_shortage
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
-from jupyter_gq.scheduling.wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
+from jupyter_gq.scheduling.wording import enumerate_names, gpus, host_amount, host_limit, is_build, who_with_amount
 from jupyter_gq.scheduling.workloads import gang
 
 #: The most other queues that a preview names.
@@ -77,7 +77,7 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     if queue is None:
         return
     chain = Accounts(snapshot.queues).of(workload.queue).chain
-    _check_rest(chain, workload)
+    _check_host_limits(chain, workload)
     every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
     if not _is_never_shared(queue.pool, every_kind):
         workload = replace(workload, request=_lasting(workload.request))
@@ -108,14 +108,14 @@ def _lasting(request: Request) -> Request:
     return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
 
 
-def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
-    needed = gang.smallest_rest(workload)
+def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
+    needed = gang.smallest_host(workload)
     for account in chain:
-        for which, limit in enumerate(account.rest_limit):
+        for which, limit in enumerate(account.host_limits):
             if limit is not None and needed[which] > limit:
                 raise NeverFits(
-                    f"You asked for {rest_amount(which, needed[which])}, but "
-                    f"{rest_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    f"You asked for {host_amount(which, needed[which])}, but "
+                    f"{host_limit(account.queue.name, which, limit)}. Ask for that or less.",
                     (Resource.CPU, Resource.MEMORY)[which],
                 )
 
@@ -212,12 +212,12 @@ def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
     """Return the part above the queue's quota in words: GPUs, and CPU and memory if the queue has a quota of them."""
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
-    held = [gang.held_rest(other) for other in snapshot.workloads if other.queue == workload.queue]
-    rest = []
-    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_rest(workload), strict=True)):
+    held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]
+    host = []
+    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
         above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
         if above > 0:
-            rest.append(rest_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
-    if not rest:
+            host.append(host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+    if not host:
         return format_gpus(milli) if milli else ""
-    return enumerate_names([gpus(milli), *rest] if milli else rest)
+    return enumerate_names([gpus(milli), *host] if milli else host)

@@ -139,6 +139,6 @@ def test_a_cycle_takes_back_what_it_counted():
     index = ClusterIndex(found.snapshot(), Policy())
     state = begin_cycle(index, NOW)
     assert try_admit(state.allocations, state.allocations.pending["j0"])
-    assert index.accounts.of("vision").rest_lasting == (2000, 0)
+    assert index.accounts.of("vision").host_lasting == (2000, 0)
     state.undo()
-    assert index.accounts.of("vision").rest_lasting == index.accounts.of("vision").rest_used == (0, 0)
+    assert index.accounts.of("vision").host_lasting == index.accounts.of("vision").host_used == (0, 0)
