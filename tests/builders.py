@@ -43,7 +43,7 @@ def a_node(name: str = "box", devices: int = 1, pool: str = "train", memory: int
 def cordoned(node: Node) -> Node:
     """The same node, which is being emptied."""
     devices = tuple(replace(device, healthy=False) for device in node.devices)
-    return replace(node, devices=devices, closed=f"{node.name} is cordoned", emptying=True)
+    return replace(node, devices=devices, closed=f"{node.name} is cordoned", draining=True)
 
 
 def a_device(id: str, index: int = 0, pool: str = "train", memory: int = 40_000, healthy: bool = True) -> Device:

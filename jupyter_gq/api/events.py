@@ -13,6 +13,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from jupyter_gq.client.models import ServiceEvent
+from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.events import Subscription
 
 from .call import Call, Reply
@@ -44,16 +45,16 @@ async def event_stream(
     subscription: Subscription, still_permitted: Callable[[], Awaitable[bool]], ping: float = PING
 ) -> AsyncGenerator[bytes, None]:
     """The bytes of the stream; ends when the subscription does, or when the reader may no longer read."""
-    loop = asyncio.get_running_loop()
-    asked_at = loop.time()
+    elapsed = SystemClock().elapsed
+    asked_at = elapsed()
     upcoming: asyncio.Task[ServiceEvent] | None = None
     try:
         yield b"retry: 2000\n: connected\n\n"
         while True:
             upcoming = upcoming or asyncio.create_task(_next(subscription))
             done, _ = await asyncio.wait({upcoming}, timeout=ping)
-            if loop.time() - asked_at >= min(ASK_AGAIN, 2 * ping):
-                asked_at = loop.time()
+            if elapsed() - asked_at >= min(ASK_AGAIN, 2 * ping):
+                asked_at = elapsed()
                 if not await still_permitted():
                     return
             if not done:

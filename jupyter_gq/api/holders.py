@@ -18,6 +18,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from jupyter_gq.controller.clock import SystemClock
+
 from .errors import ApiRefusal
 
 Holder = TypeVar("Holder")
@@ -74,7 +76,7 @@ class Holders(Generic[Holder]):
     ) -> None:
         """Keep so many answers at the `most`. `left`: seconds for which one may be believed, whatever `belief` says."""
         self._ask, self._belief, self._most, self._left = ask, belief, most, left
-        self._clock = clock
+        self._clock = clock or SystemClock().elapsed
         #: By the hash of the token.
         self._known: dict[bytes, _Known[Holder]] = {}
 
@@ -95,7 +97,7 @@ class Holders(Generic[Holder]):
         return await asyncio.shield(known.question)
 
     def _now(self) -> float:
-        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
+        return self._clock()
 
     def _remember(self, key: bytes, question: asyncio.Future[Holder], asked_at: float) -> None:
         belief = self._belief

@@ -196,7 +196,7 @@ def _merged(one: Node, other: Node) -> Node:
         devices=tuple(devices.values()),
         labels={**one.labels, **other.labels},
         closed=one.closed or other.closed,
-        emptying=one.emptying or other.emptying,
+        draining=one.draining or other.draining,
     )
 
 

@@ -25,6 +25,8 @@ import psutil
 
 from jupyter_gq.domain.errors import AdminError
 
+from .clock import monotonic
+
 _PR_SET_CHILD_SUBREAPER = 36
 _READY_SECONDS = 180.0
 #: The example that a new server opens.
@@ -140,10 +142,9 @@ class DemoHub:
     async def wait_until_ready(self) -> None:
         """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
         assert self._process is not None
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _READY_SECONDS
+        deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
-            while loop.time() < deadline:
+            while monotonic() < deadline:
                 if self._process.poll() is not None:
                     raise DemoError(f"JupyterHub ended at its start. {self._end_of_log()}")
                 if await _answers(client):

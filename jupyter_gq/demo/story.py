@@ -13,6 +13,7 @@ from typing import TypeVar
 from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.json_types import JsonObject
 
+from .clock import monotonic
 from .person import Person, ProductRefused
 from .processes import FIRST_NOTEBOOK as NOTEBOOK
 from .processes import DemoHub
@@ -56,7 +57,7 @@ class Story:
 
     async def play(self) -> None:
         """Play it to its end; raise `NotSeen` at the first step that is not seen."""
-        self._began = self._step_began = asyncio.get_running_loop().time()
+        self._began = self._step_began = monotonic()
         url = self.hub.url
         async with Person(url, "ann") as ann, Person(url, "bob") as bob, Person(url, "carol") as carol:
             await self._notebooks_get_their_fractions(ann, bob)
@@ -159,7 +160,7 @@ class Story:
         self._saw("ann", "The finished plot is in her notebook")
 
     def _saw(self, who: str, what: str) -> None:
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         step = Seen(at=now - self._began, took=now - self._step_began, who=who, what=what)
         self._step_began = now
         self.seen.append(step)

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 
 class Resource(StrEnum):
-    """What an amount, or a refusal, is about."""
+    """The resource of an amount or of a refusal."""
 
     GPU = "gpu"
     CPU = "cpu"

@@ -33,6 +33,7 @@ from .admission.request import ShareRequest, read_request, unwrap_options
 from .admission.status import SpawnStatus, StatusBoard
 from .admission.waiting_servers import WaitingServers
 from .base import SpawnerMixin
+from .clock import monotonic
 from .hub_parts import Address, AnySpawner, Form
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     def gpu_waited(self) -> int | None:
         """The seconds that the server has waited in line; None if it does not wait."""
         since = self._board.now.since
-        return None if since is None else int(asyncio.get_running_loop().time() - since)
+        return None if since is None else int(monotonic() - since)
 
     # --- the steps of a spawn ---------------------------------------------------------------------------------------
 

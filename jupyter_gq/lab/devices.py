@@ -19,6 +19,7 @@ from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, Devi
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.errors import MachineError
 
+from .clock import monotonic
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -58,17 +59,16 @@ class Gate:
 
 
 async def _await_look(service: ServiceClient, here: Surroundings, patience: CheckTimeouts, log: Logger) -> None:
-    loop = asyncio.get_running_loop()
-    began, told = loop.time(), ""
+    began, told = monotonic(), ""
     required = here.devices == NAMED
     while True:
-        asked = loop.time()
+        asked = monotonic()
         check = await _ask(service, here, min(patience.seconds_left(asked - began, required=required), ANSWER_TIMEOUT))
         if check is None:
             log.info("the GPU scheduler does not know this server's ticket, and so not which GPUs it can open")
             return
         required = check.required
-        match patience.decide(check, loop.time() - began):
+        match patience.decide(check, monotonic() - began):
             case StartDecision.START:
                 return
             case StartDecision.START_UNCHECKED:
@@ -86,7 +86,7 @@ async def _await_look(service: ServiceClient, here: Surroundings, patience: Chec
             log.info("a kernel waits until this server's GPUs were looked at: %s", check.sentence)
             told = check.sentence
         # An answer that came at once is asked for again a little later.
-        await asyncio.sleep(max(0.0, asked + PAUSE - loop.time()))
+        await asyncio.sleep(max(0.0, asked + PAUSE - monotonic()))
 
 
 async def _ask(service: ServiceClient, here: Surroundings, wait: float) -> DeviceCheck | None:

@@ -19,7 +19,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .cells.cells import CellClient, CellFailed, KernelDied
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
-from .clock import now
+from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
 from .output.executed_notebook import load_earlier_outputs, write_notebook
@@ -64,7 +64,7 @@ class Run:
         self._disk_error: asyncio.Future[OSError] = self._loop.create_future()
         self._stopped_early: asyncio.Future[None] = self._loop.create_future()
         self._shipper = OutputShipper(job, self._disk_error)
-        self._recorder = Recorder(self._shipper.emit, self._loop.time())
+        self._recorder = Recorder(self._shipper.emit, monotonic())
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
@@ -129,7 +129,7 @@ class Run:
         ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
         ends = {work, self._disk_error, self._stopped_early}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        self._recorder.flush(self._loop.time(), everything=True)
+        self._recorder.flush(monotonic(), everything=True)
         saving.cancel()
         if self._disk_error.done():
             await _cancel(work)
@@ -201,7 +201,7 @@ class Run:
             count = self._shown.counts[cell.id] = cells.execution_count(cell)
             if result is None:
                 self._shown.ended.add(cell.id)
-            self._recorder.flush(self._loop.time(), everything=True)
+            self._recorder.flush(monotonic(), everything=True)
             ended = {**about, "state": "end", "execution_count": count, "finished": result is None}
             self._shipper.emit([ended])
         return result
@@ -241,9 +241,9 @@ class Run:
     def _schedule_flush(self) -> None:
         """Flush the changed outputs now, or schedule a flush together with the changes that follow."""
         if self._timer is None:
-            wait = self._recorder.seconds_until_flush(self._loop.time())
+            wait = self._recorder.seconds_until_flush(monotonic())
             if wait == 0:
-                self._recorder.flush(self._loop.time())
+                self._recorder.flush(monotonic())
             elif wait is not None:
                 self._timer = self._loop.call_later(wait, self._flush_after_wait)
 
@@ -256,14 +256,14 @@ class Run:
         pause = SAVE_INTERVAL
         while True:
             await asyncio.sleep(pause)
-            before = self._loop.time()
+            before = monotonic()
             try:
                 await self._save()
             except OSError as error:
                 if not self._disk_error.done():
                     self._disk_error.set_result(error)
                 return
-            pause = max(SAVE_INTERVAL, 20 * (self._loop.time() - before))
+            pause = max(SAVE_INTERVAL, 20 * (monotonic() - before))
 
     async def _save(self) -> None:
         """Write the executed notebook in its present state, if it changed since the last writing."""

@@ -252,17 +252,17 @@ async def test_a_cordoned_node_is_offered_nothing_new(world, kwok):
         return offered(world, node) == {f"{node}/0": wanted}
 
     await eventually(lambda: healthy(False), "cordoned")
-    assert closed_and_emptying(world, node) == (f"{node} is cordoned", True)
+    assert closed_and_draining(world, node) == (f"{node} is cordoned", True)
     world.backend = world.new_backend(leave_cordoned=False)
     await eventually(lambda: healthy(False), "cordoned, for another one")
-    assert closed_and_emptying(world, node) == (f"{node} is cordoned", False), "where nobody leaves"
+    assert closed_and_draining(world, node) == (f"{node} is cordoned", False), "where nobody leaves"
     world.plane.core.patch_node(node, {"spec": {"unschedulable": False}})
     await eventually(lambda: healthy(True), "uncordoned")
 
 
-def closed_and_emptying(world, name):
+def closed_and_draining(world, name):
     (node,) = [each for each in world.backend.nodes() if each.name == name]
-    return (node.closed, node.emptying)
+    return (node.closed, node.draining)
 
 
 async def test_a_pod_that_does_not_end_holds_its_slot_and_is_spoken_of(world, kwok):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import jupyter_gq
+from jupyter_gq.devices.nvml_library import NvmlError
 from jupyter_gq.domain.errors import (
     AdminError,
     DefectError,
@@ -18,8 +19,8 @@ from jupyter_gq.domain.errors import (
 from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
 
 FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
-#: No errors but signals: nothing may catch the first one by mistake, and the name of the others is private.
-SIGNALS = {StoppedBeforeStart}
+#: No errors of ours: a signal that no `except Exception` may catch, and the type of a class of `pynvml`.
+OTHERS = {StoppedBeforeStart, NvmlError}
 
 
 def _classes() -> Iterator[type]:
@@ -33,7 +34,7 @@ def _classes() -> Iterator[type]:
 
 def _errors() -> list[type[BaseException]]:
     raised = [each for each in _classes() if issubclass(each, BaseException) and not each.__name__.startswith("_")]
-    return [each for each in raised if each not in SIGNALS]
+    return [each for each in raised if each not in OTHERS]
 
 
 def test_every_error_has_the_one_root_and_says_whose_fault_it_is():

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from jupyter_gq.domain.pod_pool import PodPool, pool_of
+from jupyter_gq.domain.pod_pool import PodPool, find_pool
 
 from .clocks import Clocks
 from .options import KubernetesOptions
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .backend import KubernetesRuns
     from .settings import KubernetesBackend
 
-__all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
+__all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "find_pool"]
 
 
 def __getattr__(name: str) -> "type[KubernetesRuns | KubernetesBackend]":

@@ -1,5 +1,9 @@
-"""The backend's two clocks: one to count by, one to tell the time."""
+"""The backend's two clocks: one to count by, one to tell the time.
 
+The threads that watch the API server measure with `monotonic`; no other module of this backend reads a clock.
+"""
+
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,3 +16,8 @@ class Clocks:
     elapsed: Callable[[], float]
     #: Seconds since the epoch. For what people read.
     now: Callable[[], float]
+
+
+def monotonic() -> float:
+    """Return seconds since an arbitrary point; changes of the system clock do not affect them."""
+    return time.monotonic()

@@ -17,6 +17,7 @@ from jupyter_gq.client.http import ServiceClient, ServiceError, ServiceUnavailab
 from jupyter_gq.client.models import ProcessReport, TicketRequest, TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.errors import HttpRefusal
+from jupyter_gq.hub.clock import monotonic
 
 from .request import ShareRequest
 from .status import SpawnStatus, StatusBoard
@@ -106,7 +107,7 @@ class Admission:
         self._waiting_servers = WaitingServers() if waiting_servers is None else waiting_servers
         self._opening: asyncio.Future[TicketView] | None = None
         self._ticket = ""
-        self._began = asyncio.get_running_loop().time()
+        self._began = monotonic()
 
     async def obtain(self) -> Share:
         """Request the share and wait for it; raise `StartRefused` if the server cannot have it."""
@@ -244,7 +245,7 @@ class Admission:
         )
 
     def _seconds_waited(self) -> float:
-        return asyncio.get_running_loop().time() - self._began
+        return monotonic() - self._began
 
     def _describe_timeout(self, view: TicketView) -> str:
         minutes = max(1, round(self._limits.longest_wait / 60))

@@ -23,6 +23,7 @@ from jupyter_gq.hub.admission.admission import (
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
 from jupyter_gq.hub.base import SpawnerMixin
+from jupyter_gq.hub.clock import monotonic
 from jupyter_gq.hub.hub_parts import Address
 
 from .pod_parts import PREFIX
@@ -127,7 +128,7 @@ async def _follow_ticket(service: ServiceClient, share: Share, poll_interval: fl
 
 
 def _seconds_left(deadline: float) -> float:
-    return max(0.0, deadline - asyncio.get_running_loop().time())
+    return max(0.0, deadline - monotonic())
 
 
 def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:

@@ -16,6 +16,8 @@ import asyncio
 from collections.abc import Callable, Hashable, MutableMapping
 from typing import Protocol
 
+from jupyter_gq.hub.clock import monotonic
+
 
 class Reflector(Protocol):
     """The part of KubeSpawner's reflector that is needed here."""
@@ -56,7 +58,7 @@ class ReflectorReplacements:
         if current is not None and not replace and is_alive(current):
             return current
         failed_at, failure = self._failures.get(key, (0.0, None))
-        if failure is not None and 0 <= asyncio.get_running_loop().time() - failed_at < self._pause:
+        if failure is not None and 0 <= monotonic() - failed_at < self._pause:
             raise failure.with_traceback(None)
         attempt = self._attempts.get(key)
         if attempt is None or attempt.get_loop() is not asyncio.get_running_loop():
@@ -71,7 +73,7 @@ class ReflectorReplacements:
         if failure is None:
             self._failures.pop(key, None)
         else:
-            self._failures[key] = (attempt.get_loop().time(), failure)
+            self._failures[key] = (monotonic(), failure)
 
 
 def is_alive(reflector: Reflector) -> bool:

@@ -41,6 +41,7 @@ from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
+from jupyter_gq.hub.clock import monotonic
 from jupyter_gq.hub.hub_parts import Address
 from jupyter_gq.hub.mixin import GPUShareMixin
 
@@ -188,7 +189,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         """Start the server; refusals and outages of the cluster become refusals, not failures of the Hub."""
         self.gpu_ended, self._pod_made, self.pod_was_requested, self._start_future = "", False, False, None
         self.pod_is_stuck = False
-        self.start_until = asyncio.get_running_loop().time() + _PART_OF_START_TIMEOUT * self.start_timeout
+        self.start_until = monotonic() + _PART_OF_START_TIMEOUT * self.start_timeout
         self.forget_earlier_end()
         started = False
         try:

@@ -408,7 +408,7 @@ def at_its_best(node: Node) -> Node:
         cpu_by_others=0,
         memory_by_others=NO_MEMORY,
         closed="",
-        emptying=False,
+        draining=False,
     )
 
 

@@ -130,7 +130,7 @@ class _Filling:
     def __init__(self, snapshot: Snapshot, new: NewNodes, holders: Iterable[Workload], most: int) -> None:
         """Begin with empty new nodes; `most` is the largest number that could be filled."""
         self._snapshot, self._holders, self._pool = snapshot, holders, new.pool
-        self._nodes = empty_ledger(new.some(most), snapshot.topologies)
+        self._nodes = empty_ledger(new.first(most), snapshot.topologies)
         self._parts = MemoryParts((*snapshot.nodes, new.like))
         #: Present nodes with their idle devices; only gangs ask for them.
         self._there: DeviceLedger | None = None

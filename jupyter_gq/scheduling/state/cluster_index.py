@@ -56,7 +56,7 @@ class ClusterConfig:
     @property
     def draining(self) -> list[str]:
         """The names of the nodes that are being drained."""
-        return [node.name for node in self.nodes if node.emptying]
+        return [node.name for node in self.nodes if node.draining]
 
 
 class ClusterIndex:

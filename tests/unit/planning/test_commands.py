@@ -47,7 +47,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
     ("damage", "sentence"),
     [
         (lambda d: d.clear(), 'an object with "format"'),
-        (lambda d: d["snapshot"]["queues"][0].update(qouta=1), "no such word: snapshot.queues[0].qouta"),
+        (lambda d: d["snapshot"]["queues"][0].update(qouta=1), "no such field: snapshot.queues[0].qouta"),
         (lambda d: d["snapshot"]["queues"][0].update(quota="much"), "snapshot.queues[0].quota"),
         (lambda d: d["snapshot"].pop("nodes"), "snapshot.nodes: Field required"),
         (lambda d: d["policy"].update(placement="tetris"), "policy.placement: Input should be 'pack'"),
@@ -62,7 +62,7 @@ def test_a_damaged_state_is_refused_with_its_place(tmp_path, damage, sentence):
     assert sentence in str(refusal.value)
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("{", "line 1, column 2"), (b"\xff\xfe{}", "no JSON")])
+@pytest.mark.parametrize(("text", "sentence"), [("{", "line 1, column 2"), (b"\xff\xfe{}", "not JSON")])
 def test_what_is_no_json_is_refused(text, sentence):
     with pytest.raises(InvalidSnapshot) as refusal:
         read_state(text)
@@ -118,6 +118,8 @@ def test_a_state_of_an_older_release_is_read(tmp_path):
     del document["snapshot"]["new_nodes"][0]["request"]
     for workload in document["snapshot"]["workloads"]:
         del workload["backoff"]
+    for node in (*document["snapshot"]["nodes"], document["snapshot"]["new_nodes"][0]["like"]):
+        node["emptying"] = node.pop("draining")
     expected = replace(world().snapshot(), new_nodes=(replace(NEW, request=None),))
     assert read_state(json.dumps(document)).state.snapshot == expected
 

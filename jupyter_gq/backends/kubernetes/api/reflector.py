@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from jupyter_gq.backends.kubernetes.clocks import monotonic
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Expired, Unreachable
@@ -228,12 +229,12 @@ class Reflector(Generic[V]):
         self._in_loop(self._recover)
         if self._ended.is_set():
             stream.end()
-        began, self._told = self._time(), False
+        began, self._told = monotonic(), False
         try:
             for events in stream.batches():
                 self._take(events)
         finally:
-            if self._time() - began >= _WORKED:
+            if monotonic() - began >= _WORKED:
                 self._worked()
 
     def _take(self, events: list[JsonObject]) -> None:
@@ -254,10 +255,6 @@ class Reflector(Generic[V]):
             self._in_loop(lambda: self._apply(changes))
         if broken is not None:
             raise broken
-
-    def _time(self) -> float:
-        assert self._loop is not None
-        return self._loop.time()
 
     def _in_loop(self, deed: Callable[[], None]) -> None:
         assert self._loop is not None

@@ -20,7 +20,7 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.pod_pool import PodPool, pool_of
+from jupyter_gq.domain.pod_pool import PodPool, find_pool
 
 from .agents import Agents
 from .models import device_by_labels, device_of, offered_labels, sliced
@@ -153,7 +153,7 @@ class Nodes:
     def pool(self, node: str) -> PodPool | None:
         """Return the pool of a node; None if it is in none."""
         view = self._views.get(node)
-        return pool_of(self._pools(), view.labels) if view is not None else None
+        return find_pool(self._pools(), view.labels) if view is not None else None
 
     def model(self, node: str) -> Device | None:
         """Return a device of the node for properties that all its devices share; None if there is none."""
@@ -197,7 +197,7 @@ class Nodes:
     def of_pool(self, name: str) -> list[str]:
         """Return the names of the present nodes of a pool."""
         pools = self._pools()
-        found = ((node, pool_of(pools, view.labels)) for node, view in self._views.items())
+        found = ((node, find_pool(pools, view.labels)) for node, view in self._views.items())
         return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
     def names(self) -> Collection[str]:
@@ -218,7 +218,7 @@ class Nodes:
         """
         made = []
         for name, view in sorted(self._views.items()):
-            pool = pool_of(self._pools(), view.labels)
+            pool = find_pool(self._pools(), view.labels)
             if pool is not None:
                 foreign = self._foreign(view, pool, ours, (shared or {}).get(name, 0))
                 made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, foreign))
@@ -268,7 +268,7 @@ class Nodes:
             cpu_by_others=min(cpu, view.cpu_milli or 0),
             memory_by_others=MiB(min(memory, view.memory_mib or 0)),
             closed=closed,
-            emptying=view.cordoned and self._leave_cordoned,
+            draining=view.cordoned and self._leave_cordoned,
             labels=offered_labels(view.labels, pool, shares=shares),
         )
         self._made[view.name] = (stamp, node)

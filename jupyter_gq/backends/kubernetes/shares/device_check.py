@@ -98,7 +98,7 @@ class DeviceCheck:
         fit = [
             view
             for view in views
-            if pool.takes(view.labels) and view.ready and not view.cordoned and view.devices.get(pool.resource)
+            if pool.matches(view.labels) and view.ready and not view.cordoned and view.devices.get(pool.resource)
         ]
         return sorted(fit, key=lambda view: (-view.devices[pool.resource], view.name))
 
