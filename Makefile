@@ -11,7 +11,7 @@ LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo story test check style format lint types contracts test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
+.PHONY: help setup demo story test check style format lint types contracts prose test-unit test-server test-hub test-lab test-demo test-browser test-kubernetes cluster-tools screenshots docs docs-site benchmarks dist changelog release-check clean
 
 help: ## List what make can do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,7 +62,7 @@ story: setup ## Play the story of the README against the real hub, service and k
 
 check: style test ## Everything: format, lint, types, import contracts, tests
 
-style: format lint types contracts docs-site ## The static checks
+style: format lint types contracts prose docs-site ## The static checks
 
 format: setup
 	$(BIN)/ruff format --check .
@@ -78,6 +78,10 @@ types: setup
 
 contracts: setup
 	$(BIN)/lint-imports
+
+# What no tool checks: how we write, and whether claims in docstrings are true.
+prose: setup
+	$(PYTEST) tests/style
 
 test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## All tests (each tier is its own pytest run)
 

@@ -209,7 +209,7 @@ def _steady(size: int, repeats: int) -> list[Figure]:
 
 
 def _preview(size: int, repeats: int) -> list[Figure]:
-    """Somebody asks what would become of a job that he has not sent yet."""
+    """Somebody asks what would become of a job that has not been sent yet."""
     living = _Living(clusters.mixed(size, clusters.GPUS * size, 100, full=True))
     living.settle()
     template = next(w for w in living.workloads.values() if w.state is State.PENDING)

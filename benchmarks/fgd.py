@@ -18,7 +18,7 @@ from typing import NamedTuple
 from jupyter_gq.domain.amount import ONE_GPU, Instant, MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.workload import Kind, Request, Workload
-from jupyter_gq.scheduling.placement import DeviceLedger, Mix, View, choice_of
+from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make_policy
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import Placement
 
@@ -143,8 +143,8 @@ def run_once(nodes: Sequence[Node], pods: Sequence[Pod], placement: Placement, s
     """One experiment: % allocated at each of `AT`, and seconds of the processor for one pod."""
     devices = sum(len(node.devices) for node in nodes) * ONE_GPU
     queue = [workload_of(pod, number) for number, pod in enumerate(arrivals(pods, int(ARRIVE * devices), seed))]
-    mix = Mix()
-    ledger = DeviceLedger(in_other_order(nodes, seed), (POOL,), choice=choice_of(placement, mix))
+    mix = RequestMix()
+    ledger = DeviceLedger(in_other_order(nodes, seed), (POOL,), choice=make_policy(placement, mix))
     arrived = allocated = 0
     reached = dict.fromkeys(AT, 0)
     began = time.process_time()

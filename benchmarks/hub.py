@@ -30,7 +30,7 @@ class BenchmarkHub:
     admin: httpx.AsyncClient
 
     async def token_of(self, user: str) -> str:
-        """Make the user if need be; return a token with all that he may do."""
+        """Make the user if need be; return a token with all of the user's rights."""
         made = await self.admin.post(f"/hub/api/users/{user}")
         if made.status_code != httpx.codes.CONFLICT:
             made.raise_for_status()

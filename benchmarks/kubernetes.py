@@ -202,7 +202,7 @@ class Installed:
         await self._sees_nodes()
         _say(f"{running + queued} jobs are sent")
         for number in range(running + queued):
-            self.controller.submit(PERSON, _submission(number), None)
+            self.controller.jobs.submit(PERSON, _submission(number), None)
         _say("they start")
         mark, began = self.plane.mark(), time.monotonic()
         self._loop = asyncio.create_task(self.controller.run())
@@ -240,7 +240,7 @@ class Installed:
         mark, began = self.plane.mark(), time.monotonic()
         ends = [each.id for each in self._workloads() if each.state is State.RUNNING][:ENDS]
         for number, job in enumerate(ends):
-            self.controller.cancel(PERSON, job)
+            self.controller.jobs.cancel(PERSON, job)
             await asyncio.sleep(max(0.0, began + (number + 1) / 10 - time.monotonic()))
         await _until(lambda: self._count(State.RUNNING) == running, "all places taken again")
         delays = self._made_since(mark).delays

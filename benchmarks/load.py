@@ -16,7 +16,7 @@ c.TrainingQueues.queues = {"vision": {"quota": "0.5"}, "nlp": {"quota": "0.5"}}
 
 
 async def measure(users: int, jobs: int, requests: int) -> list[table.Row]:
-    """Queue the jobs, then let every user ask for his list at the same time, several times over."""
+    """Queue the jobs, then let every user ask for their list at the same time, several times over."""
     async with running_hub(_OPEN_QUEUES) as hub:
         tokens = [await hub.token_of(f"user{number:02}") for number in range(users)]
         api = f"{hub.hub.url}/services/jupyter-gq/api/v1"

@@ -13,7 +13,7 @@ _TOKENS = {"jobToken": "the job's own token", "podToken": "the pod's own token"}
 
 def openapi_document() -> Json:
     """Return the OpenAPI document that the service answers with."""
-    document: Json = importlib.import_module("jupyter_gq.api.openapi").document()
+    document: Json = importlib.import_module("jupyter_gq.api.routes").describe_api()
     return document
 
 

@@ -29,6 +29,7 @@ html_title = "jupyter-gq"
 html_static_path = ["_static", str(_MERMAID)]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_copy_source = False
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navbar_align": "left",

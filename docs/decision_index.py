@@ -85,7 +85,8 @@ def _room_section(room: str, decisions: list[Decision]) -> str:
 
 def _row(decision: Decision) -> str:
     status = "; ".join([decision.status, *_relations(decision)])
-    return f"| {decision.number} | [{decision.title}]({decision.file}) | {status} | {decision.date} |\n"
+    date = decision.date.replace("-", "&#8209;")  # a hyphen at which the narrow column does not break
+    return f"| {decision.number} | [{decision.title}]({decision.file}) | {status} | {date} |\n"
 
 
 def _relations(decision: Decision) -> Iterator[str]:

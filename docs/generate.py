@@ -9,9 +9,9 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from traitlets import HasTraits, TraitType
@@ -20,7 +20,12 @@ from docs import wire
 from docs.api_pages import models, openapi_json, routes
 from docs.decision_index import DECISIONS, decision_index
 from jupyter_gq.app import APPLICATIONS, build_parser
-from jupyter_gq.domain.states import FINAL, HOLDING, TRANSITIONS
+from jupyter_gq.backends.kubernetes.runs import phases
+from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
+from jupyter_gq.domain.states import FINAL, HOLDING, TRANSITIONS, State
+
+S = TypeVar("S", bound=str)
+E = TypeVar("E", bound=str)
 
 REFERENCE = Path(__file__).parent / "reference"
 CHART = Path(__file__).parents[1] / "helm" / "jupyter-gq"
@@ -124,16 +129,45 @@ def _sentence(text: str) -> str:
 
 
 def states() -> str:
-    """Return the page on states: the table of transitions, as a diagram."""
-    lines = ["# States of a workload\n\n```mermaid\nstateDiagram-v2\n  [*] --> PENDING\n"]
-    for state, leaves in TRANSITIONS.items():
-        lines += [f"  {state} --> {after}: {event}\n" for event, after in leaves.items()]
-    lines += [f"  {state} --> [*]\n" for state in TRANSITIONS if state in FINAL]
+    """Return the page on the states of a workload and the phases of a run on Kubernetes."""
     held = ", ".join(state for state in TRANSITIONS if state in HOLDING)
-    lines.append(
-        f"```\n\nQuota and devices are held in: {held}. Final: {', '.join(s for s in TRANSITIONS if s in FINAL)}.\n"
+    final = ", ".join(state for state in TRANSITIONS if state in FINAL)
+    return (
+        "# States of a workload\n\n"
+        + state_diagram(TRANSITIONS, start=State.PENDING)
+        + f"\nQuota and devices are held in: {held}. Final: {final}.\n"
+        + "\n## Phases of a run on Kubernetes\n\n"
+        + "The Kubernetes backend keeps a finer phase of each run, a try of a job or a ticket of a notebook. The "
+        + "controller does not see it. `Forgotten` leads to REMOVING from every phase, and is drawn from one only.\n\n"
+        + state_diagram(_without_forgotten(phases.TRANSITIONS), start=RunPhase.KNOWN)
+        + "\n| Phase | Meaning |\n|---|---|\n"
+        + "".join(f"| {phase} | {meaning} |\n" for phase, meaning in phases.MEANINGS.items())
+        + "\n| Event | Cause |\n|---|---|\n"
+        + "".join(f"| {event} | {cause} |\n" for event, cause in phases.CAUSES.items())
     )
-    return "".join(lines)
+
+
+def state_diagram(table: Mapping[S, Mapping[E, S]], *, start: S) -> str:
+    """Return a table of transitions as a Mermaid diagram. A state without arrows to others is final."""
+    lines = [f"```mermaid\nstateDiagram-v2\n  [*] --> {start}\n"]
+    for state, leaves in table.items():
+        lines += [f"  {state} --> {after}: {event}\n" for event, after in leaves.items()]
+    lines += [f"  {state} --> [*]\n" for state, leaves in table.items() if not set(leaves.values()) - {state}]
+    return "".join([*lines, "```\n"])
+
+
+def _without_forgotten(
+    table: Mapping[RunPhase, Mapping[RunEvent, RunPhase]],
+) -> dict[RunPhase, dict[RunEvent, RunPhase]]:
+    """Return the table without the arrows that every phase has."""
+    return {
+        phase: {
+            event: after
+            for event, after in leaves.items()
+            if event is not RunEvent.FORGOTTEN or phase is RunPhase.ENDED
+        }
+        for phase, leaves in table.items()
+    }
 
 
 def chart_values() -> str:

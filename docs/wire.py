@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from jupyter_gq.api.openapi import SchemaOfWire
-from jupyter_gq.api.openapi import document as document_of_service
+from jupyter_gq.api.routes import describe_api
 from jupyter_gq.lab.answers import ConnectionNotice, ResultPath, ServerStatus
 from jupyter_gq.lab.history import RanCell
 from jupyter_gq.lab.requests import CellsRequest, Plan, SendRequest
@@ -41,7 +41,7 @@ _REFERENCE = "#/components/schemas/"
 
 def document() -> Json:
     """Return the document. It has schemas only: `jupyter_gq/lab/handlers.py` has the routes."""
-    schemas = document_of_service()["components"]["schemas"]
+    schemas = describe_api()["components"]["schemas"]
     wanted = {name: schemas[name] for name in _reach(OF_SERVICE, schemas)}
     own = _describe_server()
     doubled = [name for name in own.keys() & wanted.keys() if own[name] != wanted[name]]

@@ -29,7 +29,7 @@ c.Pools.train = "train"
 # Notebooks may be promised one and a half times that device: idle ones give way to those who wait.
 c.Pools.over_subscription = 1.5
 
-# --- Build: what each person can always have for notebooks, over all of his servers --------------------------------
+# --- Build: what each person can always have for notebooks, over all of their servers --------------------------------
 c.FixedQuota.default = "0.25"
 c.FixedQuota.groups = {"vision": "0.5"}
 

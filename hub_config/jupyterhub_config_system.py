@@ -20,7 +20,7 @@ c.JupyterHub.allow_named_servers = True
 # --- Devices: those that NVML finds, never simulated ones ----------------------------------------------------------
 c.SimulatedDevices.mode = "never"
 
-# --- Build: what each person can always have for notebooks, over all of his servers --------------------------------
+# --- Build: what each person can always have for notebooks, over all of their servers --------------------------------
 c.FixedQuota.default = "0.25"
 
 # --- Train: one queue for everybody; see the how-to for quotas by group --------------------------------------------

@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Protocol, cast
 
 from jupyter_gq.domain.errors import AdminError
 
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+    """Build the parser of the whole command."""
     parser = argparse.ArgumentParser(
         prog="jupyter-gq", description="Fixed GPU quotas for notebooks and a training queue for cells."
     )
@@ -78,8 +78,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(name: str) -> Any:
-    return import_module(COMMANDS[name][0])
+class _Command(Protocol):
+    """The module of a command."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the command; return the exit status."""
+
+
+def _command(name: str) -> _Command:
+    return cast(_Command, import_module(COMMANDS[name][0]))
 
 
 def _lacks(command: str, error: ModuleNotFoundError) -> int:

@@ -10,18 +10,18 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from jupyter_gq.backends.kubernetes import KubernetesBackend
-from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, sentence
+from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, describe_finding
 from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.pod_pool import PodPool, Provider, Visibility
-from jupyter_gq.planning.files import Refusal
+from jupyter_gq.planning.files import CommandRefused
 
 _FILE = Path("/etc/jupyter-gq/jupyterhub_config.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq check-devices`."""
+    """Add the options of `jupyter-gq check-devices`."""
     parser.add_argument("pool", nargs="?", help="name of the pool (default: the only one)")
     parser.add_argument("--node", help="name of the node (default: one of the pool with most devices)")
     parser.add_argument("--image", help="an image with this package (default: c.KubernetesBackend.runner_image)")
@@ -39,23 +39,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try each way; say which works."""
+    """Try each way, print which works, and return the exit code."""
     path: Path = arguments.config
     try:
         pools = PolicyFile(path, tuple).current.pod_pools
     except ConfigFileError as error:
-        raise Refusal(str(error)) from None
+        raise CommandRefused(str(error)) from None
     pool = _pool(pools, arguments.pool)
     config = Config(PyFileConfigLoader(path.name, str(path.parent)).load_config())
     backend = KubernetesBackend(config=config)
     if arguments.image:
         backend.runner_image = arguments.image
     if not backend.runner_image:
-        raise Refusal("Which image has this package? Give it with --image, or set c.KubernetesBackend.runner_image.")
+        raise CommandRefused(
+            "No image with this package is known. Name one with --image, or set c.KubernetesBackend.runner_image."
+        )
     try:
         report = asyncio.run(_check(backend, pool, arguments.node))
     except BackendError as error:
-        raise Refusal(str(error)) from None
+        raise CommandRefused(str(error)) from None
     print("\n".join(told(report, pool, config.Pools.pools)))
     return 0 if report.works(pool.visibility) else 1
 
@@ -66,10 +68,10 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
         check = DeviceCheck(cluster, backend.options())
         nodes = [view.name for view in await check.nodes(pool)]
         if node is None and not nodes:
-            raise Refusal(f"No node of the pool {pool.name!r} is ready, open and offers {pool.resource}.")
+            raise CommandRefused(f"No node of the pool {pool.name!r} is ready, open and offers {pool.resource}.")
         if node is not None and node not in nodes:
             there = ", ".join(nodes) or "none"
-            raise Refusal(
+            raise CommandRefused(
                 f"{node} is no ready node of the pool {pool.name!r} that offers {pool.resource}. It has: {there}."
             )
         return await check.run(node or nodes[0], pool)
@@ -78,14 +80,14 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
 
 
 def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """The report, line by line. `pools`: all, as they are set."""
+    """Return the report, line by line; `pools` are all pools as they are set."""
     given = report.whole.devices or ()
-    whole = f"sees {given[0]}" if len(given) == 1 else sentence(report.whole, ("one",))
+    whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
     if report.void is None:
         return [*lines, "Without one device from the device plugin no way can be tried. Mend that first."]
-    lines.append(_line("no device", sentence(report.void, ())))
-    lines += [_line(way.value, sentence(finding, given)) for way, finding in report.ways]
+    lines.append(_line("no device", describe_finding(report.void, ())))
+    lines += [_line(way.value, describe_finding(finding, given)) for way, finding in report.ways]
     return [*lines, *_advice(report, pool, pools)]
 
 
@@ -123,12 +125,12 @@ def _pool(pools: Sequence[PodPool], name: str | None) -> PodPool:
     known = {pool.name: pool for pool in pools}
     listed = ", ".join(known) or "none on Kubernetes"
     if name is None and len(known) != 1:
-        raise Refusal(f"Which pool? There are: {listed}.")
+        raise CommandRefused(f"Which pool? There are: {listed}.")
     if name is not None and name not in known:
-        raise Refusal(f"There is no pool {name!r}. There are: {listed}.")
+        raise CommandRefused(f"There is no pool {name!r}. There are: {listed}.")
     pool = known[name] if name is not None else next(iter(known.values()))
     if pool.provider is not Provider.RESERVATION:
-        raise Refusal(
+        raise CommandRefused(
             f"In the pool {pool.name!r} the provider {pool.provider.value} shows devices to containers by itself."
         )
     return pool

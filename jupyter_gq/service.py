@@ -18,7 +18,7 @@ from traitlets import Bool, Enum, HasTraits, TraitError, Unicode
 from traitlets.config import Application
 
 from jupyter_gq.api.auth import HubAuthenticator
-from jupyter_gq.api.place import Place
+from jupyter_gq.api.listener import Listener
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
@@ -27,15 +27,16 @@ from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.controller.clock import SystemClock
-from jupyter_gq.controller.controller import Controller, always, own_version
+from jupyter_gq.controller.controller import Controller, is_only_replica
 from jupyter_gq.controller.loop.store_outage import Absence
+from jupyter_gq.controller.requests.status import installed_version
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
-from jupyter_gq.hub.share_settings import GPU_SHARE_MIXIN
+from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 
@@ -59,17 +60,17 @@ def set_the_interpreter() -> None:
 
 
 def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
-    """The traits of our sections that no policy is in, by section: misspelt ones are refused too."""
+    """Return the traits of our sections outside of the policy, by section, so that misspelt names are refused too."""
     classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
-        "GPUShareMixin": GPU_SHARE_MIXIN,
+        "GPUShareMixin": GPU_SHARE_TRAITS,
     }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """What was put together."""
+    """The parts of one service."""
 
     controller: Controller
     #: Knows the tokens of pods; None where nothing runs in pods.
@@ -77,7 +78,7 @@ class _Parts:
 
 
 class _Ended(Exception):
-    """Somebody told the service to end before it had its place."""
+    """Somebody told the service to end before it had its listener."""
 
 
 class SchedulerService(Application):
@@ -134,52 +135,53 @@ class SchedulerService(Application):
             sys.exit(1)
 
     async def _serve(self) -> None:
-        place = Place(
+        listener = Listener(
             url=os.environ.get("JUPYTERHUB_SERVICE_URL", "http://127.0.0.1:8089"),
             prefix=os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/jupyter-gq/"),
             authenticator=HubAuthenticator(*_hub(), service=os.environ.get("JUPYTERHUB_SERVICE_NAME", "jupyter-gq")),
         )
         for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, place.ended.set)
+            asyncio.get_running_loop().add_signal_handler(name, listener.ended.set)
         put_together = self._on_a_cluster if self.backend == "kubernetes" else self._on_this_machine
-        with contextlib.suppress(_Ended), contextlib.closing(place.authenticator):
-            while not place.ended.is_set():
+        with contextlib.suppress(_Ended), contextlib.closing(listener.authenticator):
+            while not listener.ended.is_set():
                 try:
-                    async with put_together(place) as parts:
-                        await self._work(place, parts)
+                    async with put_together(listener) as parts:
+                        await self._work(listener, parts)
                 except StoreAway as error:
-                    # It goes back to those that wait, as the same process: a pod that ends waits longer each time.
+                    # The service waits for its place again, as the same process: a restarted pod waits longer.
                     self.log.warning("%s", error)
 
-    async def _work(self, place: Place, parts: _Parts) -> None:
+    async def _work(self, listener: Listener, parts: _Parts) -> None:
         controller = parts.controller
-        async with place.answering(
+        async with listener.serve(
+            controller.status,
             controller,
             bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
             page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
             pods=parts.pods,
         ):
-            self.log.info("jupyter-gq service on %s%s", place.url, place.prefix)
-            await place.until_the_end(controller.run())
+            self.log.info("jupyter-gq service on %s%s", listener.url, listener.prefix)
+            await listener.run_until_ended(controller.run())
 
     @contextlib.asynccontextmanager
-    async def _leading(self, place: Place, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
+    async def _leading(self, listener: Listener, lease: Lease | None) -> AsyncIterator[Callable[[], bool]]:
         """Wait until this one of several services leads; then tell, whenever asked, whether it still does."""
         if lease is None:
-            yield always
+            yield is_only_replica
             return
-        async with place.answering(Standby(own_version(), lambda: lease.waiting)):
-            await place.until_the_end(lease.acquire(self._why_unfit))
+        async with listener.serve(Standby(installed_version(), lambda: lease.waiting)):
+            await listener.run_until_ended(lease.acquire(self._why_unfit))
         try:
-            if place.ended.is_set():
+            if listener.ended.is_set():
                 raise _Ended
-            place.keeping = asyncio.create_task(lease.keep(), name="jupyter-gq lease")
+            listener.keeping = asyncio.create_task(lease.keep(), name="jupyter-gq lease")
             yield lambda: lease.leads
         finally:
-            if place.keeping is not None:
-                place.keeping.cancel()
-                await asyncio.gather(place.keeping, return_exceptions=True)
-                place.keeping = None
+            if listener.keeping is not None:
+                listener.keeping.cancel()
+                await asyncio.gather(listener.keeping, return_exceptions=True)
+                listener.keeping = None
             await lease.release()
 
     async def _why_unfit(self) -> str:
@@ -191,13 +193,13 @@ class SchedulerService(Application):
         return ""
 
     @contextlib.asynccontextmanager
-    async def _on_this_machine(self, place: Place) -> AsyncIterator[_Parts]:
+    async def _on_this_machine(self, listener: Listener) -> AsyncIterator[_Parts]:
         clock = SystemClock()
         state = self._state()
         simulated = SimulatedDevices(config=self.config)
         probe = choose_probe(NvmlProbe(now=clock.now), simulated, clock.now)
         local = LocalBackend(parent=self)
-        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=place.service_url)
+        jobs = local.backend(state_dir=state, probe=probe, now=clock.now, service_url=listener.service_url)
         stopper = HubServerStopper(*_hub())
         servers = ServersBackend(parent=self).backend(stopper=stopper, now=clock.now)
         settings = PolicyFile(
@@ -219,7 +221,7 @@ class SchedulerService(Application):
             store.close()
 
     @contextlib.asynccontextmanager
-    async def _on_a_cluster(self, place: Place) -> AsyncIterator[_Parts]:
+    async def _on_a_cluster(self, listener: Listener) -> AsyncIterator[_Parts]:
         from jupyter_gq.backends.kubernetes import Clocks, KubernetesBackend  # one machine has no use for it
 
         clock = SystemClock()
@@ -231,16 +233,16 @@ class SchedulerService(Application):
         async with contextlib.AsyncExitStack() as opened:
             if lease is not None:
                 opened.callback(lease.close)
-            leads = await opened.enter_async_context(self._leading(place, lease))
+            leads = await opened.enter_async_context(self._leading(listener, lease))
             # Only now: who waits must not change the schema.
-            store = await self._reached(place, absence)
+            store = await self._reached(listener, absence)
             opened.callback(store.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
                 stopper=HubServerStopper(*_hub()),
                 clocks=Clocks(elapsed=clock.elapsed, now=clock.now),
                 on_change=wake,
-                service_url=place.service_url,
+                service_url=listener.service_url,
             )
             opened.push_async_callback(runs.close)
             controller = Controller(
@@ -261,12 +263,12 @@ class SchedulerService(Application):
                 nodes_namespace=options.nodes_namespace,
                 training_namespace=options.training_namespace,
             )
-            with contextlib.suppress(BackendError):  # it is said in the log, and tried again
-                await runs.observe()  # before anybody asks whether what he wants is there
+            with contextlib.suppress(BackendError):  # the backend logs the failure and tries again
+                await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
 
-    async def _reached(self, place: Place, absence: Absence) -> SqlStore:
-        """The store, as soon as its database answers: ending would only make the pod wait longer and longer."""
+    async def _reached(self, listener: Listener, absence: Absence) -> SqlStore:
+        """Return the store as soon as its database answers: a pod that ends would wait longer each time."""
         found: list[SqlStore] = []
         why = "The service opens its database."
 
@@ -283,8 +285,8 @@ class SchedulerService(Application):
                     absence.bear(error)
                     await asyncio.sleep(_TRY_AGAIN)
 
-        async with place.answering(Standby(own_version(), lambda: why)):
-            await place.until_the_end(reach())
+        async with listener.serve(Standby(installed_version(), lambda: why)):
+            await listener.run_until_ended(reach())
         if not found:
             raise _Ended
         absence.is_over()
@@ -297,7 +299,7 @@ class SchedulerService(Application):
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
-        """The store, in which from now on nobody but this service writes."""
+        """Open the store and take it over: from now on only this service writes there."""
         store = SqlStore(self._url())
         try:
             store.take_over()

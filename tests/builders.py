@@ -43,7 +43,7 @@ def a_node(name: str = "box", devices: int = 1, pool: str = "train", memory: int
 def cordoned(node: Node) -> Node:
     """The same node, which is being emptied."""
     devices = tuple(replace(device, healthy=False) for device in node.devices)
-    return replace(node, devices=devices, closed=f"{node.name} is cordoned", emptying=True)
+    return replace(node, devices=devices, closed=f"{node.name} is cordoned", draining=True)
 
 
 def a_device(id: str, index: int = 0, pool: str = "train", memory: int = 40_000, healthy: bool = True) -> Device:
@@ -71,7 +71,7 @@ def a_job(name: str, queue: str, gpus: str | float = 1, **fields) -> Workload:
 
 
 def a_notebook(owner: str, gpus: str | float = "0.25", name: str = "", **fields) -> Workload:
-    """A pending notebook of that user, not preemptible, in his fixed quota."""
+    """A pending notebook of that user, not preemptible, in the user's fixed quota."""
     fields.setdefault("id", f"nb-{owner}{name}")
     return a_job(name, build_queue(owner), gpus, owner=owner, kind=Kind.NOTEBOOK, preemptible=False, **fields)
 
@@ -134,7 +134,7 @@ class Cluster:
         return self
 
     def fixed(self, pool: str = "build", **users: str) -> "Cluster":
-        """The build tree: a leaf for each user, with his fixed quota as quota and limit."""
+        """The build tree: a leaf for each user, with the user's fixed quota as quota and limit."""
         total = sum(parse_quota(quota) for quota in users.values())
         self.queues.append(Queue(name=BUILD_ROOT, pool=pool, quota=MilliGpu(total)))
         for user, quota in users.items():

@@ -14,6 +14,7 @@ from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport
 from jupyter_gq.client.problems import ServiceError
 
 from .backoff import Backoff
+from .clock import monotonic
 from .link import ServiceLink, TokenMissing
 from .patience import PatientLook
 
@@ -51,15 +52,14 @@ class Agent:
             await asyncio.sleep(pause)
 
     async def _step(self) -> float:
-        """One look and one report; the seconds to wait before the next."""
+        """Observe and report once; return the seconds to wait before the next report."""
         watch = [] if self._orders is None else self._orders.watch
         report = await self._looks.look(watch)
         self._note(report)
         every = self._every()
         # Not heard yet: what is to be watched is wanted at once.
         wait = 0 if self._orders is None else int(every)
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
+        begun = monotonic()
         try:
             orders = await self._link.report(report, wait)
         except (ServiceError, TokenMissing) as error:
@@ -70,7 +70,7 @@ class Agent:
         if before is None or before != orders:
             return LEAST_PAUSE
         # The service waits whole seconds, or not at all when it has just begun.
-        return max(LEAST_PAUSE, begun + every - loop.time())
+        return max(LEAST_PAUSE, begun + every - monotonic())
 
     def _note(self, report: AgentReport) -> None:
         """Log what has changed of the node's own state: who looks at a node looks here first."""

@@ -10,14 +10,17 @@ Rules
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
 import grpc
+from google.protobuf.message import Message
 
 from jupyter_gq.client.agents import AgentAllocation
+from jupyter_gq.domain.errors import MachineError
 
 from . import podresources as messages
 
+Answer = TypeVar("Answer")
 #: What the kubelet may take to answer.
 _TIMEOUT = 5.0
 _MOST_BYTES = 16 * 1024 * 1024
@@ -26,13 +29,13 @@ _OPTIONS = (("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http
 COPY = "::"
 
 
-class KubeletError(Exception):
-    """The kubelet could not be asked; the text is a sentence."""
+class KubeletError(MachineError):
+    """A kubelet that cannot be asked; the text is a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubeletView:
-    """What the kubelet says at one moment."""
+    """The kubelet's answer at one moment."""
 
     allocations: tuple[AgentAllocation, ...]
     #: Devices that it could give to pods; None when it does not say.
@@ -51,7 +54,7 @@ class KubeletSocket:
         self._socket, self._timeout = socket, timeout
 
     def look(self) -> KubeletView:
-        """What the kubelet says now; raises `KubeletError`."""
+        """Ask the kubelet now; raise `KubeletError` if it does not answer."""
         if not self._socket.exists():
             raise KubeletError(
                 f"There is no socket {self._socket}: mount the kubelet's folder pod-resources into the agent's pod."
@@ -72,15 +75,16 @@ class KubeletSocket:
             return None
         return tuple(device for devices in answer.devices for device in devices.device_ids)
 
-    def _call(self, channel: grpc.Channel, method: str, request: Any, answer: Any) -> Any:
+    def _call(self, channel: grpc.Channel, method: str, request: Message, answer: type[Answer]) -> Answer:
+        parse = cast(type[Message], answer).FromString
         call = channel.unary_unary(
-            method, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
+            method, request_serializer=type(request).SerializeToString, response_deserializer=parse
         )
-        return call(request, timeout=self._timeout)
+        return cast(Answer, call(request, timeout=self._timeout))
 
 
-def _allocations(listed: Any) -> Iterator[AgentAllocation]:
-    """One for each container and resource: a kubelet lists each device apart, with its topology."""
+def _allocations(listed: messages.Listed) -> Iterator[AgentAllocation]:
+    """Yield an allocation for each container and resource; a kubelet lists each device apart, with its topology."""
     for pod in listed.pod_resources:
         for container in pod.containers:
             by_resource: dict[str, list[str]] = {}

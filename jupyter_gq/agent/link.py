@@ -7,13 +7,14 @@ from pydantic import ValidationError
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.problems import PlainProblem, ServiceError
 from jupyter_gq.client.transport import Transport, path_of
+from jupyter_gq.domain.errors import MachineError
 
 #: Seconds that an answer may take beyond the wait that was asked for.
 _SLACK = 15.0
 
 
-class TokenMissing(Exception):
-    """There is no token to show; the text is a sentence."""
+class TokenMissing(MachineError):
+    """A token file that cannot be read or is empty; the text is a sentence."""
 
 
 class _PodTransport(Transport):
@@ -24,7 +25,7 @@ class _PodTransport(Transport):
         self._token_file = token_file
 
     def authorization(self) -> dict[str, str]:
-        """The header that says which pod asks."""
+        """Return the header that says which pod asks."""
         try:
             token = self._token_file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:

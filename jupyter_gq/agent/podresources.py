@@ -4,10 +4,12 @@ They are built from this table when the module is imported, so that nobody needs
 for one version of protobuf. Fields that are not named here are skipped by protobuf: newer kubelets send more.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol, cast
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 #: Where a kubelet serves it.
@@ -47,12 +49,46 @@ def _pool() -> DescriptorPool:
 _POOL = _pool()
 
 
-def message(name: str) -> Any:
-    """The class of that message."""
-    return GetMessageClass(_POOL.FindMessageTypeByName(f"v1.{name}"))
+def message(name: str) -> type[Message]:
+    """Return the class of the message with this name."""
+    return cast(type[Message], GetMessageClass(_POOL.FindMessageTypeByName(f"v1.{name}")))
+
+
+class ContainerDevices(Protocol):
+    """Devices of one resource that a container has."""
+
+    resource_name: str
+    device_ids: Sequence[str]
+
+
+class ContainerResources(Protocol):
+    """A container with its devices."""
+
+    name: str
+    devices: Sequence[ContainerDevices]
+
+
+class PodResources(Protocol):
+    """A pod with its containers."""
+
+    name: str
+    namespace: str
+    containers: Sequence[ContainerResources]
+
+
+class Listed(Protocol):
+    """The answer to `LIST`."""
+
+    pod_resources: Sequence[PodResources]
+
+
+class Allocatable(Protocol):
+    """The answer to `ALLOCATABLE`."""
+
+    devices: Sequence[ContainerDevices]
 
 
 ListRequest = message("ListPodResourcesRequest")
-ListResponse = message("ListPodResourcesResponse")
+ListResponse = cast(type[Listed], message("ListPodResourcesResponse"))
 AllocatableRequest = message("AllocatableResourcesRequest")
-AllocatableResponse = message("AllocatableResourcesResponse")
+AllocatableResponse = cast(type[Allocatable], message("AllocatableResourcesResponse"))

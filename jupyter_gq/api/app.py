@@ -1,42 +1,27 @@
-"""The tornado application of the service, put together from the table of routes."""
+"""The tornado application of the service, built from the table of routes."""
 
 import logging
 import re
 import secrets
-from collections.abc import Callable
 
 from tornado.httpserver import HTTPServer
 from tornado.routing import URLSpec
 from tornado.web import Application, RequestHandler
 
-from .auth import Authenticator
-from .endpoint import DRAINED, Endpoint, Wiring
-from .facade import Facade
-from .pods import PodAuthenticator
+from .endpoint import DRAINED, Endpoint
 from .route import Route
 from .routes import ROUTES
+from .wiring import Wiring
 
 log = logging.getLogger(__name__)
 
-DEFAULT_BUNDLE = 20 * 1024 * 1024
 
+def make_application(wiring: Wiring, prefix: str = "/", *, page: bool = False) -> Application:
+    """Build the API under `{prefix}api/v1/`.
 
-def make_application(
-    controller: Facade,
-    authenticator: Authenticator,
-    prefix: str = "/",
-    *,
-    bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
-    page: bool = False,
-    pods: PodAuthenticator | None = None,
-) -> Application:
-    """The API under `{prefix}api/v1/`. `bundle_limit` gives the bytes that a job's bundle may have now.
-
-    `page` adds the web page at the prefix itself; it needs the environment that the Hub gives to its services.
-    `pods` knows the tokens of pods; without it the routes for them are not found.
+    `page` adds the web page at the prefix itself. The page needs the environment that the Hub gives to its services.
     """
     prefix = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
-    wiring = Wiring(controller=controller, authenticator=authenticator, bundle_limit=bundle_limit, pods=pods)
     by_path: dict[str, dict[str, Route]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = route
@@ -45,7 +30,7 @@ def make_application(
         for path, methods in sorted(by_path.items(), key=lambda entry: "{" in entry[0])  # fixed parts first
     ]
     if page:
-        from .page import page_routes  # brings jupyterhub, which the API alone does not need
+        from .page import page_routes  # imports jupyterhub, which the API alone does not need
 
         specs += page_routes(prefix, wiring)
     return Application(
@@ -59,12 +44,12 @@ def make_application(
 
 
 def make_server(application: Application) -> HTTPServer:
-    """A server that takes what the application is made for: unpacked bodies, large bundles."""
+    """Make a server for the application, which unpacks compressed bodies and accepts large bundles."""
     return HTTPServer(application, decompress_request=True, max_body_size=DRAINED, xheaders=False)
 
 
 def log_request(handler: RequestHandler) -> None:
-    """One line a request: never its query, headers or body, which may hold secrets."""
+    """Log a request in one line, without its query, headers and body, which may hold secrets."""
     status = handler.get_status()
     level = logging.ERROR if status >= 500 and status != 503 else logging.INFO if status >= 400 else logging.DEBUG
     milliseconds = 1000 * handler.request.request_time()

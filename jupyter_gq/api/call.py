@@ -1,76 +1,121 @@
-"""What a route's function is given, and what it gives back; neither knows tornado."""
+"""The argument and the result of a route's function. Neither of them knows tornado."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel
 
 from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import NotLeading
 from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.json_types import JsonMapping
 
-from .facade import Facade
+from .services import Services, Status
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Speaker:
-    """Who asks, by the proof that the route demands; nothing on public routes."""
+class Requester:
+    """The sender of a request, by the proof that the route demands; empty on public routes."""
 
     #: Holder of a Hub token.
     caller: Caller | None = None
-    #: Where the token is a pod's.
+    #: The pod, if the token is a pod's.
     pod: PodIdentity | None = None
-    #: Where the token is a job's: the number of the task.
+    #: The number of the task, if the token is a job's.
     task: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One request that passed authorisation and validation."""
+    """A request that passed authorisation and validation."""
 
-    controller: Facade
-    speaker: Speaker
+    status: Status
+    #: The objects that answer; None while another service leads. Routes use `services`.
+    leading: Services | None = None
+    requester: Requester
     #: The variable parts of the path, by name.
     path: Mapping[str, str]
     #: The declared query parameters that were given, and the defaults of the others.
-    query: JsonMapping
+    query: Mapping[str, str | int | None]
     #: The declared request headers that were given, by their name in lower case.
     headers: Mapping[str, str]
-    #: An instance of the route's request model, or text; None when it has none.
-    body: Any = None
-    #: Tells whether the caller's token is still good for this route; long answers ask now and then.
+    #: An instance of the route's request model, or text; None when the route has no body.
+    body: BaseModel | str | None = None
+    #: Tells whether the requester's token is still good for this route. Long answers ask now and then.
     still_permitted: Callable[[], Awaitable[bool]]
 
     @property
+    def services(self) -> Services:
+        """The objects that answer requests. Raises `NotLeading` while another service leads."""
+        if self.leading is None:
+            raise NotLeading(self.status.explain_unready())
+        return self.leading
+
+    def model(self, kind: type[Model]) -> Model:
+        """Return the body, on a route whose request is this model."""
+        if not isinstance(self.body, kind):
+            raise TypeError(f"this route is not declared with a body of the kind {kind.__name__}")
+        return self.body
+
+    @property
+    def plain_text(self) -> str:
+        """The body, on a route whose request is text."""
+        if not isinstance(self.body, str):
+            raise TypeError("this route is not declared with a body of text")
+        return self.body
+
+    def integer(self, name: str) -> int:
+        """Return an integer of the query that has a default."""
+        value = self.optional_integer(name)
+        if value is None:
+            raise LookupError(f"the parameter {name} is declared without a default")
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        """Return an integer of the query; None if it is not given."""
+        value = self.query[name]
+        if isinstance(value, str):
+            raise TypeError(f"the parameter {name} is declared as text")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """Return a text of the query; None if it is not given."""
+        value = self.query[name]
+        if isinstance(value, int):
+            raise TypeError(f"the parameter {name} is declared as an integer")
+        return value
+
+    @property
     def caller(self) -> Caller:
-        """Who asks, on a route that demands a scope."""
-        if self.speaker.caller is None:
+        """The user or service that asks, on a route that demands a scope."""
+        if self.requester.caller is None:
             raise LookupError("this route is declared without a scope and has no caller")
-        return self.speaker.caller
+        return self.requester.caller
 
     @property
     def pod(self) -> PodIdentity:
-        """Which pod asks, on a route for pods."""
-        if self.speaker.pod is None:
+        """The pod that asks, on a route for pods."""
+        if self.requester.pod is None:
             raise LookupError("this route is not declared for pods")
-        return self.speaker.pod
+        return self.requester.pod
 
     @property
     def task(self) -> int:
-        """Which task of the job asks, on a route of a job token."""
-        if self.speaker.task is None:
+        """The number of the job's task that asks, on a route of a job token."""
+        if self.requester.task is None:
             raise LookupError("this route is not declared for job tokens")
-        return self.speaker.task
+        return self.requester.task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What to answer."""
+    """The answer to a request."""
 
     #: A model or a JSON document; None = no body.
     body: BaseModel | JsonMapping | None = None
-    #: 204 is chosen by itself where there is no body at all.
     status: int = 200
     #: Sent instead of `body`, as `media`.
     text: str | None = None

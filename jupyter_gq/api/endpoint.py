@@ -1,39 +1,35 @@
-"""One path of the API on tornado: authorise, read, validate, run, answer; nothing of it is up to a route."""
+"""The tornado handler of a path: authorise, read, validate, run, answer. Routes decide none of these steps."""
 
 import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from types import TracebackType
 
 from pydantic import BaseModel
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, RequestHandler, stream_request_body
 
 from jupyter_gq.controller.caller import Caller
-from jupyter_gq.domain.errors import JupyterGQError
+from jupyter_gq.domain.errors import JupyterGQError, NotLeading
 
 from . import errors
 from .access import Access
 from .auth import Authenticator
-from .call import Call, Reply, Speaker
-from .errors import Refusal, refusal, refusal_of
-from .facade import Facade
+from .call import Call, Reply, Requester
+from .errors import ApiRefusal, refusal, refusal_of
 from .parse import parse_model
-from .pods import PodAuthenticator, no_pods
-from .route import Media, Parameter, Route, Size
-from .standby import Standby
+from .pods import no_pods
+from .route import Media, Parameter, Route
+from .wiring import SMALL_BODY, Wiring
 
 log = logging.getLogger(__name__)
 
-SMALL_BODY = 1024 * 1024
-LOG_BODY = 64 * 1024
-OUTPUTS_BODY = 32 * 1024 * 1024
-#: What is refused is still read, and thrown away, up to this many bytes: who is cut off while sending sees no answer.
+#: A refused body is still read and thrown away up to this many bytes: a client that is cut off while it sends sees no
+#: answer.
 DRAINED = 256 * 1024 * 1024
-#: A reader of a stream that takes nothing for so many seconds is let go.
+#: Seconds after which the reader of a stream who takes nothing is disconnected.
 SLOW_READER = 30.0
 
 SECURITY_HEADERS = {
@@ -45,63 +41,45 @@ SECURITY_HEADERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wiring:
-    """What every endpoint works with."""
-
-    controller: Facade
-    authenticator: Authenticator
-    #: The largest bundle now, in bytes; it can change with the configuration.
-    bundle_limit: Callable[[], int]
-    #: Knows the tokens of pods; None where there are none.
-    pods: PodAuthenticator | None = None
-
-    def body_limit(self, size: Size) -> int:
-        """Bytes of a body. Text may be twice as long on the way (escapes) as what the bundle's limit counts."""
-        if size is Size.BUNDLE:
-            return 2 * self.bundle_limit() + SMALL_BODY
-        return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)
-
-
 @stream_request_body
 class Endpoint(RequestHandler):
-    """All methods of one path. The body is read after the caller is known to be allowed to send it."""
+    """The handler of all methods of one path. The body is read only after the requester was authorised to send it."""
 
     def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
-        """`routes` are those of this path, by method; none for a path that does not exist."""
+        """Keep the routes of this path, by method; `routes` is empty for a path that does not exist."""
         self._wiring, self._routes = wiring, routes
         self._route: Route | None = None
-        self._speaker = Speaker()
+        self._requester = Requester()
         self._refused: Exception | None = None
         self._body = bytearray()
         self._limit = SMALL_BODY
-        self._pump: asyncio.Future[Any] | None = None
+        self._pump: asyncio.Future[Reply] | asyncio.Future[None] | None = None
 
     def set_default_headers(self) -> None:
-        """On every answer, also on errors."""
+        """Set the security headers on every answer, also on errors."""
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.clear_header("Server")
 
     def check_xsrf_cookie(self) -> None:
-        """Only tokens in a header are believed here, and no other site can make a browser send those."""
+        """Do nothing: only tokens in a header count here, and no other site can make a browser send those."""
 
     async def prepare(self) -> None:
-        """Find the route and authorise, before the body is read."""
+        """Find the route and authorise the requester, before the body is read."""
         self.request.connection.set_max_body_size(DRAINED)  # type: ignore[union-attr]
         try:
             self._route = self._find()
             self._limit = self._wiring.body_limit(self._route.size)
-            self._speaker = await self._authorise(self._route)
+            self._requester = await self._authorise(self._route)
             if self._declared_length() > self._limit:
                 raise errors.body_too_large(self._limit)
-        except (Refusal, JupyterGQError) as error:
+        except JupyterGQError as error:
             if not self._has_body() or self._declared_length() > DRAINED:
                 raise
             self._refused = error
 
     def data_received(self, chunk: bytes) -> None:
-        """Keep the body while it is wanted."""
+        """Collect the body, or throw it away once the request is refused."""
         if self._refused is None:
             self._body += chunk
             if len(self._body) > self._limit:  # sent in chunks, or unpacked
@@ -114,8 +92,9 @@ class Endpoint(RequestHandler):
             raise self._refused
         route = self._find()
         call = Call(
-            controller=self._wiring.controller,
-            speaker=self._speaker,
+            status=self._wiring.status,
+            leading=self._wiring.services,
+            requester=self._requester,
             path={name: str(value) for name, value in self.path_kwargs.items()},
             query={parameter.name: self._parameter(parameter) for parameter in route.query},
             headers=self._declared_headers(route),
@@ -126,9 +105,9 @@ class Endpoint(RequestHandler):
         reply = route.run(call)
         await self._send(reply if isinstance(reply, Reply) else await self._awaited(reply))
 
-    get = post = put = delete = head = patch = options = _respond  # the table says which of them exist
+    get = post = put = delete = head = patch = options = _respond  # the table of routes says which exist
 
-    # Who
+    # The requester
 
     def _find(self) -> Route:
         if not self._routes:
@@ -141,24 +120,27 @@ class Endpoint(RequestHandler):
             raise refusal(405, "method_not_allowed", message, Allow=allowed)
         return route
 
-    async def _authorise(self, route: Route) -> Speaker:
+    async def _authorise(self, route: Route) -> Requester:
         if route.access is Access.PUBLIC:
-            return Speaker()
-        if isinstance(self._wiring.controller, Standby):
-            if route.access is Access.MONITOR:  # it says no more than `ready` says to everybody
-                return Speaker()
-            self._wiring.controller.refuse()
+            return Requester()
+        services = self._wiring.services
+        if services is None:
+            if route.access is Access.MONITOR:  # the answer says no more than `ready` says to everybody
+                return Requester()
+            raise NotLeading(self._wiring.status.explain_unready())
         token = self._token()
         if route.access is Access.JOB_TOKEN:
-            task = self._wiring.controller.task_of_token(str(self.path_kwargs["job"]), token)
+            task = services.pods.find_task(str(self.path_kwargs["job"]), token)
             if task is None:
                 raise errors.invalid_token()
-            return Speaker(task=task)
+            return Requester(task=task)
         if route.access in {Access.POD, Access.AGENT}:
             if self._wiring.pods is None:
                 raise no_pods()
-            return Speaker(pod=await self._wiring.pods.permitted(token, route.access, self.path_kwargs.get("node")))
-        return Speaker(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
+            return Requester(
+                pod=await self._wiring.pods.permitted_pod(token, route.access, self.path_kwargs.get("node"))
+            )
+        return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     def _token(self) -> str:
         kind, _, token = self.request.headers.get("Authorization", "").strip().partition(" ")
@@ -169,11 +151,11 @@ class Endpoint(RequestHandler):
     async def _still_permitted(self) -> bool:
         try:
             await self._authorise(self._find())
-        except Refusal as refused:
-            return refused.status == 503  # nobody to ask: not a reason to end what was allowed
+        except ApiRefusal as refused:
+            return refused.status == 503  # nobody can be asked now: no reason to end what was allowed
         return True
 
-    # What was sent
+    # The request
 
     def _has_body(self) -> bool:
         headers = self.request.headers
@@ -183,14 +165,14 @@ class Endpoint(RequestHandler):
         given = self.request.headers.get("Content-Length", "0")
         return int(given) if given.isdecimal() else 0
 
-    def _parsed(self, route: Route) -> Any:
+    def _parsed(self, route: Route) -> BaseModel | str | None:
         if route.request is None:
             return None
         if isinstance(route.request, Media):
             return self._body.decode("utf-8", "replace")
         return parse_model(route.request, bytes(self._body))
 
-    def _parameter(self, parameter: Parameter) -> Any:
+    def _parameter(self, parameter: Parameter) -> str | int | None:
         given = self.get_query_argument(parameter.name, None)
         if given is None:
             return parameter.default
@@ -207,7 +189,7 @@ class Endpoint(RequestHandler):
         found = ((header.name, self.request.headers.get(header.name)) for header in route.headers)
         return {name.lower(): value for name, value in found if value is not None}
 
-    # What is answered
+    # The answer
 
     async def _send(self, reply: Reply) -> None:
         self.set_status(reply.status)
@@ -227,13 +209,13 @@ class Endpoint(RequestHandler):
             self.finish(json.dumps(reply.body))
 
     async def _awaited(self, answer: Awaitable[Reply]) -> Reply:
-        """The answer once it is there; nobody computes it for an asker who has gone."""
-        self._pump = asyncio.ensure_future(answer)
-        await asyncio.wait({self._pump})
-        if self._pump.cancelled():
+        """Wait for the answer; cancel its computation when the requester disconnects."""
+        pending = asyncio.ensure_future(answer)
+        self._pump = pending
+        await asyncio.wait({pending})
+        if pending.cancelled():
             raise StreamClosedError
-        reply: Reply = self._pump.result()
-        return reply
+        return pending.result()
 
     async def _follow(self, stream: AsyncGenerator[bytes, None]) -> None:
         if self.request.method == "HEAD":
@@ -257,22 +239,23 @@ class Endpoint(RequestHandler):
             await stream.aclose()
 
     def on_connection_close(self) -> None:
-        """The reader went away."""
+        """Cancel a pending answer or stream: the reader has disconnected."""
         super().on_connection_close()
         if self._pump is not None:
             self._pump.cancel()
 
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Only what nobody foresaw is logged, with the id that the answer carries."""
+    def log_exception(
+        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Log an error that is no refusal, with the id that the answer carries."""
         if refusal_of(value) is None and not isinstance(value, HTTPError | StreamClosedError):
             self._incident = secrets.token_hex(4)
-            exception = (typ, value, tb)
-            log.error("request_failed id=%s %s %s", self._incident, *self._told(), exc_info=exception)
+            log.error("request_failed id=%s %s %s", self._incident, *self._method_and_path(), exc_info=value)
 
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Every error as a `Problem`, and never a traceback."""
-        error = kwargs.get("exc_info", (None, None, None))[1]
-        refused = refusal_of(error) if error is not None else None
+    def write_error(self, status_code: int, **kwargs: object) -> None:
+        """Answer with the error as a `Problem`, and never with a traceback."""
+        error = errors.raised_error(kwargs)
+        refused = refusal_of(error)
         if refused is None and isinstance(error, HTTPError) and status_code < 500:
             refused = refusal(status_code, "bad_request", f"The request cannot be understood: {self._reason}.")
         if refused is None:
@@ -283,16 +266,19 @@ class Endpoint(RequestHandler):
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(refused.problem.model_dump_json())
 
-    def _told(self) -> tuple[str | None, str]:
+    def _method_and_path(self) -> tuple[str | None, str]:
         return self.request.method, self.request.path
 
 
 async def permitted_caller(authenticator: Authenticator, token: str, access: Access) -> Caller:
-    """The holder of a Hub token, if it opens this service and this kind of route; a `Refusal` otherwise."""
+    """Return the holder of a Hub token.
+
+    Raises a `ApiRefusal` if the token does not open this service or this kind of route.
+    """
     identity = await authenticator.identify(token)
     if not identity.may_access(authenticator.service):
         raise errors.missing_scope(f"access:services!service={authenticator.service}")
     missing = identity.missing_scope(access)
     if missing is not None:
         raise errors.missing_scope(missing)
-    return identity.caller()
+    return identity.as_caller()

@@ -1,6 +1,6 @@
-"""Figures in Prometheus' text form, named jupyter_gq_<noun>_<verb>_<unit>. No user names in labels.
+"""Metrics in the text form of Prometheus, named jupyter_gq_<noun>_<verb>_<unit>, without user names in labels.
 
-A service that waits for its place says that, and nothing else: a target of Prometheus that refuses is reported as down.
+A service that waits for its place has one metric, which says so: Prometheus would report a target that refuses as down.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 
 from jupyter_gq.controller.caller import Caller
 
-from .facade import Facade
-from .standby import Standby
+from .services import Services, Status
 
-#: Sees every queue and device; only sums leave this module.
+#: May see every queue and device. Only sums of what it sees leave this module.
 _EVERYTHING = Caller(user="service/metrics", groups=frozenset(), admin=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gauge:
-    """One metric and its values now."""
+    """A metric with its present values."""
 
     name: str
     help: str
@@ -25,26 +24,26 @@ class Gauge:
     samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
 
 
-def exposition(controller: Facade | Standby) -> str:
-    """The whole page."""
-    return "".join(line + "\n" for gauge in gauges(controller) for line in _lines(gauge))
+def exposition(status: Status, services: Services | None) -> str:
+    """Return all metrics as the text that Prometheus reads; `services` is None while another service leads."""
+    return "".join(line + "\n" for gauge in gauges(status, services) for line in _lines(gauge))
 
 
-def gauges(controller: Facade | Standby) -> Iterator[Gauge]:
-    """All metrics; of a service that waits, that it does."""
-    waits = isinstance(controller, Standby)
-    yield _gauge("jupyter_gq_service_leads", "1 on the service that decides, 0 on one that waits.", not waits)
-    if waits:
+def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
+    """Yield all metrics; for a service that waits, only the one that says so."""
+    leads = services is not None
+    yield _gauge("jupyter_gq_service_leads", "1 on the service that decides, 0 on one that waits.", leads)
+    if services is None:
         return
-    health = controller.health()
+    health = status.check_health()
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
     yield _gauge("jupyter_gq_runs_found_unseen", "1 while what runs is out of sight.", health.runs != "ok")
-    troubled = sum(1 for each in controller.notebooks(_EVERYTHING, "*").notebooks if each.trouble)
+    troubled = sum(1 for each in services.tickets.list_notebooks(_EVERYTHING, "*").notebooks if each.trouble)
     yield _gauge(
         "jupyter_gq_notebook_found_troubled", "Notebooks that run and with which something is wrong.", troubled
     )
-    queues = controller.queues(_EVERYTHING).queues
+    queues = services.overview.list_queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),
         ("jupyter_gq_queue_used_gpus", "GPUs in use by the queue.", "used"),
@@ -54,7 +53,7 @@ def gauges(controller: Facade | Standby) -> Iterator[Gauge]:
     ):
         labelled = [({"queue": queue.name}, float(getattr(queue, attribute))) for queue in queues]
         yield Gauge(name=name, help=help_text, samples=labelled)
-    devices = controller.devices(_EVERYTHING).devices
+    devices = services.overview.list_devices(_EVERYTHING).devices
     places = [({"pool": device.pool, "device": device.id}, device) for device in devices]
     yield Gauge(
         name="jupyter_gq_device_used_gpus",

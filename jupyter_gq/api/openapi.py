@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the wire models."""
+"""The OpenAPI 3.1 document of a table of routes and of the wire models."""
 
 import re
-from functools import cache
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
@@ -13,7 +13,6 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .access import ADMIN_SCOPE, READ_SCOPE, SUBMIT_SCOPE, Access
 from .route import Media, Parameter, Route
-from .routes import ROUTES
 
 _PODS = frozenset({Access.POD, Access.AGENT})
 
@@ -29,7 +28,7 @@ MEANINGS = {
     "service leads.",
     507: "The disk of the service is full; nothing was kept.",
 }
-#: Part of no route's request or response, yet worth knowing: the data of events.
+#: The data of events: models that no route has as its request or response.
 EVENT_MODELS: tuple[type[BaseModel], ...] = (
     models.ServiceEvent,
     models.JobView,
@@ -61,11 +60,10 @@ class SchemaOfWire(GenerateJsonSchema):
         return False
 
 
-@cache
-def document() -> JsonObject:
-    """The whole document."""
+def build_document(routes: Sequence[Route]) -> JsonObject:
+    """Return the OpenAPI document of these routes."""
     paths: dict[str, JsonObject] = {}
-    for route in ROUTES:
+    for route in routes:
         paths.setdefault(f"/api/v1/{route.path}", {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
@@ -77,12 +75,12 @@ def document() -> JsonObject:
         },
         "servers": [{"url": ".", "description": "The service's prefix, such as /services/jupyter-gq"}],
         "paths": paths,
-        "components": {"schemas": _schemas(), "securitySchemes": _security_schemes()},
+        "components": {"schemas": _schemas(routes), "securitySchemes": _security_schemes()},
     }
 
 
-def refusals_of(route: Route) -> list[int]:
-    """Every status of refusal that this route can answer with."""
+def refusal_statuses(route: Route) -> list[int]:
+    """Return the statuses of all refusals that this route can answer with, in order."""
     found = set(route.refusals)
     if route.access is not Access.PUBLIC:
         found |= {401}
@@ -119,7 +117,7 @@ def _responses(route: Route) -> JsonObject:
     responses: JsonObject = {}
     for status, meaning in sorted(route.statuses.items()):
         responses[str(status)] = {"description": meaning, **_content(route.response)}
-    for status in refusals_of(route):
+    for status in refusal_statuses(route):
         responses[str(status)] = {"description": MEANINGS[status], **_content(models.Problem)}
     return responses
 
@@ -184,9 +182,9 @@ def _ref(model: type[BaseModel]) -> JsonObject:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 
-def _schemas() -> JsonObject:
-    requests = {route.request for route in ROUTES if isinstance(route.request, type)}
-    answers = {route.response for route in ROUTES if isinstance(route.response, type)}
+def _schemas(routes: Sequence[Route]) -> JsonObject:
+    requests = {route.request for route in routes if isinstance(route.request, type)}
+    answers = {route.response for route in routes if isinstance(route.response, type)}
     answers |= {models.Problem, *EVENT_MODELS}
     wanted = [(model, "validation") for model in requests] + [(model, "serialization") for model in answers]
     wanted.sort(key=lambda entry: entry[0].__name__)

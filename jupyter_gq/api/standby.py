@@ -1,34 +1,25 @@
-"""What a service answers while another one leads: that it is alive, that it is not ready, and nothing else.
+"""The condition of a service while another one leads: alive, and not ready.
 
-Nobody's token is looked at: what this service says of it could be wrong, and a pod that is told that its token is
-worth nothing ends.
+Such a service answers health, readiness and the one metric that says that it waits. Tokens are not checked: an
+answer could be wrong, and a pod that is told that its token is invalid ends.
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 from jupyter_gq.client.models import Health
-from jupyter_gq.domain.errors import NotLeading
 
 
 class Standby:
-    """Stands where the controller will be; every act but those here is refused."""
+    """The status of a service that waits for its place."""
 
     def __init__(self, version: str, unready: Callable[[], str]) -> None:
+        """`unready` returns why the service does not answer requests, as one sentence."""
         self._version, self._unready = version, unready
 
-    def health(self) -> Health:
-        """It is well: waiting is no fault."""
+    def check_health(self) -> Health:
+        """Return that the service is well: waiting is no fault."""
         return Health(status="ok", version=self._version, devices=self._unready(), policy="ok")
 
-    def unready(self) -> str:
-        """Why it does not answer requests."""
+    def explain_unready(self) -> str:
+        """Return why the service does not answer requests."""
         return self._unready()
-
-    def refuse(self) -> NoReturn:
-        """Nobody is let in."""
-        raise NotLeading(self._unready())
-
-    def __getattr__(self, act: str) -> Any:
-        """Acts are those of `Facade`."""
-        raise NotLeading(self._unready())

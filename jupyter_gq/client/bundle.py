@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonMapping
 
 Role = Literal["prefix", "target"]
 
 
-class CellsMissing(LookupError):
-    """The manifest names cells that the notebook lacks."""
+class CellsMissing(UserError, LookupError):
+    """A manifest that names cells which the notebook lacks."""
 
     def __init__(self, cells: tuple[str, ...]) -> None:
         super().__init__(f"The job's bundle lacks cells that its manifest names: {', '.join(cells)}.")

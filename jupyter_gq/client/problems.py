@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from jupyter_gq.domain.errors import HttpRefusal
+
 
 class ProblemLike(Protocol):
     """What `client.models.Problem` and `PlainProblem` have in common."""
@@ -32,8 +34,8 @@ class PlainProblem:
     field: str | None = None
 
 
-class ServiceError(Exception):
-    """The service answered with an error; `status` is that of HTTP, `problem` says why in words."""
+class ServiceError(HttpRefusal):
+    """An error that the service answered with; `status` is that of HTTP, `problem` says why in words."""
 
     def __init__(self, status: int, problem: ProblemLike) -> None:
         super().__init__(f"{problem.message} ({status} {problem.code})")

@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.http1connection import HTTP1Connection, HTTP1ConnectionParameters
@@ -141,7 +140,7 @@ class SseConnection(HTTPMessageDelegate):
 
     # What tornado calls while it reads.
 
-    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> None:
+    def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         """The status is known."""
         if isinstance(start_line, ResponseStartLine):
             self._status = start_line.code

@@ -1,32 +1,34 @@
-"""The scheduler's whole input at one moment, and what it decided, as a JSON document.
+"""The state document: the whole input of a scheduling cycle at one moment, and its decision, as JSON.
 
-`jupyter-gq snapshot` writes it; `jupyter-gq replay` and `jupyter-gq whatif` read it. Amounts are integers: thousandths
-of a GPU and MiB. It names users and their work, so only admins get it; it holds no code and no secret.
+`jupyter-gq snapshot` writes such a document, and `jupyter-gq replay` and `jupyter-gq whatif` read it. Amounts are
+integers: thousandths of a GPU and MiB. The document names users and their work, so only admins get it. It holds no code
+and no secret. Documents of older releases can be read: an input that they do not name has its default.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import InvalidSnapshot
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.policy import Policy
 
 FORMAT = "jupyter-gq-state/1"
-#: An error names at most so many places.
-_NAMED = 5
+#: An error lists at most so many places of the document.
+_MOST_LISTED = 5
+#: Fields of nodes that older releases wrote under another name, with their present name.
+_RENAMED_IN_NODES = {"emptying": "draining"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveState:
-    """The input of a cycle."""
+    """The input of a cycle: `run_cycle(snapshot, policy, at)`."""
 
     at: Instant
     policy: Policy
@@ -35,39 +37,43 @@ class LiveState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateFile:
-    """A state, and what was decided then."""
+    """The contents of a state document."""
 
     state: LiveState
-    #: See `decision_document`.
+    #: The decision of that time, in the form of `decision_document`.
     decision: JsonMapping
 
 
 _STATE = TypeAdapter(LiveState)
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_ANYTHING: TypeAdapter[object] = TypeAdapter(JsonValue)
 
 
 def decision_document(decision: Decision) -> JsonObject:
-    """A decision as JSON: `instructions` with their kind in `do`, and `pending`."""
+    """Return a decision as JSON: `instructions`, each with its kind in `do`, and `pending`."""
     return {
-        "instructions": [{"do": type(each).__name__, **_plain(each)} for each in decision.instructions],
-        "pending": [_plain(each) for each in decision.pending],
+        "instructions": [{"do": type(each).__name__, **_to_json(each)} for each in decision.instructions],
+        "pending": [_to_json(each) for each in decision.pending],
     }
 
 
 def state_document(state: LiveState, decision: Decision) -> JsonObject:
-    """The whole document."""
-    return {"format": FORMAT, **_plain(state), "decision": decision_document(decision)}
+    """Return the state document of a state and the decision on it."""
+    return {"format": FORMAT, **_to_json(state), "decision": decision_document(decision)}
 
 
 def read_state(text: str | bytes) -> StateFile:
-    """Read a document; raise `InvalidSnapshot` that names the place and what was expected there."""
-    document = _json(text)
+    """Return the contents of a state document.
+
+    Raises `InvalidSnapshot`, which names the place in the document and what was expected there.
+    """
+    document = _load_document(text)
     decision = document.pop("decision", {"instructions": [], "pending": []})
     document.pop("format")
+    _rename_old_fields(document)
     try:
         state = _STATE.validate_python(document)
     except ValidationError as error:
-        raise InvalidSnapshot(_sentence(error)) from None
+        raise InvalidSnapshot(_describe_error(error)) from None
     _refuse_unknown(document, state)
     validate.check(state.snapshot)
     if not isinstance(decision, dict) or not all(
@@ -77,52 +83,67 @@ def read_state(text: str | bytes) -> StateFile:
     return StateFile(state=state, decision=decision)
 
 
-def _plain(value: Any) -> JsonObject:
+def _to_json(value: object) -> JsonObject:
     plain: JsonObject = _ANYTHING.dump_python(value, mode="json")
     return plain
 
 
-def _json(text: str | bytes) -> JsonObject:
+def _load_document(text: str | bytes) -> JsonObject:
     try:
         document = json.loads(text)
     except UnicodeDecodeError as error:
-        raise InvalidSnapshot(f"This is no JSON: {error.reason} at byte {error.start}.") from None
+        raise InvalidSnapshot(f"This is not JSON: {error.reason} at byte {error.start}.") from None
     except json.JSONDecodeError as error:
-        raise InvalidSnapshot(f"This is no JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
+        raise InvalidSnapshot(f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InvalidSnapshot(
-            f'This is no state of a scheduler: an object with "format": "{FORMAT}" was expected. '
+            f'This is not a state document: an object with "format": "{FORMAT}" was expected. '
             "Write one with `jupyter-gq snapshot`."
         )
     return document
 
 
-def _sentence(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     found = error.errors(include_url=False)
-    places = [f"{_place(each['loc'])}: {each['msg']}" for each in found[:_NAMED]]
-    more = f" (and {len(found) - _NAMED} more)" if len(found) > _NAMED else ""
+    places = [f"{_write_path(each['loc'])}: {each['msg']}" for each in found[:_MOST_LISTED]]
+    more = f" (and {len(found) - _MOST_LISTED} more)" if len(found) > _MOST_LISTED else ""
     return "; ".join(places) + more + "."
 
 
-def _place(path: tuple[int | str, ...]) -> str:
+def _write_path(path: tuple[int | str, ...]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
-def _refuse_unknown(document: Any, value: Any) -> None:
-    """A misspelt word would otherwise be a default in silence."""
-    unknown = [_place(path) for path in _unknown((), document, value)]
+def _refuse_unknown(document: object, value: object) -> None:
+    """Raise `InvalidSnapshot` for a field that does not exist: a misspelt one would silently have its default."""
+    unknown = [_write_path(path) for path in _find_unknown((), document, value)]
     if unknown:
-        raise InvalidSnapshot(f"There is no such word: {', '.join(unknown[:_NAMED])}.")
+        raise InvalidSnapshot(f"There is no such field: {', '.join(unknown[:_MOST_LISTED])}.")
 
 
-def _unknown(path: tuple[int | str, ...], document: Any, value: Any) -> Iterator[tuple[int | str, ...]]:
+def _rename_old_fields(document: JsonObject) -> None:
+    """Give the fields of nodes that an older release wrote their present names."""
+    snapshot = _as_object(document.get("snapshot"))
+    new_nodes = [_as_object(new).get("like") for new in snapshot.get("new_nodes") or ()]
+    for node in map(_as_object, [*(snapshot.get("nodes") or ()), *new_nodes]):
+        for old, new in _RENAMED_IN_NODES.items():
+            if old in node:
+                node.setdefault(new, node.pop(old))
+
+
+def _as_object(value: JsonValue) -> JsonObject:
+    """Return the value if it is a JSON object, and an empty one otherwise."""
+    return value if isinstance(value, dict) else {}
+
+
+def _find_unknown(path: tuple[int | str, ...], document: object, value: object) -> Iterator[tuple[int | str, ...]]:
     if is_dataclass(value) and isinstance(document, dict):
         for key, inner in document.items():
             if not hasattr(value, key):
                 yield (*path, key)
             else:
-                yield from _unknown((*path, key), inner, getattr(value, key))
+                yield from _find_unknown((*path, key), inner, getattr(value, key))
     elif isinstance(value, tuple) and isinstance(document, list):
         for index, (inner, each) in enumerate(zip(document, value, strict=True)):
-            yield from _unknown((*path, index), inner, each)
+            yield from _find_unknown((*path, index), inner, each)

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+
+from jupyter_gq.domain.json_types import JsonValue
 
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
 
@@ -29,7 +30,7 @@ class Answer:
     status: int
     body: bytes
 
-    def json(self) -> Any:
+    def json(self) -> JsonValue:
         """The body, parsed."""
         return json.loads(self.body)
 

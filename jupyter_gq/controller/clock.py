@@ -1,4 +1,4 @@
-"""The only place that reads the clock."""
+"""The clock of the service: the only module of its process that reads the clocks of the machine."""
 
 import time
 from typing import Protocol
@@ -7,24 +7,28 @@ from jupyter_gq.domain.amount import Instant
 
 
 class Clock(Protocol):
-    """Tells the time; tests pass one of their own."""
+    """Tells the time; tests pass their own."""
 
     def now(self) -> Instant:
-        """Seconds since the epoch, UTC."""
+        """Return the time in seconds since the epoch, UTC, for what people read."""
+        ...
+
+    def elapsed(self) -> float:
+        """Return seconds since some moment in the past, for waiting and measuring: nobody sets this clock."""
         ...
 
 
-#: Linux has one that counts what the machine has slept.
+#: On Linux this clock also counts while the machine sleeps.
 _NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """The clocks of the machine."""
 
     def now(self) -> Instant:
-        """Seconds since the epoch, UTC."""
+        """Return the time in seconds since the epoch, UTC."""
         return Instant(time.time())
 
     def elapsed(self) -> float:
-        """Seconds since some moment in the past: nobody sets this clock, and it goes on while the machine sleeps."""
+        """Return seconds since some moment in the past, including the time for which the machine slept."""
         return time.clock_gettime(_NEVER_SET)

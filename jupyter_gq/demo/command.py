@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from .person import CellFailed, Refused
+from .person import DemoCellFailed, ProductRefused
 from .processes import DemoError, DemoHub, check_port, free_port, packaged
 from .story import NotSeen, Seen, Story, story_config
 
@@ -121,7 +121,7 @@ async def _script() -> int:
         await hub.wait_until_ready()
         print(f"  {'at':>7}  {'took':>7}  {'who':<6} what was seen\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
         await story.play()
-    except (NotSeen, Refused, CellFailed, httpx.HTTPError) as error:
+    except (NotSeen, ProductRefused, DemoCellFailed, httpx.HTTPError) as error:
         failure = f"{type(error).__name__}: {error}"
     finally:
         await hub.stop()

@@ -6,25 +6,26 @@ import json
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.errors import HttpRefusal, MachineError
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 
-class Refused(Exception):
-    """The product said no; `status` and `message` are what the user was told."""
+class ProductRefused(HttpRefusal):
+    """A refusal of the product; `status` and `message` are what the user was told."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
         self.status, self.message = status, message
 
 
-class CellFailed(Exception):
-    """A cell raised, or its kernel went away."""
+class DemoCellFailed(MachineError):
+    """A cell of the demo that raised, or whose kernel ended."""
 
 
 class Person:
@@ -53,14 +54,14 @@ class Person:
         return answer.text
 
     async def start_server(self, gpus: str, server: str = "", patience: float = 300) -> None:
-        """Start a server with that share and wait until it is ready; raise `Refused` when the hub says no."""
+        """Start a server with that share and wait until it is ready; raise `ProductRefused` when the hub says no."""
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:
-            raise Refused(answer.status_code, answer.json().get("message", answer.text))
+            raise ProductRefused(answer.status_code, answer.json().get("message", answer.text))
         async with asyncio.timeout(patience):
             while not (state := (await self.servers()).get(server)) or not state["ready"]:
                 if state is None:
-                    raise Refused(409, f"The server of {self.name} is not starting any more.")
+                    raise ProductRefused(409, f"The server of {self.name} is not starting any more.")
                 await asyncio.sleep(0.2)
 
     async def stop_server(self, server: str = "") -> None:
@@ -77,12 +78,12 @@ class Person:
 
     # --- the lab ------------------------------------------------------------------------------------------------
 
-    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> Any:
+    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
         """Ask the server extension, as the lab does."""
         answer = await self._lab(method, f"jupyter-gq/{path}", body)
         if answer.is_error:
             problem = answer.json() if "json" in answer.headers.get("content-type", "") else {}
-            raise Refused(answer.status_code, problem.get("message", answer.text[:500]))
+            raise ProductRefused(answer.status_code, problem.get("message", answer.text[:500]))
         return answer.json() if answer.content else None
 
     async def read_notebook(self, path: str) -> JsonObject:
@@ -99,7 +100,7 @@ class Person:
         return str(answer.json()["kernel"]["id"])
 
     async def run_cell(self, kernel: str, code: str) -> str:
-        """Execute code in that kernel and return the text that it printed; raise `CellFailed` if it fails."""
+        """Execute code in that kernel and return the text that it printed; raise `DemoCellFailed` if it fails."""
         session = uuid.uuid4().hex
         address = f"{self.url}/user/{self.name}/api/kernels/{kernel}/channels?session_id={session}"
         request = HTTPRequest(address.replace("http", "ws", 1), headers=self._authorisation())
@@ -129,11 +130,11 @@ class Person:
 
     # --- the service, also while no server runs -------------------------------------------------------------------
 
-    async def service(self, method: str, path: str) -> Any:
+    async def service(self, method: str, path: str) -> JsonValue:
         """Ask the scheduler service directly."""
         answer = await self._http.request(method, f"/services/jupyter-gq/api/v1/{path}", headers=self._authorisation())
         if answer.is_error:
-            raise Refused(answer.status_code, answer.text[:500])
+            raise ProductRefused(answer.status_code, answer.text[:500])
         return answer.json()
 
     async def job(self, job: str) -> JsonObject:
@@ -150,7 +151,7 @@ class Person:
             follow_redirects=False,
         )
         if answer.status_code not in {200, 302}:
-            raise Refused(answer.status_code, f"The hub did not let {self.name} in.")
+            raise ProductRefused(answer.status_code, f"The hub did not let {self.name} in.")
         await self._http.get("/hub/home")
         answer = await self._http.post(
             f"/hub/api/users/{self.name}/tokens",
@@ -205,12 +206,12 @@ def _execute_request(session: str, code: str) -> JsonObject:
     }
 
 
-async def _collect(connection: Any, message_id: str) -> str:
+async def _collect(connection: WebSocketClientConnection, message_id: str) -> str:
     printed: list[str] = []
     while True:
         raw = await connection.read_message()
         if raw is None:
-            raise CellFailed("The kernel's connection was closed.")
+            raise DemoCellFailed("The kernel's connection was closed.")
         message: JsonObject = {}
         with contextlib.suppress(ValueError):
             message = json.loads(raw)
@@ -221,6 +222,6 @@ async def _collect(connection: Any, message_id: str) -> str:
             case "stream":
                 printed.append(content["text"])
             case "error":
-                raise CellFailed(f"{content['ename']}: {content['evalue']}")
+                raise DemoCellFailed(f"{content['ename']}: {content['evalue']}")
             case "status" if content["execution_state"] == "idle":
                 return "".join(printed)

@@ -5,6 +5,8 @@ Guarantees
 1. The hub, its service, every server, kernel and job that it starts are descendants of this process, also those
    whose parent died: this process is their reaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
 2. `DemoHub.stop` returns when none of them is left.
+
+See docs/decisions/0007-make-the-demo-a-subreaper.md.
 """
 
 import asyncio
@@ -23,6 +25,10 @@ from pathlib import Path
 import httpx
 import psutil
 
+from jupyter_gq.domain.errors import AdminError
+
+from .clock import monotonic
+
 _PR_SET_CHILD_SUBREAPER = 36
 _READY_SECONDS = 180.0
 #: The example that a new server opens.
@@ -32,8 +38,8 @@ _STOP_SECONDS = 15.0
 _PORTS = range(20_000, 32_000)
 
 
-class DemoError(Exception):
-    """The demo cannot go on; the message says what to do."""
+class DemoError(AdminError):
+    """A demo that cannot continue; the message says what to do."""
 
 
 def packaged(name: str) -> Path:
@@ -138,10 +144,9 @@ class DemoHub:
     async def wait_until_ready(self) -> None:
         """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
         assert self._process is not None
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _READY_SECONDS
+        deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
-            while loop.time() < deadline:
+            while monotonic() < deadline:
                 if self._process.poll() is not None:
                     raise DemoError(f"JupyterHub ended at its start. {self._end_of_log()}")
                 if await _answers(client):

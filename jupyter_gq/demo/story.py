@@ -8,13 +8,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.json_types import JsonObject
 
-from .person import Person, Refused
+from .clock import monotonic
+from .person import Person, ProductRefused
 from .processes import FIRST_NOTEBOOK as NOTEBOOK
 from .processes import DemoHub
+
+T = TypeVar("T")
 
 #: Long enough to be paused in the middle, short enough to watch.
 EPOCHS = 240
@@ -25,8 +29,8 @@ IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
 PATIENCE = 300.0
 
 
-class NotSeen(Exception):
-    """A step of the story did not happen as it must."""
+class NotSeen(DefectError):
+    """A step of the story that did not happen as it must."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +57,7 @@ class Story:
 
     async def play(self) -> None:
         """Play it to its end; raise `NotSeen` at the first step that is not seen."""
-        self._began = self._step_began = asyncio.get_running_loop().time()
+        self._began = self._step_began = monotonic()
         url = self.hub.url
         async with Person(url, "ann") as ann, Person(url, "bob") as bob, Person(url, "carol") as carol:
             await self._notebooks_get_their_fractions(ann, bob)
@@ -81,7 +85,7 @@ class Story:
     async def _a_server_beyond_the_quota_is_refused(self, bob: Person) -> None:
         try:
             await bob.start_server("0.25", "second")
-        except Refused as refusal:
+        except ProductRefused as refusal:
             expect(refusal.status == 403 and "0.25" in refusal.message, "a 403 with the numbers", refusal.message)
             self._saw("bob", f"A second one is refused: {refusal.message}")
         else:
@@ -156,21 +160,21 @@ class Story:
         self._saw("ann", "The finished plot is in her notebook")
 
     def _saw(self, who: str, what: str) -> None:
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         step = Seen(at=now - self._began, took=now - self._step_began, who=who, what=what)
         self._step_began = now
         self.seen.append(step)
         self.tell(step)
 
 
-def expect(truth: bool, what: str, seen: Any) -> None:
+def expect(truth: bool, what: str, seen: object) -> None:
     """Go on if it is true; else raise `NotSeen` with what was expected and what was seen."""
     if not truth:
         raise NotSeen(f"Expected that {what}, but saw: {str(seen)[:1500]}")
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, Any]) -> AsyncIterator["asyncio.Task[Any]"]:
+async def beside(work: Coroutine[object, None, T]) -> AsyncIterator["asyncio.Task[T]"]:
     """Do that beside the story for as long as the block lasts; whoever wants to know how it ended awaits the task."""
     task = asyncio.create_task(work)
     try:
@@ -180,16 +184,18 @@ async def beside(work: Coroutine[Any, Any, Any]) -> AsyncIterator["asyncio.Task[
         await asyncio.gather(task, return_exceptions=True)  # an error after the story's own would only be noise
 
 
-async def until(look: Callable[[], Awaitable[Any]], enough: Callable[[Any], bool], seconds: float = PATIENCE) -> Any:
+async def until(look: Callable[[], Awaitable[T]], enough: Callable[[T], bool], seconds: float = PATIENCE) -> T:
     """Look until it is enough; raise `NotSeen` with the last look after so many seconds."""
-    seen: Any = None
+    seen: T | None = None
     try:
         async with asyncio.timeout(seconds):
-            while not enough(seen := await look()):
+            while True:
+                seen = await look()
+                if enough(seen):
+                    return seen
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
         raise NotSeen(f"Waited {seconds:.0f} s; the last that was seen: {str(seen)[:1500]}") from error
-    return seen
 
 
 async def notebook_of(person: Person) -> JsonObject:

@@ -8,10 +8,11 @@ Rules
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import cast
 
 from jupyter_gq.domain.amount import MiB
 
+from .nvml_library import Handle, Nvml, NvmlError, RunningProcess
 from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 
 _MIB = 1024 * 1024
@@ -33,22 +34,22 @@ class NvmlProbe:
     The driver is opened at the first question, and again at each later one for as long as it is not there.
     """
 
-    def __init__(self, *, now: Callable[[], float], load: Callable[[], Any] | None = None) -> None:
+    def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
         """`now` tells the time in seconds since the epoch; `load` imports pynvml (tests pass one of their own)."""
         self._now = now
         self._load = load or _import_pynvml
-        self._nvml: Any = None
+        self._opened: Nvml | None = None
 
     def status(self) -> ProbeStatus:
         """Whether there is something to observe."""
         return self._look()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """All devices, by index; empty unless the state is OK."""
+        """Return the devices by index; none unless the state is OK."""
         return self._look()[1]
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """For each of these processes that uses the device; None when it cannot be known."""
+        """Return the use of each of these processes that uses the device; None if it cannot be known."""
         if self._open() is not None:
             return None
         try:
@@ -78,7 +79,7 @@ class NvmlProbe:
 
     def _open(self) -> ProbeStatus | None:
         """Make the driver ready; None when it is."""
-        if self._nvml is None:
+        if self._opened is None:
             try:
                 module = self._load()
             except ImportError:
@@ -86,13 +87,19 @@ class NvmlProbe:
             if not hasattr(module, "nvmlDeviceGetProcessUtilization"):
                 detail = "The module pynvml here is not the one of nvidia-ml-py: remove the other and install that."
                 return ProbeStatus(state=ProbeState.NOT_INSTALLED, detail=detail)
-            self._nvml = module
+            self._opened = module
         try:
-            # It counts its callers; once it is open this costs nothing, and until then it is tried each time.
+            # nvmlInit counts its callers: a call costs nothing once the driver is open, and is tried until then.
             self._nvml.nvmlInit()
         except self._nvml.NVMLError as error:
             return self._problem(error)
         return None
+
+    @property
+    def _nvml(self) -> Nvml:
+        """The module; `_open` has been called before."""
+        assert self._opened is not None
+        return self._opened
 
     def _describe(self, index: int) -> DeviceInfo:
         handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
@@ -105,20 +112,20 @@ class NvmlProbe:
             minor=self._minor(handle),
         )
 
-    def _minor(self, handle: Any) -> int | None:
+    def _minor(self, handle: Handle) -> int | None:
         try:
             return int(self._nvml.nvmlDeviceGetMinorNumber(handle))
         except self._nvml.NVMLError:
             return None
 
-    def _running(self, handle: Any) -> Iterable[Any]:
+    def _running(self, handle: Handle) -> list[RunningProcess]:
         running = list(self._nvml.nvmlDeviceGetComputeRunningProcesses(handle))
         with suppress(self._nvml.NVMLError):  # older drivers do not know the question
             running += self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
         return running
 
-    def _utilisation(self, handle: Any) -> dict[int, int] | None:
-        """The highest sample of each process in the window; None when the driver does not say."""
+    def _utilisation(self, handle: Handle) -> dict[int, int] | None:
+        """Return the highest sample of each process in the window; None if the driver does not say."""
         try:
             # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
             since = int((self._now() - _WINDOW) * 1_000_000)
@@ -133,7 +140,7 @@ class NvmlProbe:
                 used[sample.pid] = max(used.get(sample.pid, 0), min(100, int(sample.smUtil)))
         return used
 
-    def _problem(self, error: Any) -> ProbeStatus:
+    def _problem(self, error: NvmlError) -> ProbeStatus:
         states = {
             self._nvml.NVML_ERROR_LIBRARY_NOT_FOUND: ProbeState.NO_DRIVER,
             self._nvml.NVML_ERROR_DRIVER_NOT_LOADED: ProbeState.NO_DRIVER,
@@ -147,13 +154,13 @@ class NvmlProbe:
         return _status(state)
 
 
-def _import_pynvml() -> Any:
+def _import_pynvml() -> Nvml:
     import pynvml
 
-    return pynvml
+    return cast(Nvml, pynvml)
 
 
-def _memory_by_pid(running: Iterable[Any]) -> dict[int, MiB | None]:
+def _memory_by_pid(running: Iterable[RunningProcess]) -> dict[int, MiB | None]:
     memory: dict[int, MiB | None] = {}
     for process in running:
         used = process.usedGpuMemory

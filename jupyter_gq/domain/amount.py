@@ -2,13 +2,16 @@
 
 Rules
 -----
-1. A GPU amount is an integer number of milli-GPU (1 GPU = 1000). Text such as "0.25" is read as a
-   decimal, never as a float, so that 0.1 + 0.2 fits a quota of 0.3.
-2. A *request* is either a fraction of one device (0.001 to 0.999) or a whole number of devices:
-   1.5 is refused, because half a device beside a whole one is not a thing a program can use.
-3. A *quota* is a total, so any multiple of 0.001 that is not negative is allowed.
-4. CPU is counted in thousandths of a core. Memory is counted in MiB; a number without a unit is GiB, and K, M, G, T are
-   powers of 1024 however they are written ("16G", "16Gi", "16 GiB"), as in the Hub's own `mem_limit`.
+Exact amounts: a GPU amount is an integer number of milli-GPU (1 GPU = 1000). Text such as "0.25" is read as a decimal,
+never as a float, so that 0.1 + 0.2 fits a quota of 0.3.
+
+Requests: a request is either a fraction of one device (0.001 to 0.999) or a whole number of devices. An amount such as
+1.5 is refused, because no program can use half a device beside a whole one.
+
+Quotas: a quota is a total, so any multiple of 0.001 that is not negative is allowed.
+
+Host resources: CPU is counted in thousandths of a core, and memory in MiB. A number without a unit is GiB. K, M, G and
+T are powers of 1024 however they are written ("16G", "16Gi", "16 GiB"), as in the Hub's own `mem_limit`.
 """
 
 import re
@@ -35,8 +38,8 @@ GIB = MiB(1024)
 _MOST_DIGITS = 9
 
 
-def parse_quota(value: str | int | float) -> MilliGpu:
-    """Read a total of GPUs ("0.25", 0.25, 1, "1.5") as milli-GPU; raise `InvalidAmount` when it is none."""
+def parse_quota(value: object) -> MilliGpu:
+    """Return a total of GPUs ("0.25", 0.25, 1, "1.5") in milli-GPU; raise `InvalidAmount` if it is not one."""
     milli = _decimal(value) * ONE_GPU
     if milli < 0:
         raise InvalidAmount(value, "it is negative", "use 0 or more GPUs")
@@ -45,10 +48,10 @@ def parse_quota(value: str | int | float) -> MilliGpu:
     return MilliGpu(int(milli))
 
 
-def parse_request(value: str | int | float) -> MilliGpu:
-    """Read what one workload or one user asks for: 0, a fraction of one GPU, or a whole number of GPUs.
+def parse_request(value: object) -> MilliGpu:
+    """Return the request of one workload in milli-GPU: 0, a fraction of one GPU, or a whole number of GPUs.
 
-    The result is in milli-GPU. Raises `InvalidAmount` for anything else (1.5, "abc", 0.1234, -1).
+    Raises `InvalidAmount` for anything else (1.5, "abc", 0.1234, -1).
     """
     milli = parse_quota(value)
     if milli > ONE_GPU and milli % ONE_GPU:
@@ -62,13 +65,13 @@ def parse_request(value: str | int | float) -> MilliGpu:
 
 
 def format_gpus(milli: int) -> str:
-    """Write milli-GPU as the shortest decimal: 250 -> "0.25", 2000 -> "2"."""
+    """Return milli-GPU as the shortest decimal: 250 -> "0.25", 2000 -> "2"."""
     text = f"{Decimal(milli) / ONE_GPU:.3f}".rstrip("0").rstrip(".")
     return "0" if text in {"", "-0"} else text
 
 
-def parse_cpus(value: str | int | float) -> MilliCpu:
-    """Read CPU cores (4, "0.5") as thousandths of a core; raise `InvalidAmount` when it is none."""
+def parse_cpus(value: object) -> MilliCpu:
+    """Return CPU cores (4, "0.5") in thousandths of a core; raise `InvalidAmount` if the value is not an amount."""
     milli = _decimal(value, Resource.CPU) * ONE_CORE
     if milli < 0:
         raise InvalidAmount(value, "it is negative", "use 0 or more cores", Resource.CPU)
@@ -77,8 +80,11 @@ def parse_cpus(value: str | int | float) -> MilliCpu:
     return MilliCpu(int(milli))
 
 
-def parse_memory(value: str | int | float) -> MiB:
-    """Read an amount of memory (16, "16 GiB", "512Mi") as MiB, rounded up; raise `InvalidAmount` when it is none."""
+def parse_memory(value: object) -> MiB:
+    """Return an amount of memory (16, "16 GiB", "512Mi") in MiB, rounded up.
+
+    Raises `InvalidAmount` if the value is not an amount.
+    """
     number, scale = value, _SCALES["G"]
     if isinstance(value, str) and (match := _WITH_UNIT.fullmatch(value)):
         number, scale = match["number"], _SCALES[match["unit"].upper()]
@@ -89,31 +95,37 @@ def parse_memory(value: str | int | float) -> MiB:
 
 
 def format_cpus(milli: int) -> str:
-    """Write thousandths of a core as the shortest decimal: 500 -> "0.5", 4000 -> "4"."""
+    """Return thousandths of a core as the shortest decimal: 500 -> "0.5", 4000 -> "4"."""
     return format_gpus(milli)
 
 
 def format_memory(mib: int) -> str:
-    """Write MiB so that it is read as the same amount again: 16384 -> "16 GiB", 1536 -> "1.5 GiB", 500 -> "500 MiB"."""
+    """Return MiB as text that `parse_memory` reads as the same amount.
+
+    Examples: 16384 -> "16 GiB", 1536 -> "1.5 GiB", 500 -> "500 MiB".
+    """
     gib = Decimal(mib) / GIB
     if mib < GIB or gib != round(gib, 2):
         return f"{mib} MiB"
     return f"{gib:.2f}".rstrip("0").rstrip(".") + " GiB"
 
 
-#: How to write an amount, by what it is of.
+#: How to write an amount of a resource.
 _EXPECTED = {
     Resource.GPU: 'write a number of GPUs such as 0.25, "0.5" or 2',
     Resource.CPU: 'write a number of cores such as 4 or "0.5"',
     Resource.MEMORY: 'write a number of GiB such as 16, or text such as "16 GiB" or "512 MiB"',
 }
-#: MiB of one unit.
+#: Size of a unit in MiB.
 _SCALES = {"K": Decimal(1) / 1024, "M": Decimal(1), "G": Decimal(1024), "T": Decimal(1024**2)}
 _WITH_UNIT = re.compile(r"\s*(?P<number>[^\sA-Za-z]+)\s*(?P<unit>[KMGT])(iB|i|B)?\s*", re.IGNORECASE)
 
 
 def _decimal(value: object, of: Resource = Resource.GPU, written: object = None) -> Decimal:
-    """The number; `written` is what a refusal names, where it is not the same."""
+    """Return `value` as a decimal; raise `InvalidAmount` if it is not a finite number of a sensible size.
+
+    `written` is the text that an error names if it differs from `value`.
+    """
     told = value if written is None else written
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of)
@@ -123,6 +135,6 @@ def _decimal(value: object, of: Resource = Resource.GPU, written: object = None)
         raise InvalidAmount(told, "it is not a number", _EXPECTED[of], of) from error
     if not number.is_finite():
         raise InvalidAmount(told, "it is not a finite number", _EXPECTED[of], of)
-    if number.adjusted() > _MOST_DIGITS:  # before any arithmetic: an exponent can make a number that fills the memory
+    if number.adjusted() > _MOST_DIGITS:  # asked before any arithmetic: a large exponent would fill the memory
         raise InvalidAmount(told, "it is far more than any cluster has", _EXPECTED[of], of)
     return number

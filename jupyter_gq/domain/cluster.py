@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .amount import NO_MEMORY, MiB
+from .amount import NO_MEMORY, Instant, MiB
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,9 +18,9 @@ class Device:
     model: str
     #: Total memory.
     memory: MiB
-    #: The pool it belongs to.
+    #: Name of the pool of the device.
     pool: str
-    #: False while it must not take new work (lost, drained); running work stays on the books.
+    #: False while the device must not take new work (lost, drained); running work is still counted.
     healthy: bool = True
 
 
@@ -30,36 +30,50 @@ class Node:
 
     name: str
     devices: tuple[Device, ...] = ()
-    #: What tasks may use of its processors, in thousandths of a core; None = not counted.
+    #: CPU that tasks may use, in thousandths of a core; None = not counted.
     cpu_milli: int | None = None
-    #: What tasks may use of its memory; None = not counted.
+    #: Memory that tasks may use; None = not counted.
     memory: MiB | None = None
-    #: What work that is none of ours takes of both at present; it is not in them, and may come back.
+    #: CPU and memory that foreign work takes at present; `cpu_milli` and `memory` are without them.
     cpu_by_others: int = 0
     memory_by_others: MiB = NO_MEMORY
-    #: The most tasks that it takes; None = not counted.
+    #: Maximum number of tasks; None = not counted.
     max_tasks: int | None = None
-    #: Why it takes no new tasks, with devices or without, such as "gpu-1 is cordoned"; what runs there stays on the
-    #: books. "" = it takes some.
+    #: Why the node takes no new tasks, with devices or without, such as "gpu-1 is cordoned"; "" = it takes new tasks.
+    #: Running work is still counted.
     closed: str = ""
-    #: Its administrator empties it, so it is closed as well: training that can be paused leaves it.
-    emptying: bool = False
-    #: Where it stands and what it is: topology levels (rack, block) and whatever a request selects nodes by.
+    #: True while the node is drained: it is closed as well, and training that can be paused leaves it.
+    draining: bool = False
+    #: Topology levels of the node (rack, block) and all other labels by which a request selects nodes.
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NodeRequest:
+    """The state of a request to a cluster for new nodes of one pool."""
+
+    #: Since when the oldest node is asked for that has not come; None = none could be asked for, or all have come.
+    since: Instant | None = None
+    #: The cluster's reason why no node comes; "" = it gave none.
+    sentence: str = ""
+    #: A node that has come and is being made ready; "" = none.
+    arriving: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NewNodes:
-    """Nodes that a cluster adds to a pool when somebody needs them."""
+    """Nodes that a cluster can add to a pool on request."""
 
     pool: str
-    #: What each of them has. Its name, and those of its devices, begin names that no node and no device has.
+    #: A template of the new nodes. Its name and the ids of its devices are prefixes that no node and no device has.
     like: Node
-    #: So many may still come.
+    #: Number of nodes that may still come.
     count: int
+    #: The state of the request for them; None = nothing has been asked for yet.
+    request: NodeRequest | None = None
 
-    def some(self, most: int) -> tuple[Node, ...]:
-        """As many of them as may come, but at most so many; each has names of its own."""
+    def first(self, most: int) -> tuple[Node, ...]:
+        """Return the first `most` of the new nodes, or all if fewer may come; each has its own name and device ids."""
         return tuple(self._numbered(number) for number in range(min(self.count, most)))
 
     def _numbered(self, number: int) -> Node:
@@ -67,17 +81,17 @@ class NewNodes:
         return replace(self.like, name=f"{self.like.name}-{number}", devices=devices)
 
 
-#: Label of the nodes whose devices can be shared, where not all can.
+#: Label of the nodes whose devices can be shared, in clusters where not all nodes can share.
 SHARE_LABEL = ("jupyter-gq.org/shares", "yes")
-#: The same, of nodes whose devices are slices of GPUs: those are never shared, however long one waits.
+#: Label of the nodes whose devices are slices of GPUs: these devices are never shared, however long a workload waits.
 NEVER_SHARED = (SHARE_LABEL[0], "never")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Topology:
-    """How nodes are grouped: label keys from the widest level (block) to the narrowest (rack, NVLink domain).
+    """A grouping of nodes: label keys from the widest level (block) to the narrowest (rack, NVLink domain).
 
-    A domain of a level is the set of nodes that have the same values of this level and of all wider ones.
+    A domain of a level is the set of nodes that have the same values of this level and of all wider levels.
     """
 
     name: str

@@ -1,7 +1,14 @@
-"""What can be wrong, and whose fault it is.
+"""The errors of the package, by whose fault they are.
 
-Every error carries its facts as fields and renders to a sentence that says what was wrong, what
-was expected and what to do. HTTP statuses are chosen at the edge (`api`, `lab`, `hub`), not here.
+Rules
+-----
+- One root: each exception class of the package derives from `JupyterGQError`.
+- One fault: each class below the root derives from exactly one of `UserError`, `AdminError`, `MachineError`,
+  `DefectError` and `HttpRefusal`. The last one is an answer over HTTP, whose status says whose fault it is.
+- One name: no two exception classes of the package share a name.
+- Facts as fields: an error has its facts as fields, and its text says what is wrong, what was expected and what to do.
+
+`tests/unit/test_errors.py` checks the first three rules. HTTP statuses are chosen at the edges (`api`, `lab`, `hub`).
 """
 
 from enum import StrEnum
@@ -9,7 +16,7 @@ from typing import ClassVar
 
 
 class Resource(StrEnum):
-    """What an amount, or a refusal, is about."""
+    """The resource of an amount or of a refusal."""
 
     GPU = "gpu"
     CPU = "cpu"
@@ -19,22 +26,40 @@ class Resource(StrEnum):
 
 
 class JupyterGQError(Exception):
-    """Root of every error that this package raises on purpose."""
+    """The root of all errors that this package raises on purpose."""
 
 
 class UserError(JupyterGQError):
-    """The request cannot be granted as it is; the user can change it."""
+    """A request or a job that cannot be served as it is; the user can change it."""
 
     #: A stable word for programs, such as "unknown_queue".
     code = "invalid_request"
 
 
 class AdminError(JupyterGQError):
-    """The configuration is wrong; an administrator can mend it."""
+    """A wrong configuration or command; an administrator can mend it."""
 
 
-class IllegalTransition(JupyterGQError):
-    """A state was asked to change in a way that its table does not know: a defect of ours."""
+class MachineError(JupyterGQError):
+    """A failure of a machine, a network or another program; another attempt may succeed."""
+
+
+class DefectError(JupyterGQError):
+    """A defect of this package: something happened that its code must never let happen."""
+
+
+class HttpRefusal(JupyterGQError):
+    """A request that was refused over HTTP.
+
+    Below status 500 the requester is at fault, from 500 on the machine.
+    """
+
+    #: The HTTP status of the answer.
+    status: int
+
+
+class IllegalTransition(DefectError):
+    """An event that the table of states does not allow in the present state."""
 
     def __init__(self, workload: str, state: str, event: str) -> None:
         super().__init__(f"workload {workload} is {state} and cannot take the event {event}")
@@ -42,7 +67,7 @@ class IllegalTransition(JupyterGQError):
 
 
 class InvalidAmount(UserError, ValueError):
-    """An amount of something that is none."""
+    """A text or number that is no valid amount of its resource."""
 
     code = "invalid_amount"
     _NOUNS: ClassVar = {Resource.GPU: "GPUs", Resource.CPU: "CPU cores", Resource.MEMORY: "memory"}
@@ -53,13 +78,13 @@ class InvalidAmount(UserError, ValueError):
 
 
 class NotThisRun(UserError):
-    """Somebody speaks for a run of a job that is not his."""
+    """A request for a run of a job by a pod that does not belong to this run."""
 
     code = "not_this_run"
 
 
 class UnknownQueue(UserError):
-    """No queue has that name."""
+    """The name of a queue that does not exist."""
 
     code = "unknown_queue"
 
@@ -70,7 +95,7 @@ class UnknownQueue(UserError):
 
 
 class NotAMember(UserError):
-    """The user may not use that queue."""
+    """A queue that the user may not use."""
 
     code = "not_a_member"
 
@@ -81,7 +106,7 @@ class NotAMember(UserError):
 
 
 class QuotaExceeded(UserError):
-    """More than the fixed quota; the numbers say by how much and what holds it."""
+    """A request beyond the fixed quota; the fields say by how much, and what holds the quota."""
 
     code = "quota_exceeded"
 
@@ -95,7 +120,7 @@ class QuotaExceeded(UserError):
 
 
 class NeverFits(UserError):
-    """The request can never be placed, however long it waits, because of this resource."""
+    """A request that can never be placed, however long it waits, because of `resource`."""
 
     code = "never_fits"
 
@@ -105,31 +130,31 @@ class NeverFits(UserError):
 
 
 class NotFound(UserError):
-    """No such object, or not one that this user may see (the two are not told apart on purpose)."""
+    """An object that does not exist or that this user may not see; the two are not told apart on purpose."""
 
     code = "not_found"
 
 
 class Conflict(UserError):
-    """The object is not in a state in which that can be done."""
+    """A request that the present state of the object does not allow."""
 
     code = "conflict"
 
 
 class TooLarge(UserError):
-    """More bytes than the limit."""
+    """A request with more bytes than the limit."""
 
     code = "too_large"
 
 
-class StorageFull(JupyterGQError):
-    """The disk refused a write; nothing was kept."""
+class StorageFull(MachineError):
+    """A write that the disk refused; nothing was kept."""
 
     code = "storage_full"
 
 
-class StoreUnavailable(JupyterGQError):
-    """The database does not answer. Whether the last write was kept is not known."""
+class StoreUnavailable(MachineError):
+    """A database that does not answer. Whether the last write was kept is not known."""
 
     code = "store_unavailable"
 
@@ -138,20 +163,20 @@ class StoreUnavailable(JupyterGQError):
         self.place, self.told = place, told
 
 
-class StoreAway(JupyterGQError):
-    """The database has not answered for so long that another service shall lead, which may reach it."""
+class StoreAway(MachineError):
+    """A database that has not answered for so long that another service should lead, which may reach it."""
 
     code = "store_away"
 
     def __init__(self, last: StoreUnavailable, seconds: float) -> None:
         super().__init__(
-            f"For {seconds:.0f} s this service has not reached its database, so it steps back: another one leads that "
-            f"does, or this one again when it does. {last}"
+            f"This service has not reached its database for {seconds:.0f} s, so it steps back: another service that "
+            f"reaches the database leads, or this one again once it does. {last}"
         )
 
 
-class Superseded(JupyterGQError):
-    """Another service has taken over; this one must not act any more. Nothing was changed."""
+class Superseded(MachineError):
+    """A write after another service has taken over: this service must not act any more. Nothing was changed."""
 
     code = "superseded"
 
@@ -163,8 +188,8 @@ class Superseded(JupyterGQError):
         self.own, self.found = own, found
 
 
-class NotLeading(JupyterGQError):
-    """This service must not act now: it could not renew its lease, or has none yet."""
+class NotLeading(MachineError):
+    """An act of a service that does not lead: it could not renew its lease, or has none yet."""
 
     code = "not_leading"
 
@@ -174,11 +199,11 @@ class NotLeading(JupyterGQError):
         )
 
 
-class BackendError(JupyterGQError):
-    """The machine did not do what it was told."""
+class BackendError(MachineError):
+    """An order that a backend's machine or cluster did not carry out."""
 
     code = "backend_error"
 
 
 class InvalidSnapshot(AdminError, ValueError):
-    """The input of a cycle contradicts itself."""
+    """An input of a cycle that contradicts itself."""

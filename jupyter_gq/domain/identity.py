@@ -1,19 +1,19 @@
-"""Who speaks, where it is no person."""
+"""The identity of callers that are pods, not people."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodIdentity:
-    """The pod that a service-account token was made for, as the cluster vouches for it."""
+    """The pod for which a service-account token was made, as the cluster confirms it."""
 
     namespace: str
     service_account: str
     #: Name of the pod.
     pod: str
-    #: Unique for ever, unlike the name.
+    #: Id that no other pod ever gets, unlike the name.
     uid: str
-    #: Name of its node; "" when the cluster does not say.
+    #: Name of the pod's node; "" if the cluster does not tell it.
     node: str = ""
-    #: When the token ends by its own word, in seconds since the epoch; None when it does not say.
+    #: End of the token in seconds since the epoch; None if the token does not tell it.
     expires: float | None = None

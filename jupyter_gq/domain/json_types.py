@@ -8,6 +8,8 @@ or trusts the format. What is ours has a dataclass or a model.
 from collections.abc import Mapping
 from typing import Any
 
+#: A JSON value: object, list, text, number, True, False or None.
+JsonValue = Any
 #: A JSON object.
 JsonObject = dict[str, Any]
 #: A JSON object that is only read.

@@ -1,4 +1,4 @@
-"""Pools of nodes, and how their devices reach a container."""
+"""Pools of nodes in a cluster, and how their devices reach a container."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from .amount import MiB, MilliCpu
 
 
 class Provider(StrEnum):
-    """Who hands out fractions of a device."""
+    """The software that divides a device into fractions."""
 
-    RESERVATION = "reservation"  # ours: a pod holds the whole device, and each share names it
+    RESERVATION = "reservation"  # this package: a pod holds the whole device, and each share names the device
     HAMI = "hami"
     KAI = "kai"
 
 
 class Visibility(StrEnum):
-    """How the container of a share sees its device and no other."""
+    """The means by which the container of a share sees its device and no other."""
 
     ENV = "env"
     ENV_CDI = "env-cdi"
@@ -27,47 +27,47 @@ class Visibility(StrEnum):
 
 
 class Hold(StrEnum):
-    """When a device is held for shares."""
+    """The time for which a device is held for shares."""
 
-    DEMAND = "demand"  # from the first share until a while after the last
-    ALWAYS = "always"  # for as long as the pool is there: no delay, and no race with foreign pods
+    DEMAND = "demand"  # from the first share until a while after the last one
+    ALWAYS = "always"  # while the pool exists: no delay, and no race with foreign pods
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleUp:
-    """The cluster adds nodes to a pool when something needs them."""
+    """How a cluster can add nodes to a pool."""
 
-    #: What a new node has.
+    #: Number of GPUs of a new node.
     gpus: int
-    #: The most nodes that the pool may have, with those that are there.
+    #: Maximum number of nodes of the pool, including the present ones.
     nodes: int
-    #: None = not known, so it is not reckoned with.
+    #: CPU and memory of a new node; None = unknown, so they are not counted.
     cpu_milli: MilliCpu | None = None
     memory: MiB | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodPool:
-    """A pool whose devices are those of some nodes."""
+    """A pool that holds the devices of some nodes of a cluster."""
 
     name: str
     #: Labels of its nodes; empty: every node.
     selector: Mapping[str, str] = field(default_factory=dict)
-    #: What a whole device is called on those nodes; a MIG profile has a name of its own.
+    #: Resource name of a whole device on those nodes; a MIG profile has a name of its own.
     resource: str = "nvidia.com/gpu"
     provider: Provider = Provider.RESERVATION
     visibility: Visibility = Visibility.ENV
     hold: Hold = Hold.DEMAND
-    #: As in a pod: taints of those nodes that do not keep us away.
+    #: Taints of those nodes that pods of this pool tolerate, written as in a pod.
     tolerations: tuple[JsonMapping, ...] = ()
-    #: None: it has the nodes that it has.
+    #: How the pool can grow; None = the cluster adds no nodes to it.
     scale_up: ScaleUp | None = None
 
-    def takes(self, labels: Mapping[str, str]) -> bool:
-        """A node with these labels is one of it."""
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether a node with these labels belongs to the pool."""
         return all(labels.get(key) == value for key, value in self.selector.items())
 
 
-def pool_of(pools: Sequence[PodPool], labels: Mapping[str, str]) -> PodPool | None:
-    """The pool of a node with these labels: the first that takes it; None when none does."""
-    return next((pool for pool in pools if pool.takes(labels)), None)
+def find_pool(pools: Sequence[PodPool], labels: Mapping[str, str]) -> PodPool | None:
+    """Return the first of `pools` that matches the labels of a node; None if no pool does."""
+    return next((pool for pool in pools if pool.matches(labels)), None)

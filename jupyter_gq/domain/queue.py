@@ -1,4 +1,4 @@
-"""Queues: where workloads wait, and what is promised to them."""
+"""Queues: where workloads wait, with the quotas and limits that apply there."""
 
 from dataclasses import dataclass
 
@@ -10,34 +10,34 @@ BUILD_ROOT = "build"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queue:
-    """A node of the queue tree. Leaves take workloads; every check walks up to the root."""
+    """A node of the queue tree. Only leaves have workloads; quotas and limits of all queues up to the root apply."""
 
     name: str
-    #: The pool whose devices its workloads use; the same in a whole subtree.
+    #: The pool whose devices the queue's workloads use; the same in a whole subtree.
     pool: str
-    #: None for a root.
+    #: Name of the queue above; None for a root.
     parent: str | None = None
-    #: What is guaranteed to it (its deserved quota).
+    #: GPUs that are guaranteed to the queue (its deserved quota).
     quota: MilliGpu = NO_GPU
-    #: What it may never exceed; None = no limit.
+    #: GPUs that the queue may never exceed; None = no limit.
     limit: MilliGpu | None = None
-    #: Processors (thousandths of a core) and memory of nodes that it may never exceed; None = no limit.
+    #: CPU (thousandths of a core) and memory that the queue may never exceed; None = no limit.
     cpu_limit: int | None = None
     memory_limit: MiB | None = None
-    #: Processors and memory that are guaranteed to it: what others use above theirs it takes back for work that needs
-    #: them. None = nothing is said, so it is never above.
+    #: CPU and memory that are guaranteed to the queue: for work that needs them, it reclaims what other queues use
+    #: above their own quotas. None = no quota, so the queue is never above it.
     cpu_quota: int | None = None
     memory_quota: MiB | None = None
-    #: Its part of the idle devices, relative to its siblings; 0 = it never borrows.
+    #: The queue's part of the idle devices, relative to its siblings; 0 = the queue never borrows.
     over_quota_weight: int = 1
-    #: Surplus goes to higher priorities first.
+    #: Idle devices go to siblings of higher priority first.
     priority: int = 0
-    #: What started here is not preempted inside this queue before it ran so long; None = as the queue above says.
+    #: Work of the queue is not preempted inside the queue before it has run for this time; None = as the queue above.
     preempt_min_runtime: Seconds | None = None
-    #: What started here is not reclaimed by another queue before it ran so long; None = as the queue above says.
+    #: Work of the queue is not reclaimed by another queue before it has run for this time; None = as the queue above.
     reclaim_min_runtime: Seconds | None = None
 
 
 def build_queue(user: str) -> str:
-    """The name of the leaf that holds the fixed quota of `user`."""
+    """Return the name of the leaf that holds the fixed quota of `user`."""
     return f"{BUILD_ROOT}/{user}"

@@ -2,11 +2,14 @@
 
 Rules
 -----
-1. Only `apply` computes a next state; only the controller writes it down.
-2. An impossible (state, event) pair raises `IllegalTransition` and changes nothing.
-3. A workload holds its devices from ADMITTED until it is final or PENDING again; SUSPENDED keeps its
-   quota but gives up its bytes.
-4. The diagram of the documentation is generated from `TRANSITIONS`.
+One function: only `apply` computes a next state, and only the records of the controller store it.
+
+Illegal pairs: a (state, event) pair that the table does not have raises `IllegalTransition` and changes nothing.
+
+Holding: a workload holds its devices from ADMITTED until it is final or PENDING again. A SUSPENDED one keeps its quota
+and gives up its bytes.
+
+One table: the diagram of the documentation is generated from `TRANSITIONS`.
 """
 
 from enum import StrEnum
@@ -15,7 +18,7 @@ from .errors import IllegalTransition
 
 
 class State(StrEnum):
-    """Where a workload is in its life."""
+    """The state of a workload."""
 
     PENDING = "PENDING"
     ADMITTED = "ADMITTED"
@@ -30,7 +33,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happened to a workload."""
+    """An event that moves a workload to another state."""
 
     ADMITTED = "Admitted"
     LAUNCHED = "Launched"
@@ -93,7 +96,7 @@ HOLDING = frozenset({State.ADMITTED, State.STARTING, State.RUNNING, State.SUSPEN
 
 
 def apply(workload: str, state: State, event: Event) -> State:
-    """The state after `event`; raise `IllegalTransition` when the table has no such arrow."""
+    """Return the state after `event`; raise `IllegalTransition` if the table does not allow the event in `state`."""
     try:
         return TRANSITIONS[state][event]
     except KeyError as error:

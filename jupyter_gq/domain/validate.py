@@ -1,14 +1,18 @@
-"""Whether a snapshot contradicts itself: asked where one comes from outside, not in each cycle.
+"""The check that a snapshot does not contradict itself, for snapshots from outside; cycles do not repeat it.
 
 Rules
 -----
-1. Everything that is named exists: queues, nodes, devices, groups, topologies and their levels.
-2. Names and ids are unique, no amount is negative, and no queue and no group is above itself.
-3. A queue uses the pool of the queue above it.
-4. Who holds devices has a place for each of his tasks, on devices of one node; nobody else has one. No device is given
-   away more than once.
-5. `live`: the machines may have changed under work that goes on, so its node and devices may be gone. A queue that was
-   taken out of the configuration under its work is named in `Snapshot.vanished`. Nothing else is forgiven.
+Known names: every queue, node, device, group, topology and level that is named exists.
+
+Unique names: names and ids are unique, no amount is negative, and no queue and no group is above itself.
+
+One pool: a queue uses the pool of the queue above it.
+
+Places: a workload that holds devices has a place for each task, on devices of one node; other workloads have no place.
+No device is given away more than once.
+
+Live snapshots: machines may have changed under running work, so its nodes and devices may be gone. A queue that was
+removed from the configuration under its work is named in `Snapshot.vanished`. All other rules hold.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -26,42 +30,53 @@ _LISTED = 8
 
 
 def check(snapshot: Snapshot, *, live: bool = False) -> None:
-    """Raise `InvalidSnapshot` for the first contradiction: the object, what is wrong with it, what was expected."""
+    """Raise `InvalidSnapshot` for the first contradiction, with the object, its fault, and what was expected.
+
+    `live`: the snapshot is of a running service, so the rule for live snapshots applies.
+    """
     for fault in _faults(snapshot, live):
         raise InvalidSnapshot(fault)
 
 
 def _faults(snapshot: Snapshot, live: bool) -> Iterator[str]:
+    """Yield a sentence for each contradiction."""
     nodes = {node.name: node for node in snapshot.nodes}
     queues = {queue.name: queue for queue in snapshot.queues}
     topologies = {topology.name: topology for topology in snapshot.topologies}
-    yield from _of_nodes(snapshot.nodes)
-    yield from _of_new_nodes(snapshot)
-    yield from _of_topologies(snapshot.topologies)
-    yield from _of_queues(snapshot.queues, queues)
-    yield from _of_usage(snapshot.usage)
-    yield from _twice("workload", [workload.id for workload in snapshot.workloads])
+    yield from _node_faults(snapshot.nodes)
+    yield from _new_node_faults(snapshot)
+    yield from _topology_faults(snapshot.topologies)
+    yield from _queue_faults(snapshot.queues, queues)
+    yield from _usage_faults(snapshot.usage)
+    yield from _duplicate_faults("unobserved kind", snapshot.unobserved)
+    yield from _amount_faults(
+        "the launch capacity", {f"of {kind}": tasks for kind, tasks in snapshot.launch_capacity.items()}
+    )
+    yield from _duplicate_faults("workload", [workload.id for workload in snapshot.workloads])
     known = {*queues, *snapshot.vanished}
     for workload in snapshot.workloads:
         if workload.queue not in known:
-            yield f"{_who(workload)} is in the queue {workload.queue!r}; {_expected('queues', queues)}"
-        yield from _of_work(workload, topologies)
-        yield from _of_place(workload, nodes, live)
-    yield from _of_devices(snapshot)
+            yield f"{_describe(workload)} is in the queue {workload.queue!r}; {_expected('queues', queues)}"
+        yield from _workload_faults(workload, topologies)
+        yield from _placement_faults(workload, nodes, live)
+    yield from _device_faults(snapshot)
 
 
-def _who(workload: Workload) -> str:
+def _describe(workload: Workload) -> str:
+    """Return a phrase such as "the workload 'job-1'"."""
     return f"the workload {workload.id!r}"
 
 
 def _expected(nouns: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that lists the known names, at most `_LISTED` of them."""
     names = sorted(known)
     listed = ", ".join(repr(name) for name in names[:_LISTED])
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"expected one of the {nouns} that there are: {listed}{more}." if names else f"there are no {nouns}."
 
 
-def _twice(noun: str, names: Sequence[Hashable]) -> Iterator[str]:
+def _duplicate_faults(noun: str, names: Sequence[Hashable]) -> Iterator[str]:
+    """Yield a sentence for each name that occurs again."""
     if len(set(names)) == len(names):
         return
     seen: set[Hashable] = set()
@@ -71,7 +86,8 @@ def _twice(noun: str, names: Sequence[Hashable]) -> Iterator[str]:
         seen.add(name)
 
 
-def _negative(what: str, amounts: Mapping[str, float | None]) -> Iterator[str]:
+def _amount_faults(what: str, amounts: Mapping[str, float | None]) -> Iterator[str]:
+    """Yield a sentence for each amount of the object `what` that is negative or not finite."""
     for name, amount in amounts.items():
         if amount is not None and not 0 <= amount < float("inf"):
             yield f"{what} has {name} = {amount}; 0 or more was expected."
@@ -80,20 +96,20 @@ def _negative(what: str, amounts: Mapping[str, float | None]) -> Iterator[str]:
 # --- nodes, topologies, queues
 
 
-def _of_nodes(nodes: Sequence[Node]) -> Iterator[str]:
-    yield from _twice("node", [node.name for node in nodes])
-    yield from _twice("device", [device.id for node in nodes for device in node.devices])
+def _node_faults(nodes: Sequence[Node]) -> Iterator[str]:
+    yield from _duplicate_faults("node", [node.name for node in nodes])
+    yield from _duplicate_faults("device", [device.id for node in nodes for device in node.devices])
     for node in nodes:
         amounts = {"cpu_milli": node.cpu_milli, "memory": node.memory, "max_tasks": node.max_tasks}
-        yield from _negative(f"the node {node.name!r}", amounts)
+        yield from _amount_faults(f"the node {node.name!r}", amounts)
         for device in node.devices:
-            yield from _negative(f"the device {device.id!r}", {"index": device.index, "memory": device.memory})
+            yield from _amount_faults(f"the device {device.id!r}", {"index": device.index, "memory": device.memory})
 
 
-def _of_new_nodes(snapshot: Snapshot) -> Iterator[str]:
-    yield from _twice("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
+def _new_node_faults(snapshot: Snapshot) -> Iterator[str]:
+    yield from _duplicate_faults("pool with new nodes,", [each.pool for each in snapshot.new_nodes])
     for each in snapshot.new_nodes:
-        yield from _negative(f"the entry of new nodes of the pool {each.pool!r}", {"count": each.count})
+        yield from _amount_faults(f"the entry of new nodes of the pool {each.pool!r}", {"count": each.count})
         for device in each.like.devices:
             if device.pool != each.pool:
                 yield (
@@ -102,14 +118,14 @@ def _of_new_nodes(snapshot: Snapshot) -> Iterator[str]:
                 )
 
 
-def _of_topologies(topologies: Sequence[Topology]) -> Iterator[str]:
-    yield from _twice("topology", [topology.name for topology in topologies])
+def _topology_faults(topologies: Sequence[Topology]) -> Iterator[str]:
+    yield from _duplicate_faults("topology", [topology.name for topology in topologies])
     for topology in topologies:
-        yield from _twice(f"level of the topology {topology.name!r},", topology.levels)
+        yield from _duplicate_faults(f"level of the topology {topology.name!r},", topology.levels)
 
 
-def _of_queues(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterator[str]:
-    yield from _twice("queue", [queue.name for queue in queues])
+def _queue_faults(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterator[str]:
+    yield from _duplicate_faults("queue", [queue.name for queue in queues])
     for queue in queues:
         what = f"the queue {queue.name!r}"
         amounts = {
@@ -123,7 +139,7 @@ def _of_queues(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterato
             "preempt_min_runtime": queue.preempt_min_runtime,
             "reclaim_min_runtime": queue.reclaim_min_runtime,
         }
-        yield from _negative(what, amounts)
+        yield from _amount_faults(what, amounts)
         if queue.parent is None:
             continue
         parent = by_name.get(queue.parent)
@@ -134,10 +150,11 @@ def _of_queues(queues: Sequence[Queue], by_name: Mapping[str, Queue]) -> Iterato
                 f"{what} uses the pool {queue.pool!r}, but {queue.parent!r} above it uses {parent.pool!r}; "
                 "one pool was expected in a whole subtree."
             )
-    yield from _circles("queue", {queue.name: queue.parent for queue in queues})
+    yield from _cycle_faults("queue", {queue.name: queue.parent for queue in queues})
 
 
-def _circles(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+def _cycle_faults(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield a sentence for the first object that is above itself; `parents` maps each name to the one above."""
     good: set[str] = set()
     for start in parents:
         path: list[str] = []
@@ -152,39 +169,39 @@ def _circles(noun: str, parents: Mapping[str, str | None]) -> Iterator[str]:
         good.update(path)
 
 
-def _of_usage(usage: Mapping[str, float]) -> Iterator[str]:
+def _usage_faults(usage: Mapping[str, float]) -> Iterator[str]:
     for name, seconds in usage.items():
-        yield from _negative("the past use", {f"of {name!r}": seconds})
+        yield from _amount_faults("the past use", {f"of {name!r}": seconds})
 
 
 # --- workloads
 
 
-def _of_work(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    who = _who(workload)
+def _workload_faults(workload: Workload, topologies: Mapping[str, Topology]) -> Iterator[str]:
+    who = _describe(workload)
     if not 1 <= workload.min_members <= workload.tasks:
         yield f"{who} has min_members = {workload.min_members}; 1 to its {workload.tasks} tasks was expected."
     if workload.backoff is not None:
         amounts = {"backoff.pause": workload.backoff.pause, "backoff.times": workload.backoff.times}
-        yield from _negative(who, amounts)
-    yield from _of_request(who, workload.request)
-    yield from _of_constraint(who, workload.topology, topologies)
-    yield from _of_groups(who, workload.groups, topologies)
+        yield from _amount_faults(who, amounts)
+    yield from _request_faults(who, workload.request)
+    yield from _constraint_faults(who, workload.topology, topologies)
+    yield from _group_faults(who, workload.groups, topologies)
 
 
-def _of_request(who: str, request: Request) -> Iterator[str]:
+def _request_faults(who: str, request: Request) -> Iterator[str]:
     amounts: dict[str, float | None] = {
         "devices": request.devices,
         "device_memory": request.device_memory,
         "cpu_milli": request.cpu_milli,
         "memory": request.memory,
     }
-    yield from _negative(who, amounts)
+    yield from _amount_faults(who, amounts)
     if request.devices and not 0 < request.milli_per_device <= ONE_GPU:
         yield f"{who} asks for {request.milli_per_device} thousandths of each device; 1 to {ONE_GPU} was expected."
 
 
-def _of_constraint(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
+def _constraint_faults(who: str, constraint: TopologyConstraint | None, known: Mapping[str, Topology]) -> Iterator[str]:
     if constraint is None:
         return
     topology = known.get(constraint.topology)
@@ -197,8 +214,8 @@ def _of_constraint(who: str, constraint: TopologyConstraint | None, known: Mappi
             yield f"{who} is placed by the level {level!r}; {levels}"
 
 
-def _of_groups(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
-    yield from _twice(f"group of {who},", [group.name for group in groups])
+def _group_faults(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, Topology]) -> Iterator[str]:
+    yield from _duplicate_faults(f"group of {who},", [group.name for group in groups])
     names = {group.name: group.parent for group in groups}
     for group in groups:
         what = f"the group {group.name!r} of {who}"
@@ -206,16 +223,16 @@ def _of_groups(who: str, groups: Sequence[TaskGroup], topologies: Mapping[str, T
             yield f"{what} is below {group.parent!r}; {_expected('groups', names)}"
         if group.tasks < 0 or (group.tasks and not 0 <= group.min_members <= group.tasks):
             yield f"{what} has min_members = {group.min_members}; 0 to its {group.tasks} tasks was expected."
-        yield from _of_request(what, group.request)
-        yield from _of_constraint(what, group.topology, topologies)
-    yield from _circles(f"group of {who},", names)
+        yield from _request_faults(what, group.request)
+        yield from _constraint_faults(what, group.topology, topologies)
+    yield from _cycle_faults(f"group of {who},", names)
 
 
 # --- places
 
 
-def _of_place(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iterator[str]:
-    who = _who(workload)
+def _placement_faults(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iterator[str]:
+    who = _describe(workload)
     if not workload.holds:
         if workload.placement:
             yield f"{who} is {workload.state} and has a place on {workload.placement[0].node!r}; none was expected."
@@ -231,10 +248,10 @@ def _of_place(workload: Workload, nodes: Mapping[str, Node], live: bool) -> Iter
             held = ", ".join(task.devices) or "none"
             yield f"{who} holds these devices for a task: {held}; {wanted} different ones were expected."
         if not live:
-            yield from _of_node(who, task, nodes)
+            yield from _task_faults(who, task, nodes)
 
 
-def _of_node(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterator[str]:
+def _task_faults(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterator[str]:
     node = nodes.get(task.node)
     if node is None:
         yield f"{who} has a task on the node {task.node!r}; {_expected('nodes', nodes)}"
@@ -248,30 +265,33 @@ def _of_node(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> Iterat
             )
 
 
-def _of_devices(snapshot: Snapshot) -> Iterator[str]:
-    """Rule 4: what is suspended has given up its bytes."""
+def _device_faults(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a sentence for each device that is given away more than once; suspended workloads gave up their bytes."""
     held: dict[str, int] = {}
     memory = {device.id: device.memory for node in snapshot.nodes for device in node.devices}
     holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]
     for workload in holders:
-        for task in _held(workload):
+        for task in _held_tasks(workload):
             request = workload.request_of(task.group)
             for device in task.devices:
-                held[device] = held.get(device, 0) + _milli_of(request, memory.get(device))
+                held[device] = held.get(device, 0) + _milli_on_device(request, memory.get(device))
     for name, given in held.items():
         if given > ONE_GPU:
-            there = [w.id for w in holders if any(name in task.devices for task in _held(w))]
+            there = [w.id for w in holders if any(name in task.devices for task in _held_tasks(w))]
             names = ", ".join(repr(each) for each in there[:_LISTED])
             yield f"{format_gpus(given)} of the device {name!r} is given away, to {names}; at most 1 was expected."
 
 
-def _milli_of(request: Request, memory: int | None) -> int:
-    """What it takes of a device; an amount of memory is what it makes of this one, in whole hundredths."""
+def _milli_on_device(request: Request, memory: int | None) -> int:
+    """Return the part of a device that a request takes; `memory` is that of the device, None if unknown.
+
+    A request for device memory takes its share of this device, rounded up to whole hundredths.
+    """
     if request.device_memory is None or not memory:
         return request.milli_per_device
     return -(-100 * request.device_memory // memory) * (ONE_GPU // 100)
 
 
-def _held(workload: Workload) -> tuple[TaskPlacement, ...]:
-    """With the tasks that were told to stop while it goes on."""
+def _held_tasks(workload: Workload) -> tuple[TaskPlacement, ...]:
+    """Return the places of all tasks that hold devices, also of those that were told to stop."""
     return (*workload.placement, *(leaving.task for leaving in workload.leaving))

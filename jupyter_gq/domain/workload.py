@@ -1,4 +1,4 @@
-"""Workloads: what is scheduled. A notebook holds a share; a job is what the user sees of a training workload."""
+"""Workloads: the things that are scheduled. A notebook is one, and a job is what the user sees of another one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from .states import HOLDING, State
 
 
 class Kind(StrEnum):
-    """What a workload is for."""
+    """The purpose of a workload."""
 
     NOTEBOOK = "NOTEBOOK"
     TRAINING = "TRAINING"
@@ -17,38 +17,38 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What each task needs: `devices` devices of one node, with the same amount of each."""
+    """The needs of each task: devices of one node, with the same amount of each, and host resources."""
 
-    #: 0 = CPU only.
+    #: Number of devices; 0 = CPU only.
     devices: int
-    #: Of each device: 1000 = whole, less = a fraction.
+    #: Part of each device: 1000 = a whole device, less = a fraction.
     milli_per_device: MilliGpu = ONE_GPU
-    #: Memory of each device, instead of a part of it: `milli_per_device` is then what it makes of the smallest suitable
-    #: device of the pool (see `scheduling.placement`), and only a guess before.
+    #: Memory of each device, instead of a part of it. The core then computes `milli_per_device` from the smallest
+    #: suitable device of the pool (see `scheduling.placement`); before that it is only a guess.
     device_memory: MiB | None = None
-    #: Only devices of one of these models; empty = any.
+    #: Models of the devices; empty = any.
     models: tuple[str, ...] = ()
-    #: Devices of these models first, in that order; others if there is no way.
+    #: Models that are tried first, in that order; others are taken if these have no room.
     preferred_models: tuple[str, ...] = ()
-    #: Processors of the node, in thousandths of a core.
+    #: CPU of the node, in thousandths of a core.
     cpu_milli: int = 0
-    #: Memory of the node.
+    #: Memory of the node (host memory).
     memory: MiB = NO_MEMORY
     #: Only nodes with these labels: (key, value).
     node_labels: tuple[tuple[str, str], ...] = ()
 
     def __hash__(self) -> int:
-        """Of what differs most: requests are looked up some hundred thousand times in a cycle."""
+        """Hash only the fields that differ most: a cycle looks requests up some hundred thousand times."""
         return hash((self.devices, self.milli_per_device, self.cpu_milli, self.memory))
 
     @property
     def milli(self) -> MilliGpu:
-        """The sum over its devices."""
+        """GPUs of one task over all of its devices."""
         return MilliGpu(self.devices * self.milli_per_device)
 
     @classmethod
     def of(cls, milli: MilliGpu) -> "Request":
-        """From a parsed request: 250 is a quarter of one device, 2000 is two whole ones."""
+        """Return the request for an amount of GPUs: 250 is a quarter of one device, 2000 is two whole devices."""
         if milli == 0:
             return cls(devices=0)
         if milli < ONE_GPU:
@@ -58,58 +58,59 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopologyConstraint:
-    """Tasks that belong together stand in one domain of a level."""
+    """A level of a topology in one domain of which all tasks that belong together must, or should, run."""
 
     #: Name of a `Topology` of the snapshot.
     topology: str
-    #: All in one domain of this level, or not at all.
+    #: Level whose domain must hold all tasks; without room in one domain none of them starts.
     required: str | None = None
-    #: In one domain of this level, or of the narrowest wider one that has room.
+    #: Level whose domain should hold all tasks; without room there, the narrowest wider level that has room is used.
     preferred: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskGroup:
-    """Like tasks of a workload; groups may be parts of groups, each with its own least size and its own topology."""
+    """Equal tasks of a workload. Groups may contain groups, each with its own min replicas and topology."""
 
     name: str
     request: Request
-    #: 0 for a group that only holds others together.
+    #: Number of tasks; 0 for a group that only contains other groups.
     tasks: int
-    #: It starts with at least that many of its tasks, or the whole workload does not.
+    #: Min replicas: unless at least so many tasks of the group can start, the workload does not start.
     min_members: int
-    #: Name of the group that it is a part of; None = of the workload itself.
+    #: Name of the group that contains this one; None = it belongs to the workload itself.
     parent: str | None = None
     topology: TopologyConstraint | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPlacement:
-    """Where one task goes: a node and devices of it (empty for CPU only)."""
+    """The place of one task: a node and devices of it."""
 
     node: str
+    #: Ids of devices of the node; empty for CPU only.
     devices: tuple[str, ...] = ()
-    #: Name of its `TaskGroup`; "" where the workload has no groups.
+    #: Name of the task's `TaskGroup`; "" if the workload has no groups.
     group: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stop:
-    """The intent to end a run, and why. Kept apart from the state, so that a restart goes on with it."""
+    """The intent to end a run, with its reason. It is stored apart from the state, so that it outlives a restart."""
 
     reason: EvictReason
     #: One sentence for the owner.
     sentence: str
-    #: The workload or user for whom it is done; None when nobody else is involved.
+    #: Id of the preemptor, or name of the user who stopped the run; None if nobody else is involved.
     by: str | None
     at: Instant
-    #: True: back to its queue with its seniority. False: ends as CANCELLED.
+    #: True = the workload goes back to its queue with its seniority; False = it ends as CANCELLED.
     requeue: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaving:
-    """A task that was told to stop while its workload goes on; it holds its devices until it is gone."""
+    """A task that was told to stop while its workload goes on. Until its end the task holds its devices."""
 
     task: TaskPlacement
     stop: Stop
@@ -131,93 +132,94 @@ class Backoff:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
-    """What is known of a notebook's use. None anywhere means unknown, and unknown is never idle."""
+    """The latest sample of a notebook's use. None means unknown, and an unknown notebook is never idle."""
 
-    #: A kernel executes something now.
+    #: Whether a kernel executes something.
     busy: bool | None
-    #: Last execution, last use of the share, or start, whichever is latest.
+    #: The latest of: last execution, last use of the share, start.
     last_active: Instant | None
-    #: When this was sampled.
+    #: Time of the sample.
     sampled_at: Instant
-    #: The owner said "Keep it" until then.
+    #: End of the time for which the owner pressed "Keep it"; None = not pressed.
     kept_until: Instant | None = None
-    #: Seconds of "Keep it" granted so far, against the bound of the policy.
+    #: Seconds of "Keep it" granted so far; the policy bounds them.
     kept_total: float = 0.0
-    #: Set while the owner is being warned: when the share will be taken.
+    #: When the share will be taken; None = the owner is not being warned.
     expire_at: Instant | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workload:
-    """The thing that is scheduled, as the core sees it."""
+    """A notebook or a training workload, as the core sees it."""
 
     id: str
     kind: Kind
     #: Name of the user.
     owner: str
-    #: What the owner calls it: a job's name, or a server's name ("" for the default server).
+    #: Name that the owner chose: of the job, or of the server ("" for the default server).
     name: str
     #: Name of a leaf queue.
     queue: str
+    #: Needs of each task.
     request: Request
-    #: Number of tasks; each gets `request`.
+    #: Number of tasks.
     tasks: int = 1
-    #: It starts with at least that many tasks, or not at all.
+    #: Min replicas: the workload starts with at least so many tasks, or not at all.
     min_members: int = 1
-    #: Inside its queue; higher first.
+    #: Priority inside the queue; higher first.
     priority: int = 0
-    #: False: it must fit the quota of each ancestor queue, and is never taken away for anybody.
+    #: False = the workload must fit the quota of each queue on its path, and is never evicted for another workload.
     preemptible: bool = True
     state: State = State.PENDING
-    #: Seniority: kept through every pause.
+    #: Time of the submission, which decides the seniority; kept through every pause.
     submitted_at: Instant
     #: Start of the present run.
     started_at: Instant | None = None
     finished_at: Instant | None = None
-    #: One per task while it holds devices; empty otherwise. What is leaving is not among them.
+    #: One entry for each task while the workload holds devices, without tasks that are leaving; empty otherwise.
     placement: tuple[TaskPlacement, ...] = ()
-    #: Elastic ones only: tasks that it gave up and that are not gone yet.
+    #: Tasks of elastic workloads that were told to stop and hold their devices still.
     leaving: tuple[Leaving, ...] = ()
-    #: Number of the run, from 1; 0 before the first.
+    #: Number of the run, from 1; 0 before the first run.
     run: int = 0
     stop: Stop | None = None
-    #: Notebooks only; None = nothing has been reported.
+    #: Use of a notebook; None = nothing has been reported, or no notebook.
     activity: Activity | None = None
-    #: The backend can suspend it without loss.
+    #: True = the backend can suspend the workload without loss.
     suspendable: bool = False
-    #: The backend can add tasks to its run and take some away, between `min_members` and `tasks`.
+    #: True = the backend can add tasks to the run and take some away, between `min_members` and `tasks`.
     elastic: bool = False
-    #: Unlike tasks, or gangs inside the gang. Empty: one group of `tasks` times `request`. Otherwise `tasks`,
-    #: `min_members` and `request` sum them up for people, and the core goes by the groups.
+    #: Groups of unequal tasks, or gangs inside the gang; empty = one group of `tasks` times `request`. With groups,
+    #: `tasks`, `min_members` and `request` only sum them up for people, and the core uses the groups.
     groups: tuple[TaskGroup, ...] = ()
     topology: TopologyConstraint | None = None
-    #: When its state was last saved; what was done since is lost with the run. None = never.
+    #: When the run last saved its state; later work is lost with the run. None = never.
     checkpointed_at: Instant | None = None
-    #: How long it is expected to run from its start: its owner's estimate, or what history says.
+    #: Expected duration from the start: the owner's estimate, or else what history says.
     estimate: Seconds | None = None
-    #: Since when it runs with less than its smallest gang; None = it has it.
+    #: Since when the gang runs with fewer tasks than its min replicas; None = it has enough.
     stale_since: Instant | None = None
-    #: When it last went back to its queue after a run; None = it waits since its submission, if it waits.
+    #: When the workload last went back to its queue after a run; None = never.
     requeued_at: Instant | None = None
-    #: Where room is kept for it while it waits, or while it stops to go on there; empty = nowhere in particular.
+    #: Place that is kept for the workload while it waits, or while it stops to go on there; empty = no place.
     reserved: tuple[TaskPlacement, ...] = ()
-    #: The pause since its last place was refused, whether it is over or not; None = its last place was not refused.
+    #: The pause since the last place was refused, whether it is over or not; None = the last place was not refused.
     backoff: Backoff | None = None
 
     @property
     def milli(self) -> MilliGpu:
-        """GPUs over all of its tasks."""
+        """GPUs over all tasks."""
         if self.groups:
             return MilliGpu(sum(group.request.milli * group.tasks for group in self.groups))
         return MilliGpu(self.request.milli * self.tasks)
 
     def request_of(self, group: str) -> Request:
-        """What a task of that group needs; "" where the workload has no groups."""
+        """Return the request of the tasks of a group; `group` is "" if the workload has no groups."""
         return next((each.request for each in self.groups if each.name == group), self.request)
 
     @property
     def waits_since(self) -> Instant:
-        """Since when it waits, if it waits."""
+        """Since when the workload waits, if it is pending."""
         return self.submitted_at if self.requeued_at is None else self.requeued_at
 
     def is_backing_off(self, now: Instant) -> bool:
@@ -226,5 +228,5 @@ class Workload:
 
     @property
     def holds(self) -> bool:
-        """It holds quota and devices."""
+        """Whether the workload holds quota and devices."""
         return self.state in HOLDING

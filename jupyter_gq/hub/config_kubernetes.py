@@ -1,23 +1,24 @@
-"""`configure_kubernetes(c)`: what a hub on Kubernetes needs of jupyter-gq, beside its administrator's values.
+"""`configure_kubernetes(c)`: the part of a hub configuration on Kubernetes that jupyter-gq needs.
 
 Rules
 -----
-1. One file is read in two places: by the Hub, where Zero to JupyterHub executes it among others and has described our
-   service under `hub.services`, and by the service in its own pod, where none of that is there.
-2. What is already set is kept and added to, the service's entry and its token above all.
-3. A Hub that could not reach the service does not start: it says what is missing.
+- Two readers: the Hub reads the file, among others that Zero to JupyterHub executes, and our service is described under
+  `hub.services` there. The service reads the same file in its own pod, where none of that exists.
+- Additions only: values that are already set are kept and added to, above all the service's entry and its token.
+- No silent failure: a Hub that could not reach the service does not start, and says what is missing.
 """
 
 import os
 import sys
 from collections.abc import Collection
-from typing import Any
 
-from .config_parts import SERVICE, base_url, items, page_login, set_pages, set_scopes
+from traitlets.config import Config
+
+from .config_parts import SERVICE, get_base_url, get_list, make_page_login, set_scopes, set_template_paths
 
 
 def configure_kubernetes(
-    c: Any,
+    c: Config,
     *,
     service_url: str = "",
     service_token: str = "",
@@ -27,27 +28,26 @@ def configure_kubernetes(
 ) -> None:
     """Prepare the hub configuration `c` for jupyter-gq on Kubernetes: spawner, service, scopes, pages.
 
-    `service_url` is the root at which the Hub reaches the service, such as "http://jupyter-gq:8089"; the chart sets the
-    address itself, and with it may be left out. `service_token` is for a Hub that is not Zero to JupyterHub's, which
-    makes one. `notebook_url` is the root at which servers reach it, where that is another one, such as the Hub's proxy.
-    `admins` may see and change everybody's jobs and become administrators of the hub. `spawner` is an entry point or a
-    class.
+    `service_url` is the root URL of the service for the Hub, such as "http://jupyter-gq:8089"; leave it out with the
+    chart, which sets it. `service_token` is for a Hub that is not Zero to JupyterHub's, which makes a token itself.
+    `notebook_url` is the root URL of the service for servers if they need another one, such as the Hub's proxy.
+    `admins` may see and change all jobs and become administrators of the hub. `spawner` is an entry point or a class.
     """
     c.SchedulerService.backend = "kubernetes"
-    path = f"{base_url(c)}services/{SERVICE}/"
+    path = f"{get_base_url(c)}services/{SERVICE}/"
     if service_url:
         c.GPUShareMixin.service_url = service_url.rstrip("/") + path
     if notebook_url:
         c.GPUShareMixin.server_service_url = notebook_url.rstrip("/") + path
     c.JupyterHub.spawner_class = spawner
-    set_pages(c)
+    set_template_paths(c)
     set_scopes(c, admins)
     _set_service(c, service_url.rstrip("/"), service_token)
-    c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the servers report their kernels
+    c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
 
 
-def _set_service(c: Any, url: str, token: str) -> None:
-    services = items(c.JupyterHub, "services")
+def _set_service(c: Config, url: str, token: str) -> None:
+    services = get_list(c.JupyterHub, "services")
     present = next((service for service in services if service.get("name") == SERVICE), None)
     if present is None and not (url and token):
         if "jupyterhub.app" in sys.modules and os.environ.get("JUPYTERHUB_SERVICE_NAME") != SERVICE:
@@ -56,9 +56,9 @@ def _set_service(c: Any, url: str, token: str) -> None:
                 "its values (the notes of the chart jupyter-gq show the lines); elsewhere give configure_kubernetes "
                 "both service_url and service_token."
             )
-        return  # the service itself reads the file, or somebody looks at it
+        return  # the service itself reads the file, or a person checks it
     entry = {"name": SERVICE, **({"url": url} if url else {}), **({"api_token": token} if token else {})}
     c.JupyterHub.services = [
         *(service for service in services if service is not present),
-        {**entry, **page_login(), **(present or {})},
+        {**entry, **make_page_login(), **(present or {})},
     ]

@@ -1,16 +1,18 @@
-"""What every hub configuration of ours sets, whatever the spawner: scopes, roles, pages.
+"""The parts of a hub configuration that are the same for every spawner: scopes, roles, pages.
 
-What an administrator has set before is kept and added to.
+Values that an administrator has set before are kept and added to.
 """
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import jupyterhub
-from traitlets.config.loader import LazyConfigValue
+from traitlets.config.loader import Config, LazyConfigValue
 
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+
+T = TypeVar("T")
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
@@ -19,71 +21,76 @@ CUSTOM_SCOPES = {
     "custom:gq:submit": {"description": "Send jobs to training", "subscopes": ["custom:gq:read"]},
     "custom:gq:admin": {"description": "See and change every job", "subscopes": ["custom:gq:submit"]},
 }
-#: What each user may do, and each of his servers in his name.
+#: Scopes of each user, and of each of the user's servers.
 USER_SCOPES = [f"access:services!service={SERVICE}", "custom:gq:submit"]
-#: What the service may do: find users and servers, stop an idle server.
+#: Scopes of the service: find users and servers, stop an idle server.
 SERVICE_SCOPES = ["list:users", "read:users:name", "read:users:groups", "read:servers", "delete:servers"]
 
 
-def page_login() -> JsonObject:
-    """What a browser's login may carry to the service's page; each user gets of it what he holds."""
+def make_page_login() -> JsonObject:
+    """Return the settings of the login to the service's page: the scopes that it may grant to users who hold them."""
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
 
-def base_url(c: Any) -> str:
-    """The Hub's, with a slash at both ends."""
-    return f"/{str(value(c.JupyterHub, 'base_url', '/')).strip('/')}/".replace("//", "/")
+def get_base_url(c: Config) -> str:
+    """Return the base URL of the Hub with a slash at each end."""
+    return f"/{str(get_value(c.JupyterHub, 'base_url', '/')).strip('/')}/".replace("//", "/")
 
 
-def set_pages(c: Any) -> None:
-    """Ours, after those of the administrator."""
-    paths = items(c.JupyterHub, "template_paths")
+def set_template_paths(c: Config) -> None:
+    """Add our templates after those of the administrator."""
+    paths = get_list(c.JupyterHub, "template_paths")
     if TEMPLATES not in paths:
         c.JupyterHub.template_paths = [*paths, TEMPLATES]
 
 
-def set_scopes(c: Any, admins: Collection[str]) -> None:
-    """What users, their servers, the service and `admins` may do, in the way of this version of the Hub."""
-    c.JupyterHub.custom_scopes = {**mapping(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
-    roles = items(c.JupyterHub, "load_roles")
+def set_scopes(c: Config, admins: Collection[str]) -> None:
+    """Set the scopes of users, their servers, the service and `admins`, as this version of the Hub needs them."""
+    c.JupyterHub.custom_scopes = {**get_dict(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
+    roles = get_list(c.JupyterHub, "load_roles")
     if not any(role.get("name") == SERVICE for role in roles):
         roles.append({"name": SERVICE, "services": [SERVICE], "scopes": SERVICE_SCOPES})
     if admins:
         users = sorted(admins)
         roles.append({"name": f"{SERVICE}-admin", "users": users, "scopes": ["custom:gq:admin"]})
-        c.Authenticator.admin_users = {*value(c.Authenticator, "admin_users", set()), *users}
+        c.Authenticator.admin_users = {*get_value(c.Authenticator, "admin_users", set()), *users}
     user_role = next((role for role in roles if role.get("name") == "user"), None)
-    if user_role is not None:  # the administrator's own, which takes precedence in Hub 6 too
-        roles[roles.index(user_role)] = {**user_role, "scopes": united(user_role.get("scopes", ["self"]), USER_SCOPES)}
+    if user_role is not None:  # the administrator's own role takes precedence, in Hub 6 too
+        roles[roles.index(user_role)] = {
+            **user_role,
+            "scopes": merge_unique(user_role.get("scopes", ["self"]), USER_SCOPES),
+        }
     elif jupyterhub.version_info >= (6,):
-        c.JupyterHub.extra_user_scopes = {*value(c.JupyterHub, "extra_user_scopes", set()), *USER_SCOPES}
+        c.JupyterHub.extra_user_scopes = {*get_value(c.JupyterHub, "extra_user_scopes", set()), *USER_SCOPES}
     else:
         roles.append({"name": "user", "scopes": ["self", *USER_SCOPES]})
     c.JupyterHub.load_roles = roles
-    server = value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
+    server = get_value(c.Spawner, "server_token_scopes", ["users:activity!user", "access:servers!server"])
     if not callable(server):
-        c.Spawner.server_token_scopes = united(server, USER_SCOPES)
+        c.Spawner.server_token_scopes = merge_unique(server, USER_SCOPES)
 
 
-def value(section: Any, name: str, otherwise: Any) -> Any:
-    """A value that the file has set before, or `otherwise`: reading `c.X.y` would make a placeholder."""
+def get_value(section: Config, name: str, otherwise: T) -> T:
+    """Return a value that the file has set, or `otherwise`; reading `c.X.y` would make a placeholder."""
     if name not in section:
         return otherwise
     value = section[name]
-    return value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
+    found: T = value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
+    return found
 
 
-def items(section: Any, name: str) -> list[Any]:
-    """A list that the file has set before; an empty one otherwise."""
-    return list(value(section, name, []))
+def get_list(section: Config, name: str) -> list[JsonValue]:
+    """Return a list that the file has set, or an empty one."""
+    found: list[JsonValue] = get_value(section, name, [])
+    return list(found)
 
 
-def mapping(section: Any, name: str) -> JsonObject:
-    """A dict that the file has set before; an empty one otherwise."""
-    found: JsonMapping = value(section, name, {})
+def get_dict(section: Config, name: str) -> JsonObject:
+    """Return a dict that the file has set, or an empty one."""
+    found: JsonMapping = get_value(section, name, {})
     return dict(found)
 
 
-def united(first: Collection[str], second: Collection[str]) -> list[str]:
-    """Both, in this order, each once."""
+def merge_unique(first: Collection[str], second: Collection[str]) -> list[str]:
+    """Return the items of both lists in order, without duplicates."""
     return list(dict.fromkeys([*first, *second]))

@@ -1,14 +1,15 @@
-"""`python keep_running.py ARGUMENTS`: keep `python ARGUMENTS` running, for as long as the parent process runs.
+"""`python keep_running.py ARGUMENTS`: keep `python ARGUMENTS` running for as long as the parent process runs.
 
-The Hub ends its services when it stops in order, and looks every half a minute whether they still run. That leaves two
+The Hub ends its services if it stops in order, and checks every half a minute whether they still run. That leaves two
 gaps, which this process closes:
 
-1. A Hub that is killed leaves its services behind, and the next Hub starts new ones: two schedulers would then decide
-   on one state. Here parent, leash and command end one after the other, whoever is killed (`PR_SET_PDEATHSIG`, Linux).
-2. A command that is killed by a signal is started again within a second. One that ends by itself is not: it had its
-   reason, and the Hub decides.
+- A killed Hub leaves its services behind, and the next Hub starts new ones: two schedulers would then decide on one
+  state. Here the Hub, this process and the command end one after the other, whichever is killed (`PR_SET_PDEATHSIG`,
+  Linux).
+- A command that is killed by a signal is started again within a second. A command that ends by itself is not: it had a
+  reason, and the Hub decides.
 
-Standard library only, because it is there for as long as the Hub.
+This module uses the standard library only, because its process lives as long as the Hub and should be small.
 """
 
 import ctypes
@@ -21,43 +22,43 @@ from functools import partial
 from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
-#: Seconds before it is started again.
+#: Seconds before the command is started again.
 _PAUSE = 0.5
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> int:
-    """Run the command until it ends by itself or we are told to end; return its exit code."""
-    _end_with(os.getppid())
+    """Run the command until it ends by itself or this process is told to stop; return the command's exit code."""
+    _end_with_parent(os.getppid())
     child: subprocess.Popen[bytes] | None = None
-    told = False
+    is_stopping = False
 
-    def pass_on(_number: int, _frame: FrameType | None) -> None:
-        nonlocal told
-        told = True
+    def forward_stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_stopping
+        is_stopping = True
         if child is not None and child.poll() is None:
             child.terminate()
 
-    signal.signal(signal.SIGTERM, pass_on)
-    signal.signal(signal.SIGINT, pass_on)
-    on_our_leash = partial(_end_with, os.getpid())
-    while not told:
-        child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=on_our_leash)  # noqa: S603 - no shell
-        if told:  # the signal came while it was being started
+    signal.signal(signal.SIGTERM, forward_stop)
+    signal.signal(signal.SIGINT, forward_stop)
+    end_with_this_process = partial(_end_with_parent, os.getpid())
+    while not is_stopping:
+        child = subprocess.Popen([sys.executable, *sys.argv[1:]], preexec_fn=end_with_this_process)  # noqa: S603 - no shell
+        if is_stopping:  # the signal came while the command was being started
             child.terminate()
         code = child.wait()
-        if code >= 0 or told:
+        if code >= 0 or is_stopping:
             return max(code, 0)
         time.sleep(_PAUSE)
     return 0
 
 
-def _end_with(parent: int) -> None:
-    """From now on this process gets SIGTERM when that parent ends."""
+def _end_with_parent(parent: int) -> None:
+    """Let the kernel send SIGTERM to this process when its parent, the process `parent`, ends."""
     if _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    if os.getppid() != parent:  # it ended before the leash was on
+    if os.getppid() != parent:  # the parent ended before the call took effect
         os._exit(1)
 
 

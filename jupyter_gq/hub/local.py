@@ -1,4 +1,4 @@
-"""Servers as processes of the Hub's own user: one machine, no system users."""
+"""The spawner of servers as processes of the Hub's own user: one machine, no system users."""
 
 import os
 
@@ -9,7 +9,7 @@ from .mixin import GPUShareMixin
 
 
 class GQLocalSpawner(GPUShareMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
-    """Processes of the Hub's own user, each in a home folder of its own. They are not shielded from each other."""
+    """A spawner whose servers run as the Hub's own user, each in its own home folder, without isolation."""
 
     @default("home_dir")
     def _absolute_home(self) -> str:
@@ -17,6 +17,6 @@ class GQLocalSpawner(GPUShareMixin, SimpleLocalProcessSpawner):  # type: ignore[
         return os.path.abspath(home)
 
     def get_args(self) -> list[str]:
-        """Jupyter Server refuses to run as root unless it is told to."""
+        """Return the arguments of the server; as root it needs `--allow-root`."""
         arguments: list[str] = super().get_args()
         return [*arguments, "--allow-root"] if os.geteuid() == 0 else arguments

@@ -1,20 +1,20 @@
-"""Gives any spawner a share of a GPU: checks the request, waits in line, attaches the process, gives back.
+"""The mixin that gives any spawner shares of GPUs: check the request, wait, attach the process, give the share back.
 
-How it fits into a spawn (the order is the Hub's)
--------------------------------------------------
-1. `clear_state`: an earlier ticket is forgotten.
-2. `_run_apply_user_options`: the request is checked; what is not ours goes on to the administrator's own hook.
-3. `run_pre_spawn_hook`, outside `start_timeout`: the administrator's hook first, then the share is asked for and
-   waited for. `progress` tells everybody who looks.
-4. `start`: only uses what was admitted. Afterwards the process is attached to the ticket.
-5. On any failure, on `stop`, and when `poll` finds the process gone, the ticket is given back. That is a courtesy:
-   the service frees a share when its process is gone, whether or not the Hub lives to say so.
+Steps of a spawn, in the order of the Hub
+-----------------------------------------
+1. `clear_state`: the earlier ticket is forgotten.
+2. `_run_apply_user_options`: the request is checked; all other options go on to the administrator's own hook.
+3. `run_pre_spawn_hook`, outside `start_timeout`: the administrator's hook runs first, then the share is requested and
+   waited for. `progress` tells all viewers.
+4. `start`: the admitted share is used. Afterwards the process is attached to the ticket.
+5. On any failure, on `stop`, and if `poll` finds that the process has ended, the ticket is given back. Giving back is
+   only faster: the service frees a share once its process is gone, even if the Hub has ended.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import psutil
 from traitlets import Any as AnyTrait
@@ -22,83 +22,88 @@ from traitlets import Float, Integer, List, Unicode, default
 
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
-from jupyter_gq.domain.errors import UserError
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.errors import AdminError, UserError
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from . import options_form
-from .admission.admission import Admission, Patience, Refused, Share, Wish, attach, give_back
-from .admission.credentials import SUBMIT, short_token
-from .admission.refusal import refuse
-from .admission.request import ShareRequest, read_request, unwrap
+from .admission.admission import Admission, ServerRequest, Share, StartRefused, WaitLimits, attach, give_back
+from .admission.credentials import SUBMIT_SCOPES, short_lived_token
+from .admission.refusal import make_refusal
+from .admission.request import ShareRequest, read_request, unwrap_options
 from .admission.status import SpawnStatus, StatusBoard
-from .admission.waiting_servers import Line
-from .base import OverSpawner
+from .admission.waiting_servers import WaitingServers
+from .base import SpawnerMixin
+from .clock import monotonic
+from .hub_parts import Address, AnySpawner, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 _STATE = "jupyter_gq"
 _SLOWEST_RETRY = 5.0
 
 
-class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
-    """Put it before a spawner class: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
+class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no types
+    """The mixin for a spawner class: `class MySpawner(GPUShareMixin, SomeSpawner)`."""
 
     service_url = Unicode(
         "http://127.0.0.1:8899/services/jupyter-gq/",
-        help="Address of the scheduler service with its prefix, as the hub and the servers reach it. "
+        help="URL of the scheduler service with its prefix, for the hub and its servers. "
         "The configuration helper sets it.",
     ).tag(config=True)
     server_service_url = Unicode(
-        help="Address of the scheduler service with its prefix, as the servers reach it, where that is another one "
-        "than the hub's. Empty: `service_url`."
+        help="URL of the scheduler service with its prefix, for the servers, if they need another one than the hub. "
+        "Empty: `service_url`."
     ).tag(config=True)
     service_timeout = Float(
         10.0, help="Seconds to wait for one answer of the scheduler service while a server starts."
     ).tag(config=True)
     gpu_queue_timeout = Float(
         3600.0,
-        help="The longest wait in line, in seconds. Then the start is refused with a sentence, and nothing is kept. "
-        "It is not part of `start_timeout`. Each waiting server counts for `JupyterHub.concurrent_spawn_limit`.",
+        help="Longest wait in line in seconds. After it the start is refused with a sentence, and the place in line is "
+        "lost. The wait is not part of `start_timeout`. Each waiting server counts for "
+        "`JupyterHub.concurrent_spawn_limit`.",
     ).tag(config=True)
     gpu_queue_length = Integer(
         48,
         min=0,
-        help="Servers that may wait in line at one time; one more that finds no free GPU is refused with a sentence. "
-        "Each holds one of `JupyterHub.concurrent_spawn_limit` (64 with Zero to JupyterHub), and when all of those are "
-        "held nobody can start a server, not even without a GPU: keep it well below. 0: any number.",
+        help="Number of servers that may wait in line at one time; a further server that finds no free GPU is refused "
+        "with a sentence. Each waiting server occupies one of `JupyterHub.concurrent_spawn_limit` starts (64 with Zero "
+        "to JupyterHub). If all are occupied, nobody can start a server, not even without a GPU: keep the number well "
+        "below that limit. 0: any number.",
     ).tag(config=True)
     gpu_queue_poll_interval = Float(
-        1.0, help="Seconds between two questions to the service while a server waits in line."
+        1.0, help="Seconds between two requests to the service while a server waits in line."
     ).tag(config=True)
     kernel_provisioner = Unicode(
         "jupyter-gq",
-        help="Kernel provisioner of the servers, which tells training jobs and notebooks apart. "
-        "Empty: leave it to Jupyter, for environments of users without the package jupyter-gq.",
+        help="Kernel provisioner of the servers; it tells training jobs and notebooks apart. "
+        "Empty: Jupyter's own provisioner, for environments of users without the package jupyter-gq.",
     ).tag(config=True)
 
     other_user_options = List(
         Unicode(),
         help="Names of options that your own hooks read from `user_options`, beside those of `apply_user_options`. "
-        'Others are refused, so that a misspelt `gpus` starts no server without one. ["*"]: any name.',
+        'Other names are refused, so that a misspelt `gpus` starts no server without a GPU. ["*"]: any name.',
     ).tag(config=True)
 
-    # The Hub declares a Dict, and a body that is none becomes a failed spawn (Hub 5): anything may arrive here.
-    user_options = AnyTrait(help="What the user asked for; not trusted, see jupyter_gq.hub.request.")
+    # The Hub declares a Dict, and with Hub 5 any other body becomes a failed spawn; so every value is accepted here.
+    user_options = AnyTrait(help="Options that the user requested; not trusted, see jupyter_gq.hub.admission.request.")
 
-    #: Why the last server ended, when its user did not end it and the spawner knows; one sentence.
+    #: Sentence on why the last server ended, if its user did not stop it and the spawner knows the reason.
     gpu_ended = ""
-    #: A server is a pod: a share of a GPU is complete with what its pod must carry.
+    #: Whether servers are pods: then a share of a GPU is complete only with the additions to its pod.
     servers_are_pods = False
 
-    #: All servers of this Hub that wait.
-    gpu_line: ClassVar[Line] = Line()
+    #: All servers of this Hub that wait for a share.
+    waiting_servers: ClassVar[WaitingServers] = WaitingServers()
 
     _share: Share | None = None
     _share_token = ""
     _attaching: "asyncio.Task[None] | None" = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 
@@ -107,89 +112,92 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         return {}
 
     @default("options_form")
-    def _options_page(self) -> Any:
-        return options_form.page
+    def _options_page(self) -> Callable[[AnySpawner], Awaitable[str]]:
+        return options_form.render_page
 
     @default("options_from_form")
-    def _options_reader(self) -> Any:
-        return options_form.read
+    def _options_reader(self) -> Callable[[Form], JsonObject]:
+        return options_form.read_form
 
-    # --- what templates may read ------------------------------------------------------------------------------------
+    # --- attributes for templates -----------------------------------------------------------------------------------
 
     @property
     def gpu_status(self) -> SpawnStatus:
-        """What the start is doing now."""
+        """The status of the start."""
         return self._board.now
 
     @property
     def gpu_waited(self) -> int | None:
-        """Seconds in line so far; None outside of it."""
+        """The seconds that the server has waited in line; None if it does not wait."""
         since = self._board.now.since
-        return None if since is None else int(asyncio.get_running_loop().time() - since)
+        return None if since is None else int(monotonic() - since)
 
     # --- the steps of a spawn ---------------------------------------------------------------------------------------
 
     def other_options(self) -> Collection[str] | None:
-        """Keys of `user_options` that something else handles; None: any key but ours.
+        """Return the keys of `user_options` that other code handles; None for all keys but `gpus`.
 
-        A subclass over a spawner with options of its own adds them.
+        A subclass over a spawner with its own options adds their keys.
         """
         handler = self.apply_user_options
         if "*" in self.other_user_options or (handler and not isinstance(handler, dict)):
             return None
         return {*self.other_user_options, *(handler or ())}
 
-    async def share_request(self) -> ShareRequest:
-        """What the user asks for; raise the refusal when it is nothing that can be asked for."""
+    async def require_share_request(self) -> ShareRequest:
+        """Return the share that the user requests; raise a refusal if the options are invalid."""
         try:
             return await self.read_request()
-        except UserError as error:
-            raise refuse(self, str(error), "gpu_bad_request", 400) from error
+        except (UserError, AdminError) as error:
+            raise make_refusal(self, str(error), "gpu_bad_request", 400) from error
 
     async def read_request(self) -> ShareRequest:
-        """What the user asks for; raise `UserError` when it is nothing. A subclass over a spawner whose own options
-        say something of GPUs replaces it."""
+        """Return the share that the user requests; raise `UserError` if the options are invalid.
+
+        A subclass over a spawner whose own options name GPUs overrides this method.
+        """
         return read_request(self.user_options, also_known=self.other_options())
 
-    async def _run_apply_user_options(self, user_options: Any) -> None:
-        await self.share_request()
-        options = self.user_options = unwrap(user_options)  # hooks and `start` see them unwrapped
-        if not callable(self.apply_user_options):  # which may want to see all; the Hub would warn of the rest
+    async def _run_apply_user_options(self, user_options: JsonValue) -> None:
+        await self.require_share_request()
+        options = self.user_options = unwrap_options(user_options)  # hooks and `start` see the unwrapped options
+        if not callable(self.apply_user_options):  # a callable gets all options; for a dict the Hub would warn
             options = {key: value for key, value in options.items() if key in (self.apply_user_options or ())}
         await super()._run_apply_user_options(options)
 
     async def run_pre_spawn_hook(self) -> None:
-        """The administrator's hook, then the share: returns when it is reserved."""
-        await maybe(super().run_pre_spawn_hook())
-        request = await self.share_request()
-        with self._service(self.api_token) as service:
+        """Run the administrator's hook, then wait until the share is reserved."""
+        await await_if_needed(super().run_pre_spawn_hook())
+        request = await self.require_share_request()
+        with self._open_service(self.api_token) as service:
             admission = Admission(
                 service=service,
-                wish=Wish(server=self.name, request=request, as_pod=self.servers_are_pods),
+                server_request=ServerRequest(server=self.name, request=request, as_pod=self.servers_are_pods),
                 board=self._board,
-                patience=Patience(
-                    period=self.gpu_queue_poll_interval,
+                limits=WaitLimits(
+                    poll_interval=self.gpu_queue_poll_interval,
                     longest_wait=self.gpu_queue_timeout,
                     most_waiting=self.gpu_queue_length,
                 ),
-                line=self.gpu_line,
+                waiting_servers=self.waiting_servers,
             )
             try:
                 self._share = await admission.obtain()
-            except Refused as error:
-                raise self._refusal(error, request.gpus) from error
+            except StartRefused as error:
+                raise self._make_refusal(error, request.gpus) from error
         self._share_token = self.api_token
 
-    async def start(self) -> Any:
-        """Start the server with what was admitted, and attach its process to the ticket."""
+    async def start(self) -> Address:
+        """Start the server with the admitted share, and attach its process to the ticket."""
         self._show_starting()
-        where = await self._start_server()
+        address = await self._start_server()
         await self._attach_process()
-        return where  # after a failure the Hub calls poll and stop, which give the share back
+        return address  # after a failure the Hub calls poll and stop, which give the share back
 
-    async def _start_server(self) -> Any:
-        """The spawner's own start. A subclass overrides it where the place of a share may not be had after all."""
-        return await maybe(super().start())
+    async def _start_server(self) -> Address:
+        """Call the spawner's own start. A subclass overrides this if the place of an admitted share may be lost."""
+        address: Address = await await_if_needed(super().start())
+        return address
 
     def _show_starting(self) -> None:
         gpus, note = (self._share.gpus, self._share.note) if self._share else ("0", "")
@@ -199,21 +207,21 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
     async def stop(self, now: bool = False) -> None:
         """Stop the server, then give its share back."""
         try:
-            await maybe(super().stop(now=now))
+            await await_if_needed(super().stop(now=now))
         finally:
             await self._give_share_back()
 
     async def poll(self) -> int | None:
-        """The spawner's answer; an ended server gives its share back."""
-        share, token = self._share, self._share_token  # finding the end clears the state
-        status: int | None = await maybe(super().poll())
+        """Return the spawner's answer; give the share of an ended server back."""
+        share, token = self._share, self._share_token  # the spawner clears its state when it finds the end
+        status: int | None = await await_if_needed(super().poll())
         if status is not None and share is not None:
             self._share, self._share_token = share, token
             await self._give_share_back()
         return status
 
     async def progress(self) -> AsyncIterator[JsonObject]:
-        """What happens, from the present moment on; each viewer gets all of it."""
+        """Yield the events of the start from the present moment on; each viewer gets its own stream."""
         while True:
             async with aclosing(self._board.watch()) as statuses:
                 async for status in statuses:
@@ -223,17 +231,17 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
             if self._board.now.step == "starting":
                 async with (
                     aclosing(super().progress()) as events,
-                    aclosing(self._board.during("starting", events)) as shown,
+                    aclosing(self._board.relay_during("starting", events)) as shown,
                 ):
                     async for event in shown:
                         yield event
             if self._board.now.step in ("starting", "ended", "idle"):
-                break  # else its place was not to be had, and it is in line again
+                break  # otherwise the place was lost, and the server waits in line again
 
     # --- environment and state --------------------------------------------------------------------------------------
 
     def get_env(self) -> dict[str, str]:
-        """The spawner's environment with the share; ours wins over what an administrator set for everybody."""
+        """Return the spawner's environment with the share's, which overrides values of the administrator."""
         environment: dict[str, str] = super().get_env()
         environment["JUPYTER_GQ_URL"] = self.server_service_url or self.service_url
         environment["JUPYTER_GQ_SERVER"] = self.name
@@ -245,34 +253,34 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         return environment
 
     def get_state(self) -> JsonObject:
-        """The spawner's state with the ticket."""
+        """Return the spawner's state with the ticket."""
         state: JsonObject = super().get_state()
         if self._share is not None and self._share.ticket:
             state[_STATE] = {"ticket": self._share.ticket, "gpus": self._share.gpus}
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """Take the ticket up again after a restart of the Hub."""
+        """Restore the ticket after a restart of the Hub."""
         super().load_state(state)
         saved = state.get(_STATE)
         if saved:
             self._share = Share(ticket=saved["ticket"], gpus=saved["gpus"], environment={})
 
     def clear_state(self) -> None:
-        """Forget the ticket: before a start, and after the end."""
+        """Forget the ticket; the Hub calls this before a start and after the end."""
         super().clear_state()
         self._share, self._share_token = None, ""
         self._board.show(SpawnStatus())
 
     # --- the service ------------------------------------------------------------------------------------------------
 
-    def _refusal(self, error: Refused, gpus: str) -> Exception:
-        """The exception to raise; everybody who watches sees its sentence."""
+    def _make_refusal(self, error: StartRefused, gpus: str) -> Exception:
+        """Show the sentence of the refusal to all viewers; return the exception to raise."""
         self._board.show(SpawnStatus(step="ended", gpus=gpus, sentence=error.sentence))
-        return refuse(self, error.sentence, error.reason, error.status)
+        return make_refusal(self, error.sentence, error.reason, error.status)
 
     @contextmanager
-    def _service(self, token: str) -> "Iterator[ServiceClient]":
+    def _open_service(self, token: str) -> "Iterator[ServiceClient]":
         client = ServiceClient(self.service_url, token, timeout=self.service_timeout)
         try:
             yield client
@@ -286,29 +294,29 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         try:
             report = ProcessReport(pid=pid, started=psutil.Process(pid).create_time())
         except psutil.NoSuchProcess:
-            return  # it ended at once: the Hub finds out by itself
+            return  # the process has ended already; the Hub finds that out by itself
         try:
-            with self._service(self._share_token) as service:
+            with self._open_service(self._share_token) as service:
                 await attach(service, share.ticket, report)
         except ServiceUnavailable as error:
-            self.log.warning("The process of %s is reported to the GPU service later: %s", self._log_name, error)
+            self.log.warning("The process of %s will be reported to the GPU service later: %s", self._log_name, error)
             self._attaching = asyncio.create_task(self._attach_later(share.ticket, report, self._share_token))
-        except Refused as error:
-            await maybe(super().stop(now=True))
-            raise refuse(self, error.sentence, error.reason, error.status) from error
+        except StartRefused as error:
+            await await_if_needed(super().stop(now=True))
+            raise make_refusal(self, error.sentence, error.reason, error.status) from error
 
     async def _attach_later(self, ticket: str, report: ProcessReport, token: str) -> None:
         pause = 0.2
         while psutil.pid_exists(report.pid):
             await asyncio.sleep(pause)
             try:
-                with self._service(token) as service:
+                with self._open_service(token) as service:
                     await attach(service, ticket, report)
                 break
             except ServiceUnavailable:
                 pause = min(2 * pause, _SLOWEST_RETRY)
-            except Refused as error:
-                self.log.warning("The GPU service does not accept %s: %s", self._log_name, error.sentence)
+            except StartRefused as error:
+                self.log.warning("The GPU service refuses the process of %s: %s", self._log_name, error.sentence)
                 break
 
     async def _give_share_back(self) -> None:
@@ -320,16 +328,19 @@ class GPUShareMixin(OverSpawner):  # type: ignore[misc]  # jupyterhub has no typ
         if share is None or not share.ticket:
             return
         if token:
-            with self._service(token) as service:
+            with self._open_service(token) as service:
                 await give_back(service, share.ticket)
             return
-        try:  # the Hub was restarted since: it keeps only the hash of the server's token
-            with short_token(self, SUBMIT) as short, self._service(short) as service:
+        try:  # the Hub was restarted meanwhile; it keeps only the hash of the server's token
+            with short_lived_token(self, SUBMIT_SCOPES) as short, self._open_service(short) as service:
                 await give_back(service, share.ticket)
         except ValueError as error:
-            self.log.warning("Could not give ticket %s back (its process is gone): %s", share.ticket, error)
+            self.log.warning("Ticket %s could not be given back (its process is gone): %s", share.ticket, error)
 
 
-async def maybe(result: Any) -> Any:
-    """The result of a method that may be plain or a coroutine, as the Hub allows both."""
-    return await result if asyncio.iscoroutine(result) or asyncio.isfuture(result) else result
+async def await_if_needed(result: Awaitable[T] | T) -> T:
+    """Return the result of a method that may be plain or a coroutine; the Hub allows either."""
+    if asyncio.iscoroutine(result) or asyncio.isfuture(result):
+        awaited: T = await result
+        return awaited
+    return cast(T, result)

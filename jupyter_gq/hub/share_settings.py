@@ -1,7 +1,10 @@
-"""Which settings the spawners have of us, for who checks a configuration without a hub: a test holds them together."""
+"""The names of the settings that the mixin adds to spawners, for checks of a configuration without JupyterHub.
 
-#: The traits of `mixin.GPUShareMixin`, whose module takes most of JupyterHub with it.
-GPU_SHARE_MIXIN = frozenset(
+A test compares them with the mixin.
+"""
+
+#: Traits of `mixin.GPUShareMixin`; importing that module would import most of JupyterHub.
+GPU_SHARE_TRAITS = frozenset(
     {
         "gpu_queue_length",
         "gpu_queue_poll_interval",

@@ -1,26 +1,26 @@
-"""Servers as processes of system users: the Hub runs as root."""
+"""The spawner of servers as processes of system users: the Hub runs as root."""
 
 import pwd
 
 from jupyterhub.spawner import LocalProcessSpawner
 
-from .admission.refusal import refuse
+from .admission.refusal import make_refusal
 from .mixin import GPUShareMixin
 
 
 class GQSystemSpawner(GPUShareMixin, LocalProcessSpawner):  # type: ignore[misc]
-    """Each server runs as the system user of the same name, and so do the jobs that it sends."""
+    """A spawner whose servers run as the system user of the same name, and so do the jobs that they send."""
 
     async def run_pre_spawn_hook(self) -> None:
-        """Refuse who has no account here before anything is asked for: the Hub would count it as a failure."""
+        """Refuse users without an account here before a share is requested: the Hub would count a failure later."""
         try:
             pwd.getpwnam(self.user.name)
         except KeyError as error:
             sentence = f"There is no account {self.user.name} on this machine. Ask your administrator."
-            raise refuse(self, sentence, "gpu_bad_request") from error
+            raise make_refusal(self, sentence, "gpu_bad_request") from error
         await super().run_pre_spawn_hook()
 
     def get_args(self) -> list[str]:
-        """Jupyter Server refuses to run as root unless it is told to."""
+        """Return the arguments of the server; as root it needs `--allow-root`."""
         arguments: list[str] = super().get_args()
         return [*arguments, "--allow-root"] if pwd.getpwnam(self.user.name).pw_uid == 0 else arguments

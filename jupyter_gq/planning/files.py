@@ -6,18 +6,18 @@ from jupyter_gq.client.state import StateFile, read_state
 from jupyter_gq.domain.errors import AdminError, InvalidSnapshot
 
 
-class Refusal(AdminError):
+class CommandRefused(AdminError):
     """The command cannot do that; the sentence says why and what to do."""
 
 
 def load_state(path: Path) -> StateFile:
-    """Read a state file; raise `Refusal` with the file's name and the place."""
+    """Read a state file; raise `CommandRefused` with the file's name and the place."""
     try:
         return read_state(path.read_bytes())
     except OSError as error:
-        raise Refusal(f"{path} cannot be read: {error.strerror}.") from None
+        raise CommandRefused(f"{path} cannot be read: {error.strerror}.") from None
     except InvalidSnapshot as error:
-        raise Refusal(f"{path}: {error}") from None
+        raise CommandRefused(f"{path}: {error}") from None
 
 
 def counted(number: int, noun: str) -> str:

@@ -13,13 +13,13 @@ from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpu
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.scheduling.wording import cores, gpus, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory
 from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, as_counted, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Figures, Outcome
 from jupyter_gq.simulation.replay import Costs, Watch
 from jupyter_gq.simulation.trace import scaled
 
-from .files import Refusal, counted
+from .files import CommandRefused, counted
 from .progress import Progress
 from .tables import by_queue, time, totals
 from .traces import Workload, read_workload
@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _simulate(arguments: argparse.Namespace) -> int:
     policy = Policy() if arguments.policy is None else _placed_by(arguments.policy)
     if arguments.plot and find_spec("matplotlib") is None:
-        raise Refusal("--plot needs matplotlib. Install it with: pip install matplotlib")
+        raise CommandRefused("--plot needs matplotlib. Install it with: pip install matplotlib")
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
-            raise Refusal(f"{file} cannot be written: there is no folder {file.parent}.")
+            raise CommandRefused(f"{file} cannot be written: there is no folder {file.parent}.")
     workload = read_workload(arguments.trace, arguments.quota)
     pool = Pool(
         gpus=arguments.gpus,
@@ -94,7 +94,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     )
     found = runnable(as_counted(workload.jobs, pool), workload.quotas, pool)
     if not found.jobs:
-        raise Refusal(f"No job of {arguments.trace} fits on {_what(pool)}.")
+        raise CommandRefused(f"No job of {arguments.trace} fits on {_what(pool)}.")
     settings = Settings(policy=policy, costs=Costs(lost_per_pause=arguments.lost_per_pause))
     comparison = _Comparison(workload=workload, runnable=found, pool=pool, settings=settings)
     outcomes = comparison.outcomes(everything=arguments.compare)
@@ -107,7 +107,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         try:
             draw(arguments.plot, outcomes[GUARANTEED], comparison.guarantees, outcomes[STATIC])
         except (OSError, ValueError) as error:
-            raise Refusal(f"{arguments.plot} cannot be drawn: {error}.") from None
+            raise CommandRefused(f"{arguments.plot} cannot be drawn: {error}.") from None
     return 0
 
 
@@ -228,7 +228,7 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
-        raise Refusal(f"{file} cannot be written: {error.strerror}.") from None
+        raise CommandRefused(f"{file} cannot be written: {error.strerror}.") from None
 
 
 def _placed_by(name: str) -> Policy:
@@ -236,15 +236,18 @@ def _placed_by(name: str) -> Policy:
     try:
         return Policy(placement=Placement(name), fraction_placement=None)
     except ValueError:
-        raise Refusal(f"--policy {name!r}: there is no such placement; expected {', '.join(Placement)}.") from None
+        raise CommandRefused(
+            f"--policy {name!r}: there is no such placement; expected {', '.join(Placement)}."
+        ) from None
 
 
 def _what(pool: Pool) -> str:
     """Such as "24 GPUs in nodes of 8 with 64 CPU cores and 512 GiB"."""
-    beside = [] if pool.node_cpus is None else [cores(pool.node_cpus)]
+    beside = [] if pool.node_cpus is None else [describe_cores(pool.node_cpus)]
     if pool.node_memory is not None:
-        beside.append(memory(pool.node_memory))
-    return f"{gpus(pool.milli)} in nodes of {pool.per_node}" + (f" with {' and '.join(beside)}" if beside else "")
+        beside.append(describe_memory(pool.node_memory))
+    with_host = f" with {' and '.join(beside)}" if beside else ""
+    return f"{describe_gpus(pool.milli)} in nodes of {pool.per_node}{with_host}"
 
 
 def _cpus(text: str) -> MilliCpu:

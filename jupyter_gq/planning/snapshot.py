@@ -9,7 +9,7 @@ from pathlib import Path
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.state import read_state
 
-from .files import Refusal, counted
+from .files import CommandRefused, counted
 
 _URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
 
@@ -29,9 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask the service; write what it says."""
     token = os.environ.get(_TOKEN, "")
     if not arguments.url:
-        raise Refusal(f"Which service? Give its address with --url or in ${_URL}.")
+        raise CommandRefused(f"Which service? Give its address with --url or in ${_URL}.")
     if not token:
-        raise Refusal(f"Set ${_TOKEN} to the token of an administrator; make one on the hub's token page.")
+        raise CommandRefused(f"Set ${_TOKEN} to the token of an administrator; make one on the hub's token page.")
     text = asyncio.run(_ask(arguments.url, token))
     state = read_state(text).state
     if arguments.output is None:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         arguments.output.write_text(text + "\n")
     except OSError as error:
-        raise Refusal(f"{arguments.output} cannot be written: {error.strerror}.") from None
+        raise CommandRefused(f"{arguments.output} cannot be written: {error.strerror}.") from None
     snapshot = state.snapshot
     print(
         f"{arguments.output}: {counted(len(snapshot.nodes), 'node')}, {counted(len(snapshot.queues), 'queue')}, "
@@ -54,6 +54,6 @@ async def _ask(url: str, token: str) -> str:
     try:
         return await client.state()
     except ServiceError as error:
-        raise Refusal(f"{url} says: {error}") from None
+        raise CommandRefused(f"{url} says: {error}") from None
     finally:
         client.close()

@@ -24,7 +24,7 @@ from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.simulation.trace import Job
 
-from .files import Refusal
+from .files import CommandRefused
 
 TRACE_COLUMNS = ("job_id", "queue", "user", "submit_s", "duration_s", "gpus", "num_tasks")
 QUOTA_COLUMNS = ("queue", "guaranteed_gpus")
@@ -33,7 +33,7 @@ _NAMED = 8
 _Amount = TypeVar("_Amount")
 
 
-class InvalidTrace(Refusal, ValueError):
+class InvalidTrace(CommandRefused, ValueError):
     """A trace or quota file that says something that cannot be."""
 
 

@@ -8,13 +8,13 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import minutes
+from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
 from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes, without_node
 
-from .files import Refusal, load_state
+from .files import CommandRefused, load_state
 
 #: Further ahead nobody would believe it.
 AHEAD = Horizon(ends=2000)
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what the changes would change."""
     if not (arguments.assignments or arguments.add_nodes or arguments.remove_node):
-        raise Refusal("Nothing is changed: give --set, --add-nodes or --remove-node.")
+        raise CommandRefused("Nothing is changed: give --set, --add-nodes or --remove-node.")
     state = load_state(arguments.state).state
     snapshot, policy = state.snapshot, state.policy
     try:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             count, devices, pool = _nodes(arguments.add_nodes)
             snapshot = with_nodes(snapshot, count, devices, pool)
     except InvalidChange as error:
-        raise Refusal(str(error)) from None
+        raise CommandRefused(str(error)) from None
     before = run_cycle(state.snapshot, state.policy, state.at)
     after = run_cycle(snapshot, policy, state.at)
     waits = _waits(state.snapshot, state.policy, state.at), _waits(snapshot, policy, state.at)
@@ -76,11 +76,13 @@ def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
 
 
 def _in_words(wait: Seconds | None) -> str:
-    return " Expected to start: cannot be seen." if wait is None else f" Expected to start in about {minutes(wait)}."
+    if wait is None:
+        return " Expected to start: cannot be seen."
+    return f" Expected to start in about {describe_duration(wait)}."
 
 
 def _nodes(text: str) -> tuple[int, int, str | None]:
     match = _NODES.fullmatch(text)
     if match is None:
-        raise Refusal(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")
+        raise CommandRefused(f"--add-nodes {text!r}: write COUNTxGPUS or COUNTxGPUS:POOL, such as 2x8 or 2x8:train.")
     return int(match["count"]), int(match["devices"]), match["pool"]

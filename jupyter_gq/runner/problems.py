@@ -2,10 +2,12 @@
 
 import errno
 
+from jupyter_gq.domain.errors import UserError
+
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class RunError(Exception):
+class RunError(UserError):
     """An error that ends the run; the message is one sentence for the owner of the job."""
 
 

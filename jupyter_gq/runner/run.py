@@ -1,4 +1,4 @@
-"""One run of a job: run its cells in a kernel, deliver their outputs, write the result.
+"""The run of a job:  run its cells in a kernel, deliver their outputs, write the result.
 
 Order at the end: the kernel is ended first because it holds the GPU. Then the notebook is written, the remaining
 outputs are delivered, and the result is written last.
@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from typing import Any
+from typing import TypeVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
@@ -19,13 +19,15 @@ from jupyter_gq.domain.json_types import JsonObject
 from .cells.cells import CellClient, CellFailed, KernelDied
 from .cells.connection import connect, shut_down
 from .cells.kernel import OUTSIDE_SIGNALS, KernelProcess, describe_exit, start_kernel
-from .clock import now
+from .clock import monotonic, now
 from .delivery.shipper import OutputShipper
 from .files.job import Job
 from .output.executed_notebook import load_earlier_outputs, write_notebook
 from .output.recorder import Recorder
 from .problems import KernelError, describe_disk_error
 from .result import PAUSED, SUCCEEDED, RunResult, describe_exception, describe_failure, describe_kernel_exit
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ RESULT_RESERVE = 1.0
 
 
 class Run:
-    """One run of the cells of a job."""
+    """The run of the cells of a job."""
 
     def __init__(self, job: Job, kernel: KernelProcess) -> None:
         self._job = job
@@ -62,7 +64,7 @@ class Run:
         self._disk_error: asyncio.Future[OSError] = self._loop.create_future()
         self._stopped_early: asyncio.Future[None] = self._loop.create_future()
         self._shipper = OutputShipper(job, self._disk_error)
-        self._recorder = Recorder(self._shipper.emit, self._loop.time())
+        self._recorder = Recorder(self._shipper.emit, monotonic())
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
@@ -124,9 +126,10 @@ class Run:
         """Run the cells until they end, until a stop before the first target, or until the disk is full."""
         work = asyncio.create_task(self._connect_and_run_cells())
         saving = asyncio.create_task(self._keep_saving())
-        ends: set[asyncio.Future[Any]] = {work, self._disk_error, self._stopped_early}
+        ends: set[asyncio.Future[RunResult] | asyncio.Future[OSError] | asyncio.Future[None]]
+        ends = {work, self._disk_error, self._stopped_early}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        self._recorder.flush(self._loop.time(), everything=True)
+        self._recorder.flush(monotonic(), everything=True)
         saving.cancel()
         if self._disk_error.done():
             await _cancel(work)
@@ -198,7 +201,7 @@ class Run:
             count = self._shown.counts[cell.id] = cells.execution_count(cell)
             if result is None:
                 self._shown.ended.add(cell.id)
-            self._recorder.flush(self._loop.time(), everything=True)
+            self._recorder.flush(monotonic(), everything=True)
             ended = {**about, "state": "end", "execution_count": count, "finished": result is None}
             self._shipper.emit([ended])
         return result
@@ -238,9 +241,9 @@ class Run:
     def _schedule_flush(self) -> None:
         """Flush the changed outputs now, or schedule a flush together with the changes that follow."""
         if self._timer is None:
-            wait = self._recorder.seconds_until_flush(self._loop.time())
+            wait = self._recorder.seconds_until_flush(monotonic())
             if wait == 0:
-                self._recorder.flush(self._loop.time())
+                self._recorder.flush(monotonic())
             elif wait is not None:
                 self._timer = self._loop.call_later(wait, self._flush_after_wait)
 
@@ -253,14 +256,14 @@ class Run:
         pause = SAVE_INTERVAL
         while True:
             await asyncio.sleep(pause)
-            before = self._loop.time()
+            before = monotonic()
             try:
                 await self._save()
             except OSError as error:
                 if not self._disk_error.done():
                     self._disk_error.set_result(error)
                 return
-            pause = max(SAVE_INTERVAL, 20 * (self._loop.time() - before))
+            pause = max(SAVE_INTERVAL, 20 * (monotonic() - before))
 
     async def _save(self) -> None:
         """Write the executed notebook in its present state, if it changed since the last writing."""
@@ -282,7 +285,7 @@ class Run:
             self._shipper.note_notebook_saved()
 
 
-async def _cancel(task: "asyncio.Task[Any]") -> None:
+async def _cancel(task: "asyncio.Task[T]") -> None:
     """Cancel the task and wait at most a second for its end."""
     task.cancel()
     await asyncio.wait({task}, timeout=1.0)

@@ -1,138 +1,159 @@
-"""One scheduling cycle: what to do now, least disruptive first, and why the others wait.
+"""One scheduling cycle: what to do now, least disruptive first, and why the rest of the work waits.
 
-1. Leave nodes that are being emptied, and obey limits that were lowered.
-2. Keep the promises of earlier cycles: room freed for somebody goes to him.
-3. Admit what fits on free devices, best queue first; keep room that is being freed for who comes next.
-   Elastic work that runs takes part, for one task more at a time, within fair shares.
-4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue. 7. What can grow only at its start does.
-   Gangs that lost tasks too long ago go back to their queues, and 3 to 6 are done once more with their room.
-8. Idle notebooks. 9. Explain every workload that still waits.
+Steps
+-----
+1. Drain nodes, and enforce limits that were lowered.
+2. Serve workloads for which earlier cycles made room.
+3. Admit what fits on free devices, best queue first, and nominate work for devices that are being freed. Running
+   elastic work takes part for one replica at a time, within fair shares.
+4. Consolidate. 5. Reclaim across queues. 6. Preempt inside a queue.
+   Gangs that lost tasks too long ago go back to their queues, and steps 3 to 6 are repeated with their devices.
+7. Give surplus replicas to work that starts and cannot grow later.
+8. Reclaim the shares of idle notebooks, and make reservations.
+9. Defer admissions that cannot be launched soon.
+10. Explain why each pending workload waits, and count the new nodes that would serve pending work.
 
-A pure function: same input, same output, and nothing of the input is changed.
+A cycle is a pure function: the same input gives the same output, and no input changes.
 """
 
 from functools import partial
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Workload
 
-from .admit.reservations import hold_again, keep_reservations, reserve
-from .admit.start import may_fit_now, may_fit_soon, start_kept, try_admit, try_promise, try_start
-from .admit.turns import rounds, take_turns
+from .admit.job_order import job_order, rounds
+from .admit.reservations import make_reservations, place_owners, restore_reservations
+from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, try_nominate, try_place
 from .decision import Decision
 from .evict.consolidate import consolidate
-from .evict.drain import leave_nodes
-from .evict.over_limit import obey_limits
+from .evict.drain import drain_nodes
+from .evict.over_limit import enforce_limits
 from .evict.preempt import preempt
-from .evict.preemptors import name_beneficiaries
+from .evict.preemptors import name_preemptors
 from .evict.reclaim import reclaim
-from .evict.reprieve import spare_needless
+from .evict.reprieve import reprieve_victims
 from .evict.stale_gangs import requeue_stale
-from .explain import explanations as explain
-from .explain.protected_victims import note_shielded
-from .idle.lending import resume, use_idle_shares
-from .idle.reclaim_idle import take_idle
+from .explain.explanations import explain_pending
+from .explain.protected_victims import find_protected_victims
+from .idle.lending import lend_idle_shares, resume_notebooks
+from .idle.reclaim_idle import reclaim_idle_shares
 from .order.pending_queue import Line
 from .order.queue_order import Turn
 from .policy import Policy
+from .scale.wanted_nodes import with_wanted_nodes
+from .state.allocations import Allocations
 from .state.cluster_index import ClusterIndex
-from .state.cycle_state import Books
-from .state.instructions import decided
+from .state.cycle_state import CycleInputs, CycleState, begin_cycle
+from .state.evictions import Evictions
+from .state.instructions import instructions_of
+from .state.launch_capacity import split_by_capacity
+from .state.reservations import Reservations
 from .workloads import gang
 from .workloads.seniority import seniority
 
 
 def run_cycle(snapshot: Snapshot, policy: Policy, now: Instant) -> Decision:
-    """Decide. Raises `InvalidSnapshot` when the queues are not a tree."""
-    return decide(Books(ClusterIndex(snapshot, policy), now))
+    """Decide about a snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""
+    return decide(begin_cycle(ClusterIndex(snapshot, policy), now))
 
 
-def decide(books: Books, *, explained: bool = True) -> Decision:
-    """The steps of a cycle, on fresh books; `explained`: with the eighth."""
-    leave_nodes(books)
-    obey_limits(books)
-    admit_without_devices(books)
-    resume(books)
-    hold_again(books)
-    keep_promises(books)
-    keep_reservations(books)
-    settle(books)
-    if requeue_stale(books):
-        settle(books)
-    spare_needless(books)
-    name_beneficiaries(books)
-    grow(books)
-    take_idle(books)
-    reserve(books)
-    if not explained:
-        return Decision(instructions=decided(books), pending=())
-    note_shielded(books)
-    return Decision(instructions=decided(books), pending=explain.pending(books))
+def decide(state: CycleState, *, explain: bool = True) -> Decision:
+    """Run all steps on the state of a new cycle. If `explain` is false, `pending` of the decision is empty."""
+    inputs, index = state.inputs, state.inputs.index
+    allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
+    drain_nodes(index, allocations, evictions)
+    enforce_limits(index, allocations, evictions)
+    admit_without_devices(index, allocations)
+    resume_notebooks(index, allocations, reservations, evictions)
+    restore_reservations(inputs, allocations, reservations, evictions)
+    serve_preemptors(allocations, reservations, evictions)
+    place_owners(inputs, allocations, reservations)
+    allocate(inputs, allocations, reservations, evictions)
+    if requeue_stale(inputs, allocations, evictions):
+        allocate(inputs, allocations, reservations, evictions)
+    reprieve_victims(index, allocations, reservations, evictions)
+    name_preemptors(index, allocations, evictions)
+    grow_admitted(allocations)
+    reclaim_idle_shares(inputs, allocations, evictions, state.findings)
+    make_reservations(inputs, allocations, reservations, evictions)
+    instructions, deferred = split_by_capacity(
+        instructions_of(index, allocations, reservations, evictions),
+        index.launch_capacity,
+        lambda name: index.workloads[name].kind,
+    )
+    if not explain:
+        return Decision(instructions=instructions, pending=(), deferred=deferred)
+    find_protected_victims(inputs, allocations, evictions, state.findings)
+    names = {admission.workload for admission in deferred}
+    pending = explain_pending(inputs, allocations, reservations, evictions, state.findings, deferred=names)
+    return with_wanted_nodes(Decision(instructions=instructions, pending=pending, deferred=deferred), index, inputs.now)
 
 
-def settle(books: Books) -> None:
-    """Admit, consolidate, reclaim, preempt. What was admitted and had to give way makes room for others: once more.
+def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
+    """Admit, consolidate, reclaim and preempt, until no round helps further work.
 
-    So does what those leave over who were told to stop: that is promised in the order of admission, at the end, and
-    moves may bring it together.
+    Work that was admitted and then had to give way makes room for other work in the next round. So does room that
+    victims leave over: it is given away in the order of admission at the end, and moves may bring it together.
     """
-    for _ in rounds(books):
-        admit(books)
-        use_idle_shares(books)
-        consolidate(books)
-        told = len(books.leaving)
-        if not (reclaim(books) | preempt(books)):
-            if len(books.leaving) > told:
-                admit(books)
-                consolidate(books)
+    for _ in rounds(inputs.index):
+        admit(inputs.index, allocations, evictions)
+        lend_idle_shares(inputs, allocations, evictions)
+        consolidate(inputs, allocations, reservations, evictions)
+        stopping = len(evictions.stopping)
+        if not (reclaim(inputs, allocations, evictions) | preempt(inputs, allocations, evictions)):
+            if len(evictions.stopping) > stopping:
+                admit(inputs.index, allocations, evictions)
+                consolidate(inputs, allocations, reservations, evictions)
             break
 
 
-def grow(books: Books) -> None:
-    """What starts now and cannot change later gets more than its smallest gang, once everybody has had his turn."""
+def grow_admitted(allocations: Allocations) -> None:
+    """Give surplus replicas to work that starts now and cannot grow later, after all other work had its turn."""
     lines: dict[str, Line] = {}
-    for name in books.admitted:
-        for part in books.units.wanted_at_start(name):
-            lines.setdefault(part.queue, Line()).add(part)
-    _admit_all(books, Turn(books.accounts, lines, books.is_seeking))
+    for name in allocations.admitted:
+        for replica in allocations.replicas.wanted_at_start(name):
+            lines.setdefault(replica.queue, Line()).add(replica)
+    _place_all(allocations, Turn(allocations.accounts, lines, allocations.is_seeking))
 
 
-def admit_without_devices(books: Books) -> None:
-    """Work that needs no device waits for nobody."""
-    found = [members for line in books.index.pending.lines.values() for members in line.classes.values()]
+def admit_without_devices(index: ClusterIndex, allocations: Allocations) -> None:
+    """Admit all work that needs no device and fits; it waits for no other work."""
+    found = [members for line in index.pending.lines.values() for members in line.classes.values()]
     without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
     for workload in sorted(without, key=seniority):
-        try_admit(books, workload)
+        try_admit(allocations, workload)
 
 
-def keep_promises(books: Books) -> None:
-    """Serve first those for whom somebody has been told to stop, so that nobody snatches what was freed for them."""
-    names = {w.stop.by for w in books.leaving.values() if w.stop is not None and w.stop.by is not None}
-    for name in sorted(books.promised.keys() & books.kept, key=lambda name: seniority(books.waiting[name])):
-        start_kept(books, books.waiting[name])
-    waiting: list[Workload] = [
-        books.waiting[name] for name in names if name in books.waiting and name not in books.kept
-    ]
+def serve_preemptors(allocations: Allocations, reservations: Reservations, evictions: Evictions) -> None:
+    """Place the workloads first for which other work is stopping, so that no other work takes the freed devices."""
+    stopping = [(w.stop.by, gang.held(w)) for w in evictions.stopping.values() if w.stop and w.stop.by is not None]
+    pending, recorded = allocations.pending, reservations.recorded
+    preemptors = {name for name, _ in stopping}
+    for name in sorted(allocations.nominated.keys() & recorded, key=lambda name: seniority(pending[name])):
+        admit_nominee(allocations, reservations, pending[name])
+    waiting = [pending[name] for name in preemptors if name in pending and name not in recorded]
     for workload in sorted(waiting, key=seniority):
-        try_start(books, workload)
-    for name in sorted(names):
-        freed = sum(gang.held(w) for w in books.leaving.values() if w.stop is not None and w.stop.by == name)
-        for part in books.units.wanted_by(name, freed):
-            try_start(books, part)
+        try_place(allocations, workload)
+    for name in sorted(preemptors):
+        freed = sum(milli for by, milli in stopping if by == name)
+        for replica in allocations.replicas.wanted_by(name, freed):
+            try_place(allocations, replica)
 
 
-def admit(books: Books) -> None:
-    """Start whatever fits, in order; who does not fit now but will, keeps that room and blocks nobody else."""
-    promising = partial(may_fit_soon if books.leaving else may_fit_now, books)
-    _admit_all(books, take_turns(books, promising, growth=True, by_pool=True), also_promise=bool(books.leaving))
-    while lines := books.units.fresh_lines():
-        _admit_all(books, Turn(books.accounts, lines, books.is_seeking), also_promise=bool(books.leaving))
+def admit(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
+    """Admit whatever fits, in the job order, and nominate work that fits once others have stopped."""
+    soon = bool(evictions.stopping)
+    promising = partial(may_fit_soon if soon else may_fit_now, allocations)
+    order = job_order(index, allocations, evictions, promising, replicas=True, by_pool=True)
+    _place_all(allocations, order, also_nominate=soon)
+    while lines := allocations.replicas.new_lines():
+        _place_all(allocations, Turn(allocations.accounts, lines, allocations.is_seeking), also_nominate=soon)
 
 
-def _admit_all(books: Books, turn: Turn, *, also_promise: bool = False) -> None:
-    while (workload := turn.next()) is not None:
-        if try_admit(books, workload) or (also_promise and try_promise(books, workload)):
-            turn.done()
+def _place_all(allocations: Allocations, order: Turn, *, also_nominate: bool = False) -> None:
+    """Admit, or nominate if that is allowed, all work that can be placed, in the order given."""
+    while (workload := order.next()) is not None:
+        if try_admit(allocations, workload) or (also_nominate and try_nominate(allocations, workload)):
+            order.done()
         else:
-            turn.pass_over()
+            order.pass_over()

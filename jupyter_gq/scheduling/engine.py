@@ -11,18 +11,19 @@ Cost of a change: a decision costs what it changes and what must be asked again,
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Kind, Workload
 
 from .cycle import decide
 from .decision import Decision
 from .policy import Policy
 from .state.cluster_index import ClusterConfig, ClusterIndex
-from .state.cycle_state import Books
+from .state.cycle_state import begin_cycle
 
 
 class Scheduler:
@@ -47,6 +48,7 @@ class Scheduler:
         queues: tuple[Queue, ...] | None = None,
         topologies: tuple[Topology, ...] | None = None,
         usage: Mapping[str, float] | None = None,
+        unobserved: tuple[Kind, ...] | None = None,
         policy: Policy | None = None,
     ) -> None:
         """Replace parts of the configuration; None leaves a part as it is. If one differs, everything is indexed anew.
@@ -59,15 +61,17 @@ class Scheduler:
             queues=before.queues if queues is None else queues,
             topologies=before.topologies if topologies is None else topologies,
             usage=before.usage if usage is None else usage,
+            unobserved=before.unobserved if unobserved is None else unobserved,
             policy=before.policy if policy is None else policy,
         )
         if after != before:
-            snapshot = Snapshot(
+            snapshot = replace(
+                self._index.snapshot(),
                 nodes=after.nodes,
                 queues=after.queues,
-                workloads=tuple(self._index.workloads.values()),
                 topologies=after.topologies,
                 usage=after.usage,
+                unobserved=after.unobserved,
             )
             self._index = ClusterIndex(snapshot, after.policy)
 
@@ -78,8 +82,11 @@ class Scheduler:
             queues=snapshot.queues,
             topologies=snapshot.topologies,
             usage=snapshot.usage,
+            unobserved=snapshot.unobserved,
             policy=policy,
         )
+        self._index.new_nodes = snapshot.new_nodes
+        self._index.launch_capacity = snapshot.launch_capacity
         known = self._index.workloads
         for name in known.keys() - {workload.id for workload in snapshot.workloads}:
             self.remove(name)
@@ -90,11 +97,11 @@ class Scheduler:
 
     def decide(self, now: Instant, *, explain: bool = True) -> Decision:
         """Run one cycle. If `explain` is false, `pending` of the decision is empty."""
-        books = Books(self._index, now)
+        state = begin_cycle(self._index, now)
         try:
-            return decide(books, explained=explain)
+            return decide(state, explain=explain)
         finally:
-            books.forget()
+            state.undo()
 
     def decide_with(self, workload: Workload, now: Instant) -> Decision:
         """Run one cycle as if this workload were there as well, and forget the workload afterwards.

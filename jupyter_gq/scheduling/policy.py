@@ -1,4 +1,4 @@
-"""The settings of a cycle: frozen values, made from the traits at the edge."""
+"""The policy of a cycle: frozen settings, made from the traits at the edge."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +14,7 @@ NO_TIME = Seconds(0)
 
 
 class Placement(StrEnum):
-    """How to choose among devices that fit."""
+    """The way to choose among devices that fit."""
 
     PACK = "pack"
     SPREAD = "spread"
@@ -23,26 +23,26 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdleRule:
-    """When an idle notebook loses its share."""
+    """The times after which an idle notebook is warned and loses its share."""
 
-    #: Idle for so long before the share is taken.
+    #: Idle time before the share is taken.
     after: Seconds = HALF_AN_HOUR
     #: Length of the countdown in the notebook, inside `after`.
     warning: Seconds = TEN_MINUTES
-    #: No verdict so soon after the start.
+    #: Time after the start in which a notebook never counts as idle.
     grace: Seconds = TEN_MINUTES
-    #: A sample older than this is no sample.
+    #: The greatest age of a sample that counts.
     fresh: Seconds = A_MOMENT
-    #: False: only when somebody waits for it. True: always.
+    #: True: the share is always taken. False: only if somebody waits for it.
     always: bool = False
-    #: "Keep it" up to so long in all.
+    #: The most that all uses of "Keep it" together may add.
     keep_total: Seconds = AN_HOUR
-    #: What one "Keep it" gives.
+    #: Time that one "Keep it" adds.
     keep_step: Seconds = HALF_AN_HOUR
 
 
 class MinRuntimeMethod(StrEnum):
-    """Whose word counts on how long a victim of another queue may run (see `min_runtime`, rule 2)."""
+    """The queue whose min runtime protects a victim from another queue (see `min_runtime`, the rule of reclaim)."""
 
     QUEUE = "queue"
     LCA = "lca"
@@ -50,49 +50,49 @@ class MinRuntimeMethod(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MinRuntimeRule:
-    """How long what has started may run before it has to give way, where no queue on its path says otherwise."""
+    """The min runtimes that hold where no queue on the path names any."""
 
     method: MinRuntimeMethod = MinRuntimeMethod.LCA
-    #: To a higher priority in its own queue.
+    #: Protected time before a higher priority of the same queue.
     preempt: Seconds = NO_TIME
-    #: To another queue.
+    #: Protected time before another queue.
     reclaim: Seconds = NO_TIME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageRule:
-    """How past use bends the parts of the surplus (see `usage`)."""
+    """The effect of past usage on the parts of the surplus (see `quota.past_usage`)."""
 
-    #: After so long half of what a queue has used is forgotten. None: past use does not count.
+    #: Time after which half of the usage is forgotten. None: past usage does not count.
     half_life: Seconds | None = None
-    #: How much it counts beside the weights of the queues; 0 = not at all.
+    #: How much past usage counts beside the weights of the queues; 0 = not at all.
     weight: float = 1.0
-    #: What starts for the first time counts at once as if it had run so long.
+    #: Time that a first start counts for at once.
     entry_cost: Seconds = NO_TIME
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """Everything adjustable in a cycle."""
+    """The adjustable settings of a cycle."""
 
-    #: Of whole devices, and of tasks without any.
+    #: Placement of whole devices and of tasks without devices.
     placement: Placement = Placement.PACK
-    #: Of fractions of devices; None: the same.
+    #: Placement of fractions of devices; None = as of whole devices.
     fraction_placement: Placement | None = Placement.FRAGMENTATION
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     usage: UsageRule = field(default_factory=UsageRule)
-    #: Inside a queue, among equal priority, the user goes first who has less of it; otherwise the older submission.
+    #: Inside a queue, among equal priorities, the user who uses less goes first; otherwise the older submission.
     per_user: bool = False
-    #: A department above its fair share takes from one that then still is so many times as far above its own.
+    #: A department above its fair share reclaims only from one that stays this many times as far above its own.
     reclaim_margin: float = 1.0
-    #: Who waits for longer gets a reservation: devices are held for him as they free. None = nobody does.
+    #: Wait after which a workload gets a reservation: devices are held for it as they free. None = never.
     reserve_after: Seconds | None = HALF_AN_HOUR
-    #: So many of them at a time in each pool.
+    #: The most reservations at a time in each pool.
     reservations: int = 1
-    #: Running training may be moved, so that one who waits fits into the room that was scattered.
+    #: Running training may be moved, so that a pending workload fits into scattered free devices.
     consolidate: bool = True
-    #: A gang that has lost tasks goes back to its queue when it has been below its smallest size for so long.
+    #: Time below its smallest size after which a gang goes back to its queue.
     stale_after: Seconds = A_MINUTE
-    #: What has not run so long since its start is not moved.
+    #: Time since its start before which a run is not moved.
     moved_after: Seconds = TEN_MINUTES

@@ -5,7 +5,6 @@ Every policy gets the jobs that all of them can run at all (`runnable`), and is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from jupyter_gq.domain.amount import NO_MEMORY, ONE_GPU, MiB, MilliCpu, MilliGpu
 from jupyter_gq.domain.cluster import Node
@@ -60,10 +59,18 @@ class Pool:
 
 def as_counted(jobs: Iterable[Job], pool: Pool) -> list[Job]:
     """The same jobs without the CPU and the memory that nobody counts."""
-    none: dict[str, Any] = {} if pool.node_cpus is not None else {"cpu_milli": 0}
-    if pool.node_memory is None:
-        none["memory"] = NO_MEMORY
-    return [replace(job, request=replace(job.request, **none)) if none else job for job in jobs]
+    if pool.node_cpus is not None and pool.node_memory is not None:
+        return list(jobs)
+    return [replace(job, request=_counted(job.request, pool)) for job in jobs]
+
+
+def _counted(request: Request, pool: Pool) -> Request:
+    """Return the request without the CPU or the memory that the pool does not count."""
+    return replace(
+        request,
+        cpu_milli=0 if pool.node_cpus is None else request.cpu_milli,
+        memory=NO_MEMORY if pool.node_memory is None else request.memory,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,7 +63,9 @@ class _Future:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
         self._lasting = lasting
-        self._scheduler = Scheduler(replace(snapshot, workloads=()), policy)
+        # Every backend is expected to be observed again, and to launch whatever is admitted.
+        cluster = replace(snapshot, workloads=(), unobserved=(), launch_capacity={})
+        self._scheduler = Scheduler(cluster, policy)
         self._workloads: dict[str, Workload] = {}
         #: What has been run of each before its present run.
         self._done: dict[str, float] = {}

@@ -6,6 +6,8 @@ Rules
    nothing moves, because who was paused is gone at once and his devices start somebody else.
 2. A pause costs progress: `Costs.lost_per_pause` seconds of it, but never more than there is. Otherwise work is kept.
 3. Between events nothing happens, unless the policy asks to be woken.
+
+See docs/decisions/0018-replay-traces-through-the-real-scheduler.md.
 """
 
 import heapq
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.errors import DefectError
 
 from .trace import Job
 
@@ -118,8 +121,8 @@ class Observer(Protocol):
         """Nothing more happens at this instant."""
 
 
-class DoesNotEnd(RuntimeError):
-    """The policy leaves work that will never run, or moves for ever: a defect of it."""
+class DoesNotEnd(DefectError, RuntimeError):
+    """A policy that leaves work which will never run, or that moves work for ever: a defect of the policy."""
 
 
 def replay(

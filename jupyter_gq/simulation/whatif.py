@@ -8,17 +8,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from jupyter_gq.domain.amount import ONE_GPU, MiB, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.cluster import SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import AdminError
+from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.placement import at_its_best
 from jupyter_gq.scheduling.policy import Policy
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+#: A policy, or a part of one.
+Settings = TypeVar("Settings", bound="DataclassInstance")
 #: What a limit or a min runtime is called that does not exist.
 NONE = "none"
 _EXPECTED = "write queue.NAME.FIELD=VALUE, job.ID.FIELD=VALUE or policy.FIELD=VALUE"
@@ -87,21 +94,16 @@ def without_node(snapshot: Snapshot, name: str) -> Snapshot:
 
 
 def _with_queue(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
-    parse = _field(_QUEUE_FIELDS, "queue", field)
-    names = [queue.name for queue in snapshot.queues]
-    if name not in names:
-        raise InvalidChange(f"There is no queue {name!r}. {_known(name, names)}")
-    new = _parsed(parse, f"queue.{name}.{field}", value)
-    return replace(
-        snapshot,
-        queues=tuple(
-            replace(q, **{_QUEUE_NAMES.get(field, field): new}) if q.name == name else q for q in snapshot.queues
-        ),
-    )
+    setter = _setter(_QUEUE_FIELDS, "queue", field)
+    found = next((queue for queue in snapshot.queues if queue.name == name), None)
+    if found is None:
+        raise InvalidChange(f"There is no queue {name!r}. {_known(name, [queue.name for queue in snapshot.queues])}")
+    new = _checked(lambda: setter(found, value), f"queue.{name}.{field}", value)
+    return replace(snapshot, queues=tuple(new if queue is found else queue for queue in snapshot.queues))
 
 
 def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot:
-    parse = _field(_JOB_FIELDS, "job", field)
+    setter = _setter(_JOB_FIELDS, "job", field)
     ids = [w for w in snapshot.workloads if w.id == name]
     found = ids or [w for w in snapshot.workloads if w.name == name]
     if len(found) != 1:
@@ -109,11 +111,9 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
         raise InvalidChange(f"{problem}. {_known(name, [w.id for w in found or snapshot.workloads])}")
     if field == "queue" and value not in {queue.name for queue in snapshot.queues}:
         raise InvalidChange(f"There is no queue {value!r}. {_known(value, [q.name for q in snapshot.queues])}")
-    changes = parse(value) if field == "queue" else _parsed(parse, f"job.{name}.{field}", value)
-    if field in _REQUEST_FIELDS:
-        request = replace(found[0].request, **changes)
-        changes = {"request": _on_its_nodes(snapshot, request) if field == "gpus" else request}
-    job = replace(found[0], **changes)
+    job = _checked(lambda: setter(found[0], value), f"job.{name}.{field}", value)
+    if field == "gpus":
+        job = replace(job, request=_on_its_nodes(snapshot, job.request))
     if field in _REQUEST_FIELDS or field == "tasks":
         job = _restarted(job)
     return replace(snapshot, workloads=tuple(job if w is found[0] else w for w in snapshot.workloads))
@@ -127,47 +127,51 @@ def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
     return replace(request, node_labels=(*other, SHARE_LABEL) if marked and 0 < request.milli < ONE_GPU else other)
 
 
-def _with_setting(target: Any, path: list[str], value: str, whole: str) -> Any:
+def _with_setting(target: Settings, path: list[str], value: str, whole: str) -> Settings:
     known = [field.name for field in fields(target)]
     name = path[0]
     if name not in known:
         raise InvalidChange(f"There is no setting {name!r} in policy. {_known(name, known)}")
     current = getattr(target, name)
-    if is_dataclass(current):
+    if is_dataclass(current) and not isinstance(current, type):
         if len(path) == 1:
             raise InvalidChange(f"policy.{whole} has parts: write policy.{whole}.FIELD=VALUE.")
         return replace(target, **{name: _with_setting(current, path[1:], value, whole)})
     if len(path) > 1:
         raise InvalidChange(f"policy.{whole} does not exist: {name!r} has no parts.")
-    return replace(target, **{name: _parsed(_like(current), f"policy.{whole}", value)})
+    parse = _parser_like(current)
+    return replace(target, **{name: _checked(lambda: parse(value), f"policy.{whole}", value)})
 
 
-def _like(current: Any) -> Callable[[str], Any]:
-    """How to read a value of the same kind."""
+def _parser_like(current: object) -> Callable[[str], object]:
+    """Return the function that reads a value of the same kind as `current`."""
     if isinstance(current, StrEnum):
-        return lambda text: _member(type(current), text)
+        kind = type(current)
+        return lambda text: _member(kind, text)
     if isinstance(current, bool):
         return _flag
-    return int if isinstance(current, int) else _or_none(_not_negative)
+    return int if isinstance(current, int) else lambda text: _or_none(_not_negative, text)
 
 
-def _field(known: Mapping[str, Callable[[str], Any]], kind: str, field: str) -> Callable[[str], Any]:
+def _setter(known: Mapping[str, T], kind: str, field: str) -> T:
+    """Return what sets this field; raise `InvalidChange` if the kind has no such field."""
     if field not in known:
         raise InvalidChange(f"A {kind} has no {field!r} that could be changed. {_known(field, list(known))}")
     return known[field]
 
 
-def _parsed(parse: Callable[[str], Any], path: str, value: str) -> Any:
+def _checked(change: Callable[[], T], path: str, value: str) -> T:
+    """Return the result of `change`; raise `InvalidChange` if the value cannot be read."""
     try:
-        return parse(value)
+        return change()
     except InvalidChange:
         raise
     except ValueError as error:
         raise InvalidChange(f"{path} cannot be {value!r}: {error}") from None
 
 
-def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    return lambda text: None if text.lower() == NONE else parse(text)
+def _or_none(parse: Callable[[str], T], text: str) -> T | None:
+    return None if text.lower() == NONE else parse(text)
 
 
 def _not_negative(text: str) -> Seconds:
@@ -202,46 +206,40 @@ def _member(kind: type[StrEnum], text: str) -> StrEnum:
     return kind(text)
 
 
-def _gpus(text: str) -> dict[str, Any]:
-    request = Request.of(parse_request(text))
-    return {"devices": request.devices, "milli_per_device": request.milli_per_device, "device_memory": None}
+def _with_gpus(request: Request, text: str) -> Request:
+    amount = Request.of(parse_request(text))
+    return replace(request, devices=amount.devices, milli_per_device=amount.milli_per_device, device_memory=None)
 
 
-def _tasks(text: str) -> dict[str, Any]:
-    return {"tasks": _at_least_one(text), "min_members": _at_least_one(text)}
+def _of_request(setter: Callable[[Request, str], Request]) -> Callable[[Workload, str], Workload]:
+    """Return a function that sets a field of a job's request."""
+    return lambda job, text: replace(job, request=setter(job.request, text))
 
 
-_QUEUE_FIELDS: dict[str, Callable[[str], Any]] = {
-    "quota": parse_quota,
-    "limit": _or_none(parse_quota),
-    "quota_cpus": _or_none(parse_cpus),
-    "limit_cpus": _or_none(parse_cpus),
-    "quota_memory": _or_none(parse_memory),
-    "limit_memory": _or_none(parse_memory),
-    "over_quota_weight": _weight,
-    "priority": int,
-    "preempt_min_runtime": _or_none(_not_negative),
-    "reclaim_min_runtime": _or_none(_not_negative),
+_QUEUE_FIELDS: dict[str, Callable[[Queue, str], Queue]] = {
+    "quota": lambda queue, text: replace(queue, quota=parse_quota(text)),
+    "limit": lambda queue, text: replace(queue, limit=_or_none(parse_quota, text)),
+    "quota_cpus": lambda queue, text: replace(queue, cpu_quota=_or_none(parse_cpus, text)),
+    "limit_cpus": lambda queue, text: replace(queue, cpu_limit=_or_none(parse_cpus, text)),
+    "quota_memory": lambda queue, text: replace(queue, memory_quota=_or_none(parse_memory, text)),
+    "limit_memory": lambda queue, text: replace(queue, memory_limit=_or_none(parse_memory, text)),
+    "over_quota_weight": lambda queue, text: replace(queue, over_quota_weight=_weight(text)),
+    "priority": lambda queue, text: replace(queue, priority=int(text)),
+    "preempt_min_runtime": lambda queue, text: replace(queue, preempt_min_runtime=_or_none(_not_negative, text)),
+    "reclaim_min_runtime": lambda queue, text: replace(queue, reclaim_min_runtime=_or_none(_not_negative, text)),
 }
-#: Those that the core calls otherwise.
-_QUEUE_NAMES = {
-    "quota_cpus": "cpu_quota",
-    "limit_cpus": "cpu_limit",
-    "quota_memory": "memory_quota",
-    "limit_memory": "memory_limit",
+#: Fields of a job's request.
+_REQUEST_FIELDS: dict[str, Callable[[Request, str], Request]] = {
+    "gpus": _with_gpus,
+    "cpus": lambda request, text: replace(request, cpu_milli=parse_cpus(text)),
+    "memory": lambda request, text: replace(request, memory=parse_memory(text)),
+    "gpu_model": lambda request, text: replace(request, models=() if text.lower() == NONE else (text,)),
 }
-#: Fields of what each task asks for.
-_REQUEST_FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "gpus": _gpus,
-    "cpus": lambda text: {"cpu_milli": parse_cpus(text)},
-    "memory": lambda text: {"memory": parse_memory(text)},
-    "gpu_model": lambda text: {"models": () if text.lower() == NONE else (text,)},
-}
-_JOB_FIELDS: dict[str, Callable[[str], Any]] = {
-    **_REQUEST_FIELDS,
-    "tasks": _tasks,
-    "priority": lambda text: {"priority": int(text)},
-    "queue": lambda text: {"queue": text},
+_JOB_FIELDS: dict[str, Callable[[Workload, str], Workload]] = {
+    **{field: _of_request(setter) for field, setter in _REQUEST_FIELDS.items()},
+    "tasks": lambda job, text: replace(job, tasks=_at_least_one(text), min_members=_at_least_one(text)),
+    "priority": lambda job, text: replace(job, priority=int(text)),
+    "queue": lambda job, text: replace(job, queue=text),
 }
 
 

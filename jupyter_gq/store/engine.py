@@ -3,11 +3,16 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    import psycopg
 
 #: How long a statement waits for another process that writes.
 BUSY_MS = 10_000
@@ -105,7 +110,7 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
     return engine
 
 
-def _prepare_postgresql(connection: Any, _record: Any) -> None:
+def _prepare_postgresql(connection: "psycopg.Connection[tuple[object, ...]]", _record: object) -> None:
     connection.execute(_SESSION)
     connection.commit()
 
@@ -121,7 +126,7 @@ def _create_private(path: Path) -> None:
         raise AdminError(f"The database {path} cannot be opened: {error.strerror}.") from error
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
+def _prepare_sqlite(connection: "sqlite3.Connection", _record: object) -> None:
     for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 

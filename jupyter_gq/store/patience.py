@@ -5,14 +5,19 @@ Rules
 1. A server that is stopped, or whose disk hangs, still acknowledges what it is sent: no setting of the network notices,
    and the limits of the session are the server's own. So silence is counted here, while an answer is waited for.
 2. Who was silent for too long is hung up on. What it was told may yet be carried out: that is for `confirm` to find.
+
+See docs/decisions/0033-disconnect-from-a-silent-database.md.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import cast
 
 import psycopg
 import sqlalchemy as sa
+from psycopg.abc import RV, PQGen
+
+from jupyter_gq.domain.json_types import JsonObject
 
 #: So many seconds without a sign of life, while an answer is waited for, and the server counts as away. It is less than
 #: a leader may go without renewing its lease, together with a try to connect anew.
@@ -21,17 +26,17 @@ SILENCE = 5.0
 _LOOK = 0.1
 
 
-class PatientConnection(psycopg.Connection[Any]):
+class PatientConnection(psycopg.Connection[tuple[object, ...]]):
     """Gives up with an `OperationalError`, and is closed then."""
 
     #: In seconds; None: it waits as long as it takes.
     patience: float | None = SILENCE
 
-    def wait(self, gen: Generator[Any, Any, Any], *_: Any, **given: Any) -> Any:
+    def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
         """Carry out what the driver does on this connection."""
-        return super().wait(self._impatiently(gen), **{**given, "interval": _LOOK})
+        return super().wait(self._impatiently(gen), interval=min(interval, _LOOK), timeout=timeout)
 
-    def _impatiently(self, working: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    def _impatiently(self, working: PQGen[RV]) -> PQGen[RV]:
         """The same, ended after so much silence; the driver says 0 when it has heard nothing for an interval."""
         silent = 0
         try:
@@ -44,18 +49,21 @@ class PatientConnection(psycopg.Connection[Any]):
                     raise psycopg.OperationalError(f"it has not said a word for {self.patience:g} s")
                 wanted = working.send(heard)
         except StopIteration as done:
-            return done.value
+            result: RV = done.value
+            return result
 
 
-def connect(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> PatientConnection:
-    """What SQLAlchemy calls for a new connection (`do_connect`)."""
+def connect(
+    _dialect: object, _record: object, arguments: Sequence[str], named: JsonObject
+) -> psycopg.Connection[tuple[object, ...]]:
+    """Open a connection for SQLAlchemy, which calls this on `do_connect`."""
     return PatientConnection.connect(*arguments, **named)
 
 
 @contextmanager
 def as_long_as_it_takes(connection: sa.Connection) -> Iterator[None]:
     """Within this, and until its transaction ends at the server, neither end gives up."""
-    patient: Any = connection.connection.driver_connection
+    patient = cast(PatientConnection, connection.connection.driver_connection)
     connection.execute(sa.text("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"))
     patient.patience = None
     try:

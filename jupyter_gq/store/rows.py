@@ -1,7 +1,5 @@
 """Records and events as rows of the tables, and back."""
 
-from typing import Any
-
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import FINAL
 
@@ -10,7 +8,7 @@ from .codec import decode_detail, decode_json, decode_workload, encode_detail, e
 from .protocol import Record, StoredEvent
 
 
-def row_of(record: Record) -> dict[str, Any]:
+def row_of(record: Record) -> statements.Values:
     workload = record.workload
     return {
         "id": workload.id,

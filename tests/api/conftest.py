@@ -10,8 +10,9 @@ import pytest_asyncio
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from tornado.netutil import bind_sockets
 
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.api.auth import HubAuthenticator
+from tests.serving import application_of
 
 from .hubs import SERVICE_TOKEN, Hub
 
@@ -70,7 +71,7 @@ async def serve(hub: Hub) -> AsyncIterator[Serve]:
 
     async def start(controller: Any, *, hub_url: str | None = None, clock: Any = None, **options: Any) -> Served:
         authenticator = HubAuthenticator(hub_url or hub.url, SERVICE_TOKEN, clock=clock, timeout=30.0)
-        server = make_server(make_application(controller, authenticator, PREFIX, **options))
+        server = make_server(application_of(controller, authenticator, PREFIX, **options))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)
         servers.append(server)

@@ -13,19 +13,25 @@ JOB_TOKEN = "token-of-job-1"
 
 
 class Raises:
-    """Every act ends with this error. Knows the token of job-1's first task and nothing else."""
+    """A controller all of whose parts raise this error. It knows the token of job-1's first task and nothing else."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
         self.acts: list[tuple[str, tuple[Any, ...]]] = []
+        self.status = self.jobs = self.pods = self.agents = self.tickets = self.overview = self.events = _Part(self)
 
-    def task_of_token(self, job_id: str, token: str) -> int | None:
+
+class _Part:
+    def __init__(self, whole: Raises) -> None:
+        self._whole = whole
+
+    def find_task(self, job_id: str, token: str) -> int | None:
         return 0 if (job_id, token) == ("job-1", JOB_TOKEN) else None
 
     def __getattr__(self, act: str) -> Any:
         def fail(*given: Any, **named: Any) -> Any:
-            self.acts.append((act, given))
-            raise self.error
+            self._whole.acts.append((act, given))
+            raise self._whole.error
 
         return fail
 
@@ -76,6 +82,7 @@ class Streams:
 
     def __init__(self) -> None:
         self.listeners: list[ScriptedSubscription] = []
+        self.events, self.status = self, None
 
     def subscribe(self, caller: Caller, after: int | None) -> "ScriptedSubscription":
         self.listeners.append(ScriptedSubscription(caller, after))

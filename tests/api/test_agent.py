@@ -11,12 +11,13 @@ from jupyter_gq.agent.agent import Agent
 from jupyter_gq.agent.backoff import Backoff
 from jupyter_gq.agent.link import ServiceLink
 from jupyter_gq.agent.patience import PatientLook
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport, AgentShare, WatchedPod
 from jupyter_gq.controller.controller import Controller
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
+from tests.serving import application_of
 
 from .conftest import PREFIX
 from .fakes import authenticator
@@ -222,7 +223,7 @@ async def test_a_service_that_comes_late_or_again_is_found(world, caplog):
     for time in (1, 2):
         await until(lambda: caplog.text.count("the report was not taken") == time)  # noqa: B023
         count = len(world.machine.heard)
-        server = make_server(make_application(world.controller, None, PREFIX, pods=authenticator()))
+        server = make_server(application_of(world.controller, None, PREFIX, pods=authenticator()))
         server.add_sockets(bind_sockets(port, "127.0.0.1"))
         await world.heard(count + 2)
         assert world.backoff.next() == 0.02, "the next failure is the first one again"

@@ -297,7 +297,7 @@ async def test_events_of_others_do_not_arrive(people, world, bundle):
         """The admin hears of it."""
     async with asyncio.timeout(60):
         while not heard:
-            await world.controller.refresh()
+            await world.controller.reload_settings()
             world.settings.change()
             await asyncio.sleep(0.02)
     listening.cancel()

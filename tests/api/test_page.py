@@ -10,7 +10,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.web import create_signed_value
 
 from jupyter_gq.api import app as composition
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes.trouble import CannotBeObserved
 
 from .conftest import PREFIX, Served
@@ -89,7 +89,7 @@ async def test_the_page_and_its_data(browse, bundle):
 
     for who, group in (("ann", "vision"), ("bob", "nlp")):
         caller = Caller(user=who, groups=frozenset({group}))
-        browse.world.controller.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
+        browse.world.controller.jobs.submit(caller, submission(bundle, name=f"job of {who}", queue=group), None)
     browser = await browse("ann")
     page = await browser.open()
     assert page.code == 200
@@ -112,7 +112,7 @@ async def test_an_admin_sees_everybody(browse, bundle):
     from jupyter_gq.controller.caller import Caller
 
     caller = Caller(user="ann", groups=frozenset({"vision"}))
-    browse.world.controller.submit(caller, submission(bundle), None)
+    browse.world.controller.jobs.submit(caller, submission(bundle), None)
     browser = await browse("root")
     data = await browser.get("overview", X_XSRFToken=xsrf_of(await browser.open()), Sec_Fetch_Mode="cors")
     assert [job["owner"] for job in json.loads(data.body)["jobs"]] == ["ann"]
@@ -131,7 +131,7 @@ async def test_while_what_runs_cannot_be_seen_the_page_and_the_metrics_say_so(br
 
     assert await told() == ("ok", b"0")
     browse.world.machine.blind = True
-    assert await told() == (BLIND, b"1")
+    assert await told() == (UNOBSERVED, b"1")
     browse.world.machine.blind = False
     assert await told() == ("ok", b"0")
 

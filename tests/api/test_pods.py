@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from jupyter_gq.api.access import Access
-from jupyter_gq.api.errors import Refusal
+from jupyter_gq.api.errors import ApiRefusal
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.agents import AgentCommand, AgentOrders
@@ -47,7 +47,7 @@ class Cluster:
     served: Served | None = None
 
     def send(self, bundle: dict[str, Any], **changes: Any) -> str:
-        return self.controller.submit(ANN, submission(bundle, **changes), None)[0].id
+        return self.controller.jobs.submit(ANN, submission(bundle, **changes), None)[0].id
 
     async def steps(self, count: int = 3) -> None:
         for _ in range(count):
@@ -137,11 +137,11 @@ async def test_who_is_refused_stands_in_the_log_once_for_each_reason(caplog):
         ("runner", Access.AGENT, "node-a"),
     ]
     for token, access, node in asked * 3:
-        with pytest.raises(Refusal):
-            await pods.permitted(token, access, node)
+        with pytest.raises(ApiRefusal):
+            await pods.permitted_pod(token, access, node)
     for token in ("agent", "unknown"):
-        with contextlib.suppress(Refusal):
-            await pods.permitted(token, Access.AGENT, "node-a")
+        with contextlib.suppress(ApiRefusal):
+            await pods.permitted_pod(token, Access.AGENT, "node-a")
     assert {(record.name, record.levelname) for record in caplog.records} == {("jupyter_gq.api.pods", "WARNING")}
     assert [record.getMessage() for record in caplog.records] == [
         "pod_refused code=wrong_node pod=nodes/gq-agent-x node=node-a: "
@@ -159,9 +159,9 @@ async def test_what_stands_in_the_log_is_not_remembered_without_end(monkeypatch)
     monkeypatch.setattr("jupyter_gq.api.pods.MOST_CACHED", 2)
     pods = authenticator()
     for token in ("agent", "nowhere", "elsewhere", "default"):
-        with pytest.raises(Refusal):
-            await pods.permitted(token, Access.AGENT, "node-b")
-    assert [uid for uid, _ in pods._told] == [PODS["elsewhere"].uid, PODS["default"].uid]
+        with pytest.raises(ApiRefusal):
+            await pods.permitted_pod(token, Access.AGENT, "node-b")
+    assert [uid for uid, _ in pods._logged] == [PODS["elsewhere"].uid, PODS["default"].uid]
 
 
 async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_failed(serve):
@@ -175,15 +175,15 @@ async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_fa
 async def test_of_a_runner_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_all():
     now, review = [0.0], KnowsThesePods(**PODS)
     pods = authenticator(review, clock=lambda: now[0])
-    await asyncio.gather(*(pods.permitted("runner", Access.POD) for _ in range(5)))
+    await asyncio.gather(*(pods.permitted_pod("runner", Access.POD) for _ in range(5)))
     now[0] = 4.9
-    assert (await pods.permitted("runner", Access.POD)).pod == "gq-job-1-1-0"
+    assert (await pods.permitted_pod("runner", Access.POD)).pod == "gq-job-1-1-0"
     assert review.asked == ["runner"]
     del review.pods["runner"]
     now[0] = 5.0
     for _ in range(2):
-        with pytest.raises(Refusal):
-            await pods.permitted("runner", Access.POD)
+        with pytest.raises(ApiRefusal):
+            await pods.permitted_pod("runner", Access.POD)
     assert review.asked == ["runner"] * 3
 
 
@@ -211,8 +211,8 @@ class AgentsReport:
         while self.at < end:
             for token in self.review.pods if not refusals else ():
                 try:
-                    await self.pods.permitted(token, Access.AGENT, "node-a")
-                except Refusal as refused:
+                    await self.pods.permitted_pod(token, Access.AGENT, "node-a")
+                except ApiRefusal as refused:
                     refusals.append(refused.status)
             for _ in range(3):
                 await asyncio.sleep(0)  # what is renewed is renewed by then
@@ -277,12 +277,12 @@ async def test_what_the_cluster_says_when_it_is_back_counts_at_once():
 async def test_a_runner_is_not_believed_while_the_cluster_cannot_be_asked():
     agents = AgentsReport("agent")
     agents.review.pods["runner"] = replace(PODS["runner"], expires=BEGAN + 3600)
-    await agents.pods.permitted("runner", Access.POD)
+    await agents.pods.permitted_pod("runner", Access.POD)
     agents.away, agents.at = True, 4.9
-    await agents.pods.permitted("runner", Access.POD)
+    await agents.pods.permitted_pod("runner", Access.POD)
     agents.at = 5.0
-    with pytest.raises(Refusal) as refused:
-        await agents.pods.permitted("runner", Access.POD)
+    with pytest.raises(ApiRefusal) as refused:
+        await agents.pods.permitted_pod("runner", Access.POD)
     assert refused.value.status == 503
 
 
@@ -321,7 +321,7 @@ async def test_a_run_that_has_ended_takes_its_token_with_it(cluster, bundle):
     first = await cluster.exchange(job)
     cluster.machine.end(job, Outcome.LOST)
     await cluster.steps()
-    assert cluster.controller.job(ANN, job).run == 2
+    assert cluster.controller.jobs.show(ANN, job).run == 2
     assert await cluster.beat(job, first["token"]) == 401
     assert (await cluster.served.problem("POST", TOKEN.format(job=job), "runner"))[0] == 403
     cluster.is_task(job, 2, second=0)
@@ -341,7 +341,7 @@ async def test_between_two_runs_nobody_speaks_for_a_job(cluster, bundle):
     cluster.machine.end(job, Outcome.LOST)
     cluster.machine.lose_devices()
     await cluster.steps(1)
-    assert cluster.controller.job(ANN, job).phase == "paused"
+    assert cluster.controller.jobs.show(ANN, job).phase == "paused"
     assert await cluster.beat(job, given["token"]) == 401
 
 
@@ -359,7 +359,7 @@ async def test_each_task_of_a_gang_has_its_own_token_and_the_first_speaks(cluste
     assert second["token"] not in repr(cluster.store.get(job))
     cluster.machine.end(job, Outcome.LOST)
     await cluster.steps()
-    assert cluster.controller.task_of_token(job, second["token"]) is None
+    assert cluster.controller.pods.find_task(job, second["token"]) is None
 
 
 async def test_with_its_bundle_a_task_has_had_its_token(cluster, bundle):
@@ -421,7 +421,7 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
 
 
 async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some(cluster):
-    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(gpus="0.25"))
+    ticket, _ = cluster.controller.tickets.open(ANN, TicketRequest(gpus="0.25"))
     path = f"api/v1/tickets/{ticket.id}/devices?wait=25"
     assert (await cluster.served.problem("GET", path, "ann"))[0] == 409, "nothing of it runs yet"
     await cluster.steps()
@@ -437,7 +437,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
         )
         cluster.controller.wake()
         assert json.loads((await waiting).body) == {"sight": "WRONG", "required": True, "sentence": "It sees others."}
-    assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "it is not his"
+    assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "the job is not this pod's"
     cluster.machine.end(ticket.id, Outcome.SUCCEEDED)
     await cluster.steps()
     status, problem = await cluster.served.problem("GET", path, "ann")
@@ -447,7 +447,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
 async def test_numbers_go_on_where_the_run_before_ended(cluster, bundle):
     job = cluster.send(bundle)
     await cluster.steps()
-    cluster.controller.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"} for seq in (1, 2, 3)])
+    cluster.controller.jobs.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"} for seq in (1, 2, 3)])
     cluster.is_task(job, 1, runner=0)
     assert (await cluster.exchange(job))["last_seq"] == 3
 
@@ -458,14 +458,14 @@ async def test_a_log_is_kept_up_to_its_limit(cluster, bundle):
     cluster.is_task(job, 1, runner=0)
     token, path = (await cluster.exchange(job))["token"], f"api/v1/jobs/{job}/log"
     assert (await cluster.served.ask("PUT", path, token, "epoch 1 ä\n".encode() + b"\xff")).code == 204
-    assert cluster.controller.log(ANN, job) == "epoch 1 ä\n\ufffd"
+    assert cluster.controller.jobs.read_log(ANN, job) == "epoch 1 ä\n\ufffd"
     assert (await cluster.served.problem("PUT", path, token, b"x" * (64 * 1024 + 1)))[0] == 413
     assert (await cluster.served.problem("PUT", path, "runner", b"x"))[0] == 401
 
 
 async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bundle):
     world = World(tmp_path)
-    job = world.controller.submit(ANN, submission(bundle), None)[0].id
+    job = world.controller.jobs.submit(ANN, submission(bundle), None)[0].id
     await world.steps()
     served = await serve(world.controller, pods=authenticator())
     token = world.job_token(job)
@@ -480,7 +480,7 @@ async def test_where_runs_are_processes_nothing_is_exchanged(serve, tmp_path, bu
 
 
 async def test_a_job_remembers_the_image_of_the_notebook_it_was_sent_from(cluster, bundle):
-    ticket, _ = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus="0.25"))
+    ticket, _ = cluster.controller.tickets.open(ANN, TicketRequest(server="", gpus="0.25"))
     await cluster.steps()
     cluster.machine.images[ticket.id] = "lab@sha256:1"
     assert cluster.store.get(cluster.send(bundle, gpus="0.25")).detail.image == "lab@sha256:1"
@@ -533,8 +533,8 @@ async def test_waiting_is_bounded(cluster):
 async def test_a_notebook_shows_how_strongly_the_shares_of_its_pool_are_enforced(cluster, gpus, shown):
     cluster.machine.levels = {"build": "intercept"}
     cluster.controller._context.settings_source.change(user_quotas={"ann": MilliGpu(1000)})
-    ticket = cluster.controller.open_ticket(ANN, TicketRequest(server="", gpus=gpus))[0]
+    ticket = cluster.controller.tickets.open(ANN, TicketRequest(server="", gpus=gpus))[0]
     for _ in range(2):
-        (notebook,) = cluster.controller.notebooks(ANN).notebooks
+        (notebook,) = cluster.controller.tickets.list_notebooks(ANN).notebooks
         assert (notebook.id, notebook.enforcement) == (ticket.id, shown)
         await cluster.steps()

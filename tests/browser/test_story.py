@@ -92,7 +92,7 @@ def test_an_idle_notebook_counts_down_while_somebody_waits_and_keep_it_keeps_it(
 
 
 async def countdown(pictures: Path) -> None:
-    """Let bob's notebook be idle while carol waits for its share; he keeps it. Save what he sees."""
+    """Let bob's notebook be idle while carol waits for its share; bob keeps it. Save pictures of bob's pages."""
     async with (
         running_demo(epochs=10, impatient=True) as hub,
         Person(hub.url, "ann") as ann,

@@ -171,7 +171,7 @@ def test_the_databases_certificate_is_held_against_the_authority_that_the_page_n
 
 
 def test_who_leads_works_on_until_the_next_one_can_follow_him():
-    """With SQLite nobody can follow before he has gone."""
+    """With SQLite no pod can follow before the old one has gone."""
 
     def ends(values):
         spec = named(objects(values), "Deployment")["spec"]["template"]["spec"]

@@ -85,7 +85,9 @@ async def test_a_job_runs_as_its_owner_and_its_files_are_his_alone(system, users
         users[0],
         users[0],
     )
-    assert (system.task(workload) / "cwd").read_text() == entry.pw_dir, "he may not enter the folder he named"
+    assert (system.task(workload) / "cwd").read_text() == entry.pw_dir, (
+        "the user may not enter the folder that the job names"
+    )
     for path in [system.job(workload), *system.job(workload).rglob("*")]:
         assert path.lstat().st_uid == entry.pw_uid or path.name == "plan", path
     for path in ("bundle.json", "runs/1/0/token", "runs/1/0/log"):

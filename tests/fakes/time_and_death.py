@@ -1,5 +1,6 @@
 """Time that stands still, names that are counted, and the death of the service at a chosen place."""
 
+import asyncio
 from typing import Any
 
 from jupyter_gq.domain.amount import Instant
@@ -13,6 +14,10 @@ class FixedClock:
 
     def now(self) -> Instant:
         return Instant(self._now)
+
+    def elapsed(self) -> float:
+        """What waits inside a request or a loop waits in real time."""
+        return asyncio.get_running_loop().time()
 
     def forward(self, seconds: float) -> None:
         self._now += seconds

@@ -176,7 +176,7 @@ class RealHub:
 
 
 class Person:
-    """A user of the hub: by REST in his name, or in a browser that keeps cookies."""
+    """A user of the hub: by REST in the user's name, or in a browser that keeps cookies."""
 
     def __init__(self, hub: RealHub, name: str) -> None:
         self.hub, self.name = hub, name
@@ -235,7 +235,7 @@ class Person:
         return state is None or (not state["ready"] and state["pending"] is None)
 
     async def told(self, server=""):
-        """What the server's process says of itself."""
+        """Return what the server's process reports of itself."""
         path = f"/user/{self.name}/{server + '/' if server else ''}env"
         return (await self.browser.get(path)).json()
 

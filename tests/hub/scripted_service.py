@@ -91,7 +91,7 @@ class Script:
     answers: dict[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
 
     def expect(self, what: str, *answers: Answer | dict) -> None:
-        """From now on reply so to that call."""
+        """Reply to this call with these answers from now on."""
         self.answers[what] = [each if isinstance(each, Answer) else Answer(body=each) for each in answers]
 
     def next(self, what: str) -> Answer | None:
@@ -125,7 +125,7 @@ class ScriptedService:
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
 
     def stop(self) -> None:
-        """Nobody answers any more."""
+        """Stop answering."""
         asyncio.run_coroutine_threadsafe(self._deafen(), self._loop).result(10)
 
     def __enter__(self) -> Self:

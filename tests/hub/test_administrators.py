@@ -13,7 +13,7 @@ ADMINS = {"admins": {"users": ["ann"], "groups": ["gpu-admins"]}}
 
 @pytest.fixture
 def own_hub(tmp_path):
-    """Its configuration ends with what the chart has written; a group of the Hub is there."""
+    """Start a hub whose configuration ends with the chart's file, and which has a group."""
     written = named(objects(ADMINS), "ConfigMap", "gq-gq-hub")["data"]["jupyterhub_config_values_policy.py"]
     groups = 'c.JupyterHub.load_groups = {"gpu-admins": {"users": ["bob"]}}\nc.Authenticator.admin_users = {"eve"}\n'
     with ScriptedService() as service, RealHub(tmp_path, service, more=groups + written) as hub:
@@ -32,7 +32,7 @@ async def test_users_and_groups_of_the_values_hold_the_scope_and_the_hubs_own_ad
 
 
 async def scopes_of(hub, name):
-    """Of a token that the user asks for on the Hub's page."""
+    """Return the scopes of a token that the user requests on the Hub's page."""
     async with Person(hub, name) as person:
         await person.log_in()
         answer = await person.browser.post(f"/hub/api/users/{name}/tokens?_xsrf={person.xsrf()}", json={})

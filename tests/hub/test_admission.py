@@ -1,14 +1,14 @@
-"""The way to a share without a hub around it: the endings that take long, or that a hub hides."""
+"""The admission without a hub around it: the endings that take long, or that a hub hides."""
 
 import asyncio
 
 import pytest
 
 from jupyter_gq.client.http import ServiceClient
-from jupyter_gq.hub.admission.admission import Admission, Patience, Refused, Wish
+from jupyter_gq.hub.admission.admission import Admission, ServerRequest, StartRefused, WaitLimits
 from jupyter_gq.hub.admission.request import read_request
 from jupyter_gq.hub.admission.status import StatusBoard
-from jupyter_gq.hub.admission.waiting_servers import Line
+from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import Answer, ScriptedService, problem, ticket, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -25,14 +25,14 @@ def ann(service):
     return service.scripts["ann"]
 
 
-async def obtain(service, *, gpus="0.25", board=None, as_pod=False, line=None, **patience):
+async def obtain(service, *, gpus="0.25", board=None, as_pod=False, waiting_servers=None, **limits):
     client = ServiceClient(service.url, "t", timeout=30)
     admission = Admission(
         service=client,
-        wish=Wish(server="", request=read_request({"gpus": gpus}), as_pod=as_pod),
+        server_request=ServerRequest(server="", request=read_request({"gpus": gpus}), as_pod=as_pod),
         board=board or StatusBoard(),
-        patience=Patience(**{"period": 0.02, "longest_wait": 30.0, "outage": 30.0, **patience}),
-        line=line,
+        limits=WaitLimits(**{"poll_interval": 0.02, "longest_wait": 30.0, "outage_timeout": 30.0, **limits}),
+        waiting_servers=waiting_servers,
     )
     try:
         return await admission.obtain()
@@ -43,7 +43,7 @@ async def obtain(service, *, gpus="0.25", board=None, as_pod=False, line=None, *
 async def test_the_longest_wait_ends_with_a_sentence_and_without_a_ticket(service, ann):
     ann.expect("POST tickets", waiting(2))
     ann.expect("GET tickets/*", waiting(2))
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StartRefused) as refusal:
         await obtain(service, longest_wait=0.2)
     assert refusal.value.reason == "gpu_queue_timeout"
     assert refusal.value.sentence.startswith("No 0.25 GPU became free within 1 minute. All of build is in use;")
@@ -57,7 +57,7 @@ async def test_a_ticket_that_lapsed_is_asked_for_again(service, ann):
 
 
 async def test_the_process_of_an_earlier_server_is_waited_for(service, ann):
-    """Its ticket is given back, and no share is taken before the service has freed it."""
+    """The earlier ticket is given back, and no share is used before the service has freed it."""
     board = StatusBoard()
     ann.expect(
         "POST tickets", ticket("running", ticket="nb-1"), ticket("stopping", ticket="nb-1"), ticket(ticket="nb-2")
@@ -70,8 +70,8 @@ async def test_the_process_of_an_earlier_server_is_waited_for(service, ann):
 async def test_a_service_that_stays_silent_is_given_up(service, ann):
     ann.expect("POST tickets", waiting(1))
     ann.expect("GET tickets/*", problem("hub_unreachable", "The Hub does not answer.", 503))
-    with pytest.raises(Refused) as refusal:
-        await obtain(service, outage=0.2)
+    with pytest.raises(StartRefused) as refusal:
+        await obtain(service, outage_timeout=0.2)
     assert refusal.value.reason == "gpu_no_service"
     assert refusal.value.status == 503
 
@@ -96,7 +96,7 @@ async def test_a_fault_of_the_service_while_in_line_may_pass(service, ann):
 )
 async def test_each_no_of_the_service_has_its_reason(service, ann, answer, reason, status):
     ann.expect("POST tickets", answer)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StartRefused) as refusal:
         await obtain(service)
     assert (refusal.value.reason, refusal.value.status) == (reason, status)
     assert not service.of("ann", "DELETE")
@@ -120,7 +120,7 @@ POD = {
 
 
 async def test_where_servers_are_pods_a_share_is_complete_with_what_its_pod_must_carry(service, ann):
-    """Its device may still have to be held; the ticket is followed, not given back and opened again."""
+    """The device may not be reserved yet: the ticket is followed, not given back and opened again."""
     board, seen = StatusBoard(), []
     preparing = ticket(sentence="The device is being reserved.")
     ann.expect("POST tickets", preparing)
@@ -137,7 +137,7 @@ async def test_where_servers_are_pods_a_share_is_complete_with_what_its_pod_must
 async def test_without_a_gpu_a_server_starts_as_soon_as_it_has_a_ticket_and_its_pod_needs_nothing_else(
     service, ann, phase
 ):
-    """Also where an earlier start has left one behind that was admitted meanwhile: its node is not this server's."""
+    """A ticket of an earlier start that was admitted meanwhile is usable too, but its node is not this server's."""
     pod = POD if phase == "starting" else None
     ann.expect("POST tickets", ticket(phase, gpus="0", pod=pod))
     share = await obtain(service, gpus="0", as_pod=True)
@@ -163,42 +163,44 @@ async def test_a_cancelled_wait_gives_the_ticket_back(service, ann):
     assert [call.path for call in service.of("ann", "DELETE")] == ["tickets/nb-1"]
 
 
-async def test_only_so_many_wait_at_one_time_and_who_need_not_wait_is_never_refused(service, ann):
-    """Each that waits holds one of the starts that the Hub does at a time: others must be able to start."""
-    line, few = Line(settled=0.1), {"most_waiting": 2}
+async def test_the_number_of_waiting_servers_is_limited_and_servers_that_need_not_wait_are_never_refused(service, ann):
+    """Each waiting server occupies one of the Hub's concurrent starts, and other servers must be able to start."""
+    waiting_servers, few = WaitingServers(settling_seconds=0.1), {"most_waiting": 2}
     ann.expect("POST tickets", waiting(1))
     ann.expect("GET tickets/*", waiting(1))
-    waits = [asyncio.create_task(obtain(service, line=line, **few)) for _ in range(2)]
+    waits = [asyncio.create_task(obtain(service, waiting_servers=waiting_servers, **few)) for _ in range(2)]
     async with asyncio.timeout(30):
-        while len(line) < 2:
+        while len(waiting_servers) < 2:
             await asyncio.sleep(0.01)
 
-    with pytest.raises(Refused) as refusal:
-        await obtain(service, line=line, **few)
+    with pytest.raises(StartRefused) as refusal:
+        await obtain(service, waiting_servers=waiting_servers, **few)
     assert (refusal.value.reason, refusal.value.status) == ("gpu_line_full", 503)
     assert refusal.value.sentence.startswith("2 servers wait for a GPU already, and no more may wait at one time. Try")
     assert len(service.of("ann", "DELETE")) == 1, "its ticket is given back"
     ann.expect("POST tickets", ticket(gpus="0"))
-    assert (await obtain(service, line=line, gpus="0", **few)).gpus == "0"
-    line.settled = 60
+    assert (await obtain(service, waiting_servers=waiting_servers, gpus="0", **few)).gpus == "0"
+    waiting_servers.settling_seconds = 60
     ann.expect("POST tickets", waiting(0))
     ann.expect("GET tickets/*", *[waiting(0)] * 3, ticket())
-    assert (await obtain(service, line=line, **few)).gpus == "0.25", "what is free is given out while it asks"
+    assert (await obtain(service, waiting_servers=waiting_servers, **few)).gpus == "0.25", (
+        "what is free is given out while it asks"
+    )
     assert [(await each).gpus for each in waits] == ["0.25"] * 2
-    assert len(line) == 0
+    assert len(waiting_servers) == 0
 
 
 @pytest.mark.parametrize(("most", "reason"), [(1, "gpu_line_full"), (0, "gpu_queue_timeout")])
-async def test_who_leaves_the_line_makes_room_and_without_a_bound_there_is_always_room(service, ann, most, reason):
-    line, patience = Line(settled=0), {"most_waiting": most, "longest_wait": 0.1}
+async def test_a_server_that_leaves_makes_room_and_without_a_limit_there_is_always_room(service, ann, most, reason):
+    waiting_servers, limits = WaitingServers(settling_seconds=0), {"most_waiting": most, "longest_wait": 0.1}
     ann.expect("POST tickets", waiting(1))
     ann.expect("GET tickets/*", waiting(1))
-    line.join("another", most)
+    waiting_servers.join("another", most)
     for expected in (reason, "gpu_queue_timeout", "gpu_queue_timeout"):
-        with pytest.raises(Refused) as refusal:
-            await obtain(service, line=line, **patience)
+        with pytest.raises(StartRefused) as refusal:
+            await obtain(service, waiting_servers=waiting_servers, **limits)
         assert refusal.value.reason == expected
-        line.leave("another")
+        waiting_servers.leave("another")
 
 
 async def test_every_viewer_sees_the_last_sentence(service, ann):

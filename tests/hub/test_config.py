@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from traitlets.config import Config
 
-from jupyter_gq.hub.config import configure, proxy_command
+from jupyter_gq.hub.config import build_proxy_command, configure
 from jupyter_gq.hub.config_kubernetes import configure_kubernetes
 from jupyter_gq.hub.config_parts import USER_SCOPES
 from tests.hub.real_hub import PATIENCE, PYTHON, ROOT
@@ -57,7 +57,7 @@ SHIPPED = (*ON_ONE_MACHINE, "jupyterhub_config_kubernetes.py")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What came of each file, by its name."""
+    """Return what came of each file, by its name."""
     folder = tmp_path_factory.mktemp("configs")
     texts = {name: (ROOT / "hub_config" / name).read_text() for name in SHIPPED}
     texts = {name: text.replace("/var/lib/jupyter-gq", str(folder / "state")) for name, text in texts.items()}
@@ -205,17 +205,17 @@ def test_the_proxy_is_nodes_only_where_both_are_there_for_good(tmp_path, monkeyp
 
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
-    assert proxy_command()[-2:] == ["--proxy-timeout", "3600000"]
+    assert build_proxy_command()[-2:] == ["--proxy-timeout", "3600000"]
     with pytest.raises(ValueError, match="npm install"):
-        proxy_command("node")
+        build_proxy_command("node")
     command("bin", "configurable-http-proxy", "python3")
     command("bin", "node", "sh")
-    assert "--proxy-timeout" in proxy_command(), "somebody's Python proxy was taken for Node's"
+    assert "--proxy-timeout" in build_proxy_command(), "somebody's Python proxy was taken for Node's"
     command("bin", "configurable-http-proxy", "node")
-    assert proxy_command() == [str(tmp_path / "bin" / "configurable-http-proxy")]
-    assert "--proxy-timeout" in proxy_command("python")
+    assert build_proxy_command() == [str(tmp_path / "bin" / "configurable-http-proxy")]
+    assert "--proxy-timeout" in build_proxy_command("python")
     (tmp_path / "bin" / "node").unlink()
     (tmp_path / "venv" / "bin").mkdir(parents=True)
     command("venv/bin", "node", "sh")
     monkeypatch.setenv("PATH", f"{tmp_path / 'venv' / 'bin'}:{tmp_path / 'bin'}")
-    assert "--proxy-timeout" in proxy_command(), "a Node that is only there for the build was taken"
+    assert "--proxy-timeout" in build_proxy_command(), "a Node that is only there for the build was taken"

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture
 def failing_hub(tmp_path):
-    """Nothing that it admits can start: the command does not exist."""
+    """Start a hub on which no admitted server can start: the command does not exist."""
     cannot_start = 'c.Spawner.cmd = ["/nonexistent/notebook-server"]'
     with ScriptedService() as service, RealHub(tmp_path, service, more=cannot_start) as hub:
         hub.start()
@@ -59,7 +59,7 @@ def hub_without_the_scopes(tmp_path):
 
 
 async def test_users_without_the_scope_read_whom_to_ask_and_still_get_a_server(hub_without_the_scopes):
-    """As after an administrator has taken the scope from them: also a hub that nobody has set up for GPUs."""
+    """The scope is missing as after an administrator has removed it, or on a hub that nobody has set up for GPUs."""
     hub, service = hub_without_the_scopes
     async with Person(hub, "ann") as ann:
         await ann.log_in()

@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.hub.admission.admission import Share
-from jupyter_gq.hub.admission.waiting_servers import Line
+from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import ScriptedService, waiting
 
 pytestmark = pytest.mark.asyncio
@@ -227,7 +227,7 @@ async def test_of_a_server_that_fails_the_end_of_its_log_is_kept_unless_the_admi
 
 
 async def test_the_servers_of_one_hub_wait_in_one_line_which_has_an_end(make, monkeypatch):
-    monkeypatch.setattr("jupyter_gq.hub.mixin.GPUShareMixin.gpu_line", Line(settled=0))
+    monkeypatch.setattr("jupyter_gq.hub.mixin.GPUShareMixin.waiting_servers", WaitingServers(settling_seconds=0))
     with ScriptedService() as service:
         service.scripts["ann"].expect("POST tickets", waiting(0))
         service.scripts["ann"].expect("GET tickets/*", waiting(0))
@@ -236,7 +236,7 @@ async def test_the_servers_of_one_hub_wait_in_one_line_which_has_an_end(make, mo
         second.handler = Handler()
         waits = asyncio.create_task(first.run_pre_spawn_hook())
         async with asyncio.timeout(30):
-            while not first.gpu_line:
+            while not first.waiting_servers:
                 await asyncio.sleep(0.01)
         with pytest.raises(HTTPError) as refusal:
             async with asyncio.timeout(30):
@@ -246,7 +246,7 @@ async def test_the_servers_of_one_hub_wait_in_one_line_which_has_an_end(make, mo
         waits.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waits
-        assert not first.gpu_line
+        assert not first.waiting_servers
 
 
 async def test_settings_of_every_class_count(make):
@@ -258,7 +258,7 @@ async def test_settings_of_every_class_count(make):
 
 
 async def asked(spawner):
-    return (await spawner.share_request()).gpus
+    return (await spawner.require_share_request()).gpus
 
 
 async def test_profiles_may_be_a_list_a_dict_or_made_by_a_function(make):
@@ -313,7 +313,7 @@ async def test_profiles_that_cannot_be_made_or_applied_are_refusals(make):
     spawner = make({"profile_list": broken})
     spawner.handler = Handler()
     with pytest.raises(HTTPError) as refusal:
-        await spawner.share_request()
+        await spawner.require_share_request()
     assert "Ask your administrator" in refusal.value.jupyterhub_message
     not_counted(refusal.value, spawner)
 

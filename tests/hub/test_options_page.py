@@ -1,4 +1,4 @@
-"""The page on which a user chooses his share."""
+"""The page on which a user chooses a share."""
 
 import re
 
@@ -34,7 +34,7 @@ async def test_it_offers_what_is_possible_and_says_why_the_rest_is_not(person, s
 
 
 async def test_the_devices_are_those_of_the_pool_that_the_service_gives_to_notebooks(person, service):
-    """Its settings may be newer than those with which the Hub has started."""
+    """The service's settings may be newer than those with which the Hub has started."""
     of_build, of_other = me("sue")["pools"][0], {"name": "other", "model": "H200", "memory_mib": 143_360}
     told = me("sue", pools=[of_build, {**of_build, **of_other}], build_pool="other")
     service.scripts["sue"].expect("GET me", told)

@@ -113,7 +113,7 @@ async def test_over_kubespawner_it_gives_form_environment_and_state(monkeypatch)
 
     config = Config({"GPUShareMixin": {"service_url": "http://gq/"}, "KubeSpawner": {"image": "mine"}})
     spawner = GQKube(_mock=True, config=config)
-    assert spawner.options_form is options_form.page
+    assert spawner.options_form is options_form.render_page
     assert spawner.image == "mine"
     spawner._share = Share(ticket="nb-1", gpus="0.25", environment={"JUPYTER_GQ_GPUS": "0.25"})
     environment = spawner.get_env()

@@ -12,7 +12,7 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from jupyter_gq.hub.config import proxy_command
+from jupyter_gq.hub.config import build_proxy_command
 from tests.hub.real_hub import ROOT, eventually, free_port
 
 pytestmark = pytest.mark.asyncio
@@ -43,7 +43,7 @@ async def proxied():
     server = HTTPServer(Application([("/kernel", Kernels)], websocket_max_message_size=2 * LARGE))
     server.add_sockets(sockets)
     target, port = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", free_port()
-    command = [*proxy_command("python"), "--ip=127.0.0.1", f"--port={port}", f"--default-target={target}"]
+    command = [*build_proxy_command("python"), "--ip=127.0.0.1", f"--port={port}", f"--default-target={target}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     proxy = await asyncio.create_subprocess_exec(*command, f"--api-port={free_port()}", env=environment)
     try:

@@ -61,7 +61,7 @@ def hub(tmp_path_factory):
 
 
 async def me(person):
-    """What the service says to the user, with a token of his own through the proxy."""
+    """Return the service's answer to the user, with the user's own token through the proxy."""
     if not hasattr(person, "token"):
         scopes = ["access:services!service=jupyter-gq", "custom:gq:submit"]
         answer = await person.rest.post(f"/users/{person.name}/tokens", json={"scopes": scopes})
@@ -137,7 +137,7 @@ async def test_the_beginning_of_the_story(hub):
 
 
 async def all_gone(*people):
-    """Their servers have ended and given everything back: the next test begins from the beginning."""
+    """Stop the servers of these people and wait until all shares are given back, for the next test."""
     for person in people:
         await person.stop()
     for person in people:
@@ -161,7 +161,7 @@ async def waits(person):
 
 
 async def test_an_idle_notebook_gives_way_and_its_owner_reads_why(hub):
-    """Its server reports an idle kernel, as the server extension does; nobody but carol, who waits, makes it end."""
+    """The server reports an idle kernel, as the server extension does; only carol, who waits, makes it end."""
     async with Person(hub, "ann") as ann, Person(hub, "bob") as bob, Person(hub, "carol") as carol:
         await eventually(lambda: left(ann, "0.5"))
         for person, gpus in ((ann, "0.5"), (bob, "0.25")):

@@ -4,7 +4,7 @@ import asyncio
 
 from tornado.netutil import bind_sockets
 
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 from jupyter_gq.client.agents import AgentOrders, WatchedPod
@@ -15,6 +15,7 @@ from tests.api.world import CONFIG
 from tests.chart.render import CHART, named, objects
 from tests.fakes import FixedClock, FixedSettings, RunsPods, SharedBundles, a_node
 from tests.kubernetes.waiting import eventually
+from tests.serving import application_of
 
 PREFIX = "/services/jupyter-gq/"
 NODE = "gpu-agent"
@@ -71,7 +72,7 @@ class Service:
         self.cluster = Cluster.of(plane.config_for(namespaces.service_user), timeout=5.0, agent="jupyter-gq/test")
         review = self.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=namespaces.nodes, training_namespace=namespaces.train)
-        self._application = make_application(self.controller, None, PREFIX, pods=pods)
+        self._application = application_of(self.controller, None, PREFIX, pods=pods)
         (held,) = bind_sockets(0, "127.0.0.1")
         self._port = held.getsockname()[1]
         held.close()

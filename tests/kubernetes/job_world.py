@@ -6,7 +6,7 @@ import contextlib
 from tornado.netutil import bind_sockets
 from traitlets.config import Config
 
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.client.models import JobSubmission
@@ -20,6 +20,7 @@ from tests.fakes import FixedSettings
 from tests.kubernetes.backend_world import World
 from tests.kubernetes.waiting import eventually
 from tests.runner.conftest import PYTHON_KERNEL
+from tests.serving import application_of
 
 ANN = Caller(user="ann", groups=frozenset({"vision"}), admin=False)
 CONFIG = Config(
@@ -68,10 +69,12 @@ class Installed:
         self.controller = a_controller(self.store, self.backend)
         spaces, review = self.world.namespaces, self.backend.cluster.review_token
         pods = PodAuthenticator(review, nodes_namespace=spaces.nodes, training_namespace=spaces.train)
-        self._server = make_server(make_application(self.controller, None, "/services/jupyter-gq/", pods=pods))
+        self._server = make_server(application_of(self.controller, None, "/services/jupyter-gq/", pods=pods))
         self._server.add_sockets(bind_sockets(self._port, "127.0.0.1"))
         self._loop = asyncio.create_task(self.controller.run())
-        await eventually(lambda: len(self.controller.devices(ANN).devices) == self._devices, "all devices")
+        await eventually(
+            lambda: len(self.controller.overview.list_devices(ANN).devices) == self._devices, "all devices"
+        )
 
     async def stop(self):
         self._loop.cancel()
@@ -81,16 +84,16 @@ class Installed:
         await self.backend.close()
 
     def send(self, source, folder, **request):
-        return self.controller.submit(ANN, a_cell(source, folder, **request), None)[0].id
+        return self.controller.jobs.submit(ANN, a_cell(source, folder, **request), None)[0].id
 
     def job(self, job):
-        return self.controller.job(ANN, job)
+        return self.controller.jobs.show(ANN, job)
 
     async def phase(self, job, phase):
         return await eventually(lambda: self.job(job).phase == phase, lambda: f"{phase}: {self.job(job)}")
 
     def text(self, job):
-        outputs = fold(self.controller.outputs(ANN, job, 0).events).get("target", [])
+        outputs = fold(self.controller.jobs.read_outputs(ANN, job, 0).events).get("target", [])
         return "".join(output.get("text", "") for output in outputs)
 
 

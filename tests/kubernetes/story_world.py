@@ -38,7 +38,7 @@ c = get_config()
 c.JupyterHub.services = [{{"name": "jupyter-gq", "url": {service!r}, "api_token": {token!r}}}]
 exec(compile(open({shipped!r}).read(), {shipped!r}, "exec"))
 
-from jupyter_gq.hub.config import proxy_command
+from jupyter_gq.hub.config import build_proxy_command
 
 # The installation: the chart sets these.
 c.GPUShareMixin.service_url = c.GPUShareMixin.server_service_url = {service!r} + "/services/jupyter-gq/"
@@ -73,7 +73,7 @@ c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
 c.JupyterHub.hub_ip = "127.0.0.1"
 c.JupyterHub.hub_port = {hub_port}
 c.JupyterHub.db_url = "sqlite:///" + {folder!r} + "/hub.sqlite"
-c.ConfigurableHTTPProxy.command = proxy_command("python")
+c.ConfigurableHTTPProxy.command = build_proxy_command("python")
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_api}"
 c.KubeSpawner.namespace = {hub_namespace!r}
 c.KubeSpawner.image = "tests/notebook"

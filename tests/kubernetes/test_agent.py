@@ -180,7 +180,8 @@ async def test_a_job_on_a_share_begins_when_the_agent_has_looked_at_its_devices(
         await installed.phase(job, "done")
         assert installed.text(job).startswith(f"GPU-sim-{NODE}-")
         told = "The job starts although its devices were not checked. The driver of this node does not tell the numbers"
-        assert told in installed.controller.log(ANN, job), "it was looked at; simulated devices are nowhere to be seen"
+        log = installed.controller.jobs.read_log(ANN, job)
+        assert told in log, "it was looked at; simulated devices are nowhere to be seen"
     finally:
         await installed.stop()
         installed.store.close()

@@ -173,7 +173,7 @@ def test_with_the_token_of_such_an_account_every_call_is_refused(control_plane, 
 
 
 def test_the_token_that_agents_and_jobs_get_opens_nothing_at_the_api_server(control_plane, namespace_set):
-    """It is made for our service, so that who steals it cannot even ask who he is."""
+    """It is made for our service, so that a thief cannot even ask whose it is."""
     made = namespace_set
     for namespace, who in ((made.nodes, "gq-agent"), (made.train, "gq-runner")):
         token = control_plane.token(namespace, who, audience="jupyter-gq")

@@ -52,7 +52,7 @@ async def test_a_job_leaves_a_cordoned_node_and_goes_on_where_it_was_on_another(
         reached = int(until.removeprefix("until "))
         assert (first, again, end) == ("from 0", f"from {reached}", f"until {reached + 1}")
         assert installed.job(job).run == 2
-        assert any(f"the node {old} is being emptied" in each for each in told), told
+        assert any(f"the node {old} is being drained" in each for each in told), told
     finally:
         await cordon(installed, old, cordoned=False)
 
@@ -66,7 +66,7 @@ async def test_while_all_nodes_are_cordoned_it_waits(installed, nodes, tmp_path)
         await installed.phase(job, "paused")
         assert "until" in installed.text(job), "it had its grace"
         await eventually(lambda: not installed.world.pods(), "nothing is left there")
-        assert not any(device.healthy for device in installed.controller.devices(ANN).devices)
+        assert not any(device.healthy for device in installed.controller.overview.list_devices(ANN).devices)
     finally:
         for node in nodes:
             await cordon(installed, node, cordoned=False)

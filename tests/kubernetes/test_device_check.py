@@ -74,7 +74,7 @@ def test_what_cannot_be_tried_is_said(check):
     assert code == 2
     assert f"elsewhere is no ready node of the pool 'train' that offers nvidia.com/gpu. It has: {NODE}." in complaint
     code, _, complaint = check(image="")
-    assert (code, "Which image has this package?" in complaint) == (2, True)
+    assert (code, "No image with this package is known." in complaint) == (2, True)
     code, said, _ = check(image="no-runner")
     assert code == 1
     assert "Without one device from the device plugin no way can be tried." in said

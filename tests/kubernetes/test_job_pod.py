@@ -23,9 +23,9 @@ async def test_a_job_runs_as_a_pod_to_its_end(installed, tmp_path):
     job = installed.send("import os\nprint('on', os.environ['JUPYTER_GQ_GPUS'])\n6 * 7", tmp_path / "home")
     await installed.phase(job, "done")
     assert installed.text(job) == "on 1\n"
-    notebook = installed.controller.executed_notebook(ANN, job)
+    notebook = installed.controller.jobs.read_notebook(ANN, job)
     assert notebook["cells"][0]["outputs"][1]["data"]["text/plain"] == "42"
-    log = installed.controller.log(ANN, job)
+    log = installed.controller.jobs.read_log(ANN, job)
     assert "SUCCEEDED" in log
     assert f"although its devices were not checked. The agent of the node {NODE} has not reported yet." in log
     await eventually(lambda: not installed.world.pods(), "its pod is gone")
@@ -67,14 +67,14 @@ async def test_a_job_outlives_its_service(installed, tmp_path):
     await installed.start()
     await installed.phase(job, "done")
     assert (installed.text(job), installed.job(job).run) == ("begun\nended\n", 1)
-    assert "ended" in installed.controller.log(ANN, job)
+    assert "ended" in installed.controller.jobs.read_log(ANN, job)
 
 
 async def test_a_job_that_is_cancelled_ends_in_its_time(installed, tmp_path):
     source = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)"
     job = installed.send(source, tmp_path / "home")
     await eventually(lambda: "begun" in installed.text(job), "it runs")
-    installed.controller.cancel(ANN, job)
+    installed.controller.jobs.cancel(ANN, job)
     await installed.phase(job, "cancelled")
     await eventually(lambda: not installed.world.pods(), "its pod is gone")
     assert installed.text(job) == "begun\n"
@@ -93,7 +93,7 @@ async def test_a_notebooks_pod_that_nobody_knows_is_named_once_with_what_to_do(i
     )
     stray = await asyncio.to_thread(world.start_server, a_notebook("zoe"), additions)
     notebooks, told = installed.backend.notebooks, f"{stray.metadata.namespace}/jupyter-zoe on {NODE} is in no record"
-    await eventually(lambda: f"{NODE}/0" in notebooks.blocked(), "its device is nobody else's")
+    await eventually(lambda: f"{NODE}/0" in notebooks.blocked_slots(), "its device is nobody else's")
     await installed.phase(installed.send("1 + 1", tmp_path / "home"), "done")
     assert told not in caplog.text, "a server that has just ended takes some time to go"
     world.clock.ahead += 61

@@ -88,7 +88,7 @@ async def live_and_die(world, database, devices, chance, size):
     devices.backend = service.backend
     if size is not None:
         await service.backend.observe()  # as the service does before it answers
-        sent = service.controller.submit(ANN, submission(*size), None)[0].id
+        sent = service.controller.jobs.submit(ANN, submission(*size), None)[0].id
     await service.live(chance.uniform(0.02, 0.6))
     devices.backend = None
     await service.end()
@@ -116,14 +116,14 @@ async def test_killed_again_and_again(control_plane, installation, kwok, tmp_pat
 
     def phases():
         assert not agents.done(), agents.exception()
-        return [last.controller.job(ANN, job).phase for job in sent]
+        return [last.controller.jobs.show(ANN, job).phase for job in sent]
 
     await eventually(lambda: set(phases()) == {"done"}, lambda: f"all jobs are done: {phases()}", 240)
     await eventually(lambda: not world.pods(), lambda: f"no pod is left: {[p.metadata.name for p in world.pods()]}")
     for each in (loop, agents):
         each.cancel()
     await asyncio.gather(loop, agents, return_exceptions=True)
-    jobs = [last.controller.job(ANN, job) for job in sent]
+    jobs = [last.controller.jobs.show(ANN, job) for job in sent]
     assert {job.run for job in jobs} == {1}, "a run was lost"
     made = control_plane.requests(mark, verb="create", resource="pods", namespace=installation.train, status=201)
     wanted = [f"gq-{job.id}-1-{task}" for job in jobs for task in range(job.tasks)]
@@ -146,12 +146,12 @@ class PlayedHub:
 
     async def serve(self, user):
         caller = Caller(user=user, groups=frozenset(), admin=False)
-        ticket, _ = await self._ask(lambda controller: controller.open_ticket(caller, TicketRequest(gpus="0.5")))
+        ticket, _ = await self._ask(lambda controller: controller.tickets.open(caller, TicketRequest(gpus="0.5")))
         told = ""
 
         async def placed():
             nonlocal told
-            found = await self._ask(lambda controller: controller.ticket(caller, ticket.id))
+            found = await self._ask(lambda controller: controller.tickets.show(caller, ticket.id))
             told = f"{found.phase}: {found.sentence}"
             assert found.phase != "ended", told
             return found.pod
@@ -167,7 +167,7 @@ class PlayedHub:
 
         await eventually(lambda: asyncio.to_thread(ended), f"the end of {user}'s server", every=0.2)
         await asyncio.to_thread(self._world.delete_server, user)
-        await self._ask(lambda controller: controller.close_ticket(caller, ticket.id))
+        await self._ask(lambda controller: controller.tickets.close(caller, ticket.id))
 
 
 @pytest.mark.parametrize("deleting", [0.0, 0.3])

@@ -40,7 +40,7 @@ class Service:
         self.controller = a_controller(self.store, self.backend)
 
     def send(self, folder, **request):
-        return self.controller.submit(ANN, a_cell("x", folder, gpus="0.6", **request), None)[0].id
+        return self.controller.jobs.submit(ANN, a_cell("x", folder, gpus="0.6", **request), None)[0].id
 
 
 @pytest.fixture
@@ -79,20 +79,20 @@ async def test_of_two_services_that_give_one_device_away_at_the_same_moment_one_
 
     async def is_running(job):
         await agent_reports()
-        return new.controller.job(ANN, job).phase == "running"
+        return new.controller.jobs.show(ANN, job).phase == "running"
 
-    await eventually(lambda: is_running(faster), lambda: f"{new.controller.job(ANN, faster)}")
+    await eventually(lambda: is_running(faster), lambda: f"{new.controller.jobs.show(ANN, faster)}")
     old.backend.go_on.set()
     with pytest.raises(Superseded):
         await deciding
     assert new.store.get(slower).workload.state == old.store.get(slower).workload.state == "PENDING"
     assert new.store.get(faster).workload.placement[0].devices == (f"{node}/0",)
-    waits = new.controller.job(ANN, slower)
+    waits = new.controller.jobs.show(ANN, slower)
     assert (waits.phase, waits.run, waits.position) == ("waiting", 0, 1)
 
-    new.controller.cancel(ANN, faster)
-    await eventually(lambda: is_running(slower), lambda: f"{new.controller.job(ANN, slower)}")
-    started = new.controller.job(ANN, slower)
+    new.controller.jobs.cancel(ANN, faster)
+    await eventually(lambda: is_running(slower), lambda: f"{new.controller.jobs.show(ANN, slower)}")
+    started = new.controller.jobs.show(ANN, slower)
     assert (started.run, started.node) == (1, node), "it was planned again"
     names = [pod.metadata.name for pod in await asyncio.to_thread(world.pods)]
     assert [name for name in names if not name.startswith("gq-res-")] == [f"gq-{slower}-1-0"]

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.cells import TRAINS
 from tests.kubernetes.job_world import ANN
 from tests.kubernetes.waiting import eventually
@@ -29,7 +29,9 @@ async def test_a_job_that_somebody_evicts_says_who_and_goes_on_where_it_was(inst
     core, train = installed.world.plane.core, installed.world.namespaces.train
     taint = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}  # so that it waits for a moment
     await asyncio.to_thread(core.patch_node, NODE, {"spec": {"taints": [taint]}})
-    await eventually(lambda: not any(each.healthy for each in installed.controller.devices(ANN).devices), "the taint")
+    await eventually(
+        lambda: not any(each.healthy for each in installed.controller.overview.list_devices(ANN).devices), "the taint"
+    )
     (pod,) = await asyncio.to_thread(installed.world.pods)
     body = {"metadata": {"name": pod.metadata.name, "namespace": train}}
     await asyncio.to_thread(core.create_namespaced_pod_eviction, pod.metadata.name, train, body)
@@ -47,17 +49,17 @@ async def test_a_job_that_somebody_evicts_says_who_and_goes_on_where_it_was(inst
 async def test_while_the_api_server_is_away_all_is_as_it_was_and_that_is_said(installed, tmp_path):
     job = installed.send(TICKS, tmp_path / "home")
     await eventually(lambda: "tick" in installed.text(job), "it runs")
-    health = installed.controller.health
+    health = installed.controller.status.check_health
     await asyncio.to_thread(installed.world.plane.stop_api)
     try:
-        await eventually(lambda: health().runs == BLIND, "that it is away")
+        await eventually(lambda: health().runs == UNOBSERVED, "that it is away")
         ticks = len(installed.text(job))
         late = installed.send("print('late')", tmp_path / "home")
-        await eventually(lambda: BLIND[1:] in installed.job(late).sentence, lambda: f"{installed.job(late)}")
+        await eventually(lambda: UNOBSERVED[1:] in installed.job(late).sentence, lambda: f"{installed.job(late)}")
         await eventually(lambda: len(installed.text(job)) > ticks, "its output goes on")
-        assert (health().status, installed.controller.unready()) == ("degraded", "")
+        assert (health().status, installed.controller.status.explain_unready()) == ("degraded", "")
         assert (installed.job(job).phase, installed.job(late).phase) == ("running", "waiting")
-        installed.controller.cancel(ANN, job)
+        installed.controller.jobs.cancel(ANN, job)
         assert installed.job(job).phase == "cancelling", "what its owner wants is remembered"
     finally:
         await asyncio.to_thread(installed.world.plane.start_api)
@@ -92,5 +94,5 @@ async def test_a_quota_that_refuses_is_named_and_not_asked_again_and_again(insta
         await eventually(lambda: installed.job(job).run == 2, lambda: f"{installed.job(job)}")
         assert installed.backend.cluster.requests["create"] <= asked + 3, "each was asked for once in 20 seconds"
         for each in (job, other):
-            installed.controller.cancel(ANN, each)
+            installed.controller.jobs.cancel(ANN, each)
             await installed.phase(each, "cancelled")

@@ -78,10 +78,10 @@ class Growing:
 
     def send(self, gpus=2, queue="own", **request):
         wanted = {"queue": queue, "gpus": gpus, "bundle": BUNDLE, **request}
-        return self.controller.submit(ANN, JobSubmission.model_validate(wanted), None)[0].id
+        return self.controller.jobs.submit(ANN, JobSubmission.model_validate(wanted), None)[0].id
 
     def job(self, job):
-        return self.controller.job(ANN, job)
+        return self.controller.jobs.show(ANN, job)
 
     async def until(self, condition, what):
         async def met():
@@ -240,7 +240,7 @@ async def test_a_service_that_begins_anew_makes_none_twice(growing):
 async def test_a_cancelled_job_needs_no_node_and_the_pool_waits_before_it_asks_again(growing):
     job = growing.send()
     await growing.refused(1)
-    growing.controller.cancel(ANN, job)
+    growing.controller.jobs.cancel(ANN, job)
     await growing.none_left()
     again = growing.send()
     await growing.steps(50)
@@ -265,7 +265,7 @@ async def test_while_a_node_gets_ready_for_shares_its_placeholder_keeps_it(growi
     (node,) = await asyncio.to_thread(growing.kwok.add_nodes, 1, 2, name="new", labels=LABELS)
     await growing.until(lambda: f"{node}, has come" in growing.job(job).sentence, "it is told")
     assert growing.job(job).phase == "waiting", "its agent has not spoken yet"
-    assert not any(device.healthy for device in growing.controller.devices(ANN).devices), "it is kept"
+    assert not any(device.healthy for device in growing.controller.overview.list_devices(ANN).devices), "it is kept"
     (pod,) = await growing.placeholders()
     assert pod.spec.node_name == node
 

@@ -9,7 +9,7 @@ import os
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.demo.person import Refused
+from jupyter_gq.demo.person import ProductRefused
 from tests.cells import MEETS
 from tests.kubernetes.rights import CALLS, CLUSTER, HUB, NODES, SELDOM, TRAIN, made
 from tests.kubernetes.story_world import Installation, cells, in_thread, printed
@@ -101,7 +101,9 @@ async def test_two_notebooks_share_one_reserved_device_and_a_third_has_none(inst
         code = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'], os.environ['JUPYTER_GQ_GPUS'])"
         seen.add((await person.run_cell(kernel, code)).strip())
         told = installed.said_by_server(person.name)
-        assert "kernels begin without a look at this server's GPUs: The driver of this node does not tell" in told
+        assert (
+            "kernels start although this server's GPUs were not checked: The driver of this node does not tell" in told
+        )
     assert seen == {"GPU-sim-story-build-0 0.5"}
     assert len(installed.reservations()) == 1
 
@@ -128,7 +130,7 @@ async def test_a_pod_has_the_cpu_and_memory_that_its_job_asks_for_or_else_its_qu
         await installed.job_is(person, job, "running", "failed")
     assert _resources(installed, hers) == ({"cpu": "500m", "memory": "256Mi"}, {"memory": "256Mi"})
     assert _resources(installed, his) == ({"cpu": "1", "memory": "512Mi"}, {"memory": "512Mi"})
-    with pytest.raises(Refused, match="no such node of the pool train has more than 32 CPU cores"):
+    with pytest.raises(ProductRefused, match="no such node of the pool train has more than 32 CPU cores"):
         await send(ann, until, queue="vision", cpus=33)
     file.touch()
     for person, job in ((ann, hers), (bob, his)):

@@ -13,7 +13,7 @@ from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Reserve, Shrink
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import Books as CoreBooks
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW
 from tests.property.arithmetic import (
     Books,
@@ -120,9 +120,9 @@ def queues_obey_limit_and_quota(snapshot: Snapshot, policy: Policy) -> None:
 def accounts_are_the_sum_of_allocations(snapshot: Snapshot, policy: Policy) -> None:
     """The core's accounts are what its queues hold, and its fair shares are those of the specification."""
     books = Books(snapshot, policy)
-    for account in CoreBooks(ClusterIndex(snapshot, policy), NOW).accounts:
+    for account in begin_cycle(ClusterIndex(snapshot, policy), NOW).allocations.accounts:
         tally = books.tallies[account.queue.name]
-        assert (account.used, *account.rest_used) == tally.used, account.queue.name
+        assert (account.used, *account.host_used) == tally.used, account.queue.name
         assert account.fair_share == tally.fair_share, account.queue.name
 
 
@@ -169,7 +169,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
-    """Room is kept for all of his tasks, and for the one for whom he moves; it starts when all has stopped."""
+    """Room is kept for all tasks of moved work, and for the work it makes room for; both start when all has stopped."""
     if policy.reserve_after is not None:  # then a place may be written down long before it is free
         return
     moves = [i for i in decision.instructions if isinstance(i, Evict) and i.reason is EvictReason.CONSOLIDATED]

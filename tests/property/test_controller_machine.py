@@ -63,7 +63,7 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(job=jobs)
     def cancel(self, job):
         try:
-            self.world.controller.cancel(ADMIN, job)
+            self.world.controller.jobs.cancel(ADMIN, job)
         except Conflict:
             assert self._record(job).workload.state in FINAL
 
@@ -71,7 +71,7 @@ class ControllerMachine(RuleBasedStateMachine):
     def ask(self, who, gpus):
         caller, _ = PEOPLE[who]
         try:
-            view, _ = self.world.controller.open_ticket(caller, TicketRequest(server="", gpus=gpus))
+            view, _ = self.world.controller.tickets.open(caller, TicketRequest(server="", gpus=gpus))
         except UserError:
             return multiple()
         self.asked.append(view.id)
@@ -90,11 +90,11 @@ class ControllerMachine(RuleBasedStateMachine):
         pid = self._record(ticket).detail.pid
         if pid is not None:
             self.world.server_dies(pid)
-        self.world.controller.close_ticket(ADMIN, ticket)
+        self.world.controller.tickets.close(ADMIN, ticket)
 
     @rule(ticket=tickets)
     def give_back_while_it_lives(self, ticket):
-        self.world.controller.close_ticket(ADMIN, ticket)
+        self.world.controller.tickets.close(ADMIN, ticket)
 
     @rule(ticket=tickets)
     def the_server_dies(self, ticket):
@@ -170,14 +170,14 @@ class ControllerMachine(RuleBasedStateMachine):
             assert self.world.sql.get(name) is not None
 
     def everything_comes_to_its_end(self):
-        """Liveness: undisturbed, every job runs and ends, and nobody waits with an idle machine before him."""
+        """Liveness: undisturbed, every job runs and ends, and nothing waits beside an idle machine."""
         for ticket in self.asked:
             record = self._record(ticket)
             if record.workload.state not in FINAL:
                 pid = record.detail.pid
                 if pid is not None:
                     self.world.server_dies(pid)
-                self.world.controller.close_ticket(ADMIN, ticket)
+                self.world.controller.tickets.close(ADMIN, ticket)
         for _ in range(40 + 8 * len(self.sent)):
             self.runner.run(self.world.step(seconds=7))
             if not self.world.sql.live():

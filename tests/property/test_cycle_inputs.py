@@ -1,4 +1,4 @@
-"""What a cycle is told beside nodes, queues and workloads: back-offs. Laws over random clusters and histories.
+"""What a cycle is told beside nodes and queues: back-offs, unobserved kinds, launch capacity. Laws over random worlds.
 
 The laws judge by their own arithmetic: they compare decisions on two snapshots, and count places in a queue by hand.
 """
@@ -9,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.decision import Decision
+from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.engine import Scheduler
 from tests.builders import NOW, admitted, apply, backing_off, stopped, without
+from tests.property import laws
 from tests.property.clusters import worlds
 from tests.property.histories import play, random_worlds, takes_place, told
+
+UNOBSERVED = ((), (Kind.TRAINING,), (Kind.NOTEBOOK,), (Kind.NOTEBOOK, Kind.TRAINING))
 
 
 def pending_ids(snapshot: Snapshot) -> list[str]:
@@ -33,6 +38,12 @@ def with_back_offs(snapshot: Snapshot, until: dict[str, float]) -> Snapshot:
             workloads.append(backing_off(workload, until[workload.id]))
         else:
             workloads.append(replace(workload, backoff=None))
+    return replace(snapshot, workloads=tuple(workloads))
+
+
+def with_notebooks(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot, where all that bob has are notebooks."""
+    workloads = (replace(w, kind=Kind.NOTEBOOK) if w.owner == "bob" else w for w in snapshot.workloads)
     return replace(snapshot, workloads=tuple(workloads))
 
 
@@ -76,16 +87,66 @@ def test_safety_a_workload_that_backs_off_keeps_its_place_in_its_queue(world, da
 
 @random_worlds
 @given(worlds(), st.data())
+def test_safety_nothing_is_decided_about_workloads_of_unobserved_kinds(world, data):
+    policy = replace(world.policy, per_user=False)
+    snapshot = with_notebooks(play(world))
+    if data.draw(st.booleans()):  # what waited may find room now
+        running_ids = [w.id for w in snapshot.workloads if w.state is State.RUNNING]
+        snapshot = without(snapshot, *running_ids[: data.draw(st.integers(0, 2))])
+    snapshot = replace(snapshot, unobserved=data.draw(st.sampled_from(UNOBSERVED)))
+    kinds = {workload.id: workload.kind for workload in snapshot.workloads}
+    decision = run_cycle(snapshot, policy, NOW)
+    assert all(kinds[instruction.workload] not in snapshot.unobserved for instruction in decision.instructions)
+    for entry in decision.pending:
+        if kinds[entry.workload] in snapshot.unobserved:
+            assert entry.why.reason is PendingReason.OUT_OF_SIGHT
+    assert {entry.workload: entry.position for entry in decision.pending} == places_by_hand(snapshot, decision)
+    after = apply(snapshot, decision)
+    laws.devices_hold_at_most_one_gpu(after)
+    laws.nodes_keep_their_room(after)
+
+
+@random_worlds
+@given(worlds(), st.integers(0, 4))
+def test_safety_the_launch_capacity_changes_only_which_admissions_are_carried_out_now(world, tasks):
+    policy = replace(world.policy, per_user=False)
+    submitted = tuple(what for act, what in world.history if act == "submit")
+    snapshot = replace(world.snapshot, workloads=submitted)
+    everything = run_cycle(snapshot, policy, NOW)
+    bound = run_cycle(replace(snapshot, launch_capacity={Kind.TRAINING: tasks}), policy, NOW)
+    starts, starts_now = ([i for i in each.instructions if isinstance(i, Admit)] for each in (everything, bound))
+    assert [*starts_now, *bound.deferred] == starts
+    launched = [len(admission.placement) for admission in starts_now]
+    assert sum(launched[:-1]) < tasks or not launched, "only the last one may exceed what is left"
+    assert not bound.deferred or sum(launched) >= tasks, "no more are deferred than has to be"
+    assert [i for i in bound.instructions if not isinstance(i, Admit)] == [
+        i for i in everything.instructions if not isinstance(i, Admit)
+    ]
+    waits = {entry.workload: entry.why for entry in bound.pending}
+    for entry in everything.pending:
+        assert waits.pop(entry.workload) == entry.why
+    assert {why.reason for why in waits.values()} <= {PendingReason.STARTS_SOON}
+    assert waits.keys() == {admission.workload for admission in bound.deferred}
+    assert {entry.workload: entry.position for entry in bound.pending} == places_by_hand(snapshot, bound)
+
+
+@random_worlds
+@given(worlds(), st.data())
 def test_safety_a_scheduler_that_remembers_sees_inputs_change_and_time_pass(world, data):
-    """Back-offs begin, are lifted and end, and time goes forth and back: each decision is that of a new scheduler."""
+    """Back-offs begin, are lifted and end, backends are lost and found, capacity changes, time goes forth and back.
+
+    Each decision is that of a new scheduler.
+    """
     snapshot = world.snapshot
     scheduler = Scheduler(snapshot, world.policy)
     for act, what in world.history:
-        before, snapshot = snapshot, takes_place(snapshot, act, what)
+        before, snapshot = snapshot, with_notebooks(takes_place(snapshot, act, what))
         ends = st.sampled_from((0, NOW - 1, NOW, NOW + 1, NOW + 100))
         if waiting := pending_ids(snapshot):
             snapshot = with_back_offs(snapshot, data.draw(st.dictionaries(st.sampled_from(waiting), ends, max_size=3)))
         if data.draw(st.booleans()):
+            bounds, blind = st.dictionaries(st.sampled_from(Kind), st.integers(0, 3)), st.sampled_from(UNOBSERVED)
+            snapshot = replace(snapshot, unobserved=data.draw(blind), launch_capacity=data.draw(bounds))
             scheduler.follow(snapshot, world.policy)
         else:
             told(scheduler, before, snapshot)

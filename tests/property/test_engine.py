@@ -38,7 +38,7 @@ def test_safety_it_decides_as_if_it_saw_everything_for_the_first_time(world, dat
 @random_worlds
 @given(st.one_of(worlds(), places()), st.data())
 def test_safety_asking_what_would_be_says_what_would_be_and_changes_nothing(world, data):
-    """Who has not sent his job yet is told what a scheduler says that sees everything for the first time."""
+    """A preview says what a scheduler says that sees everything for the first time."""
     policy, snapshot = world.policy, world.snapshot
     scheduler = Scheduler(snapshot, policy)
     jobs = [what for act, what in world.history if act == "submit"]

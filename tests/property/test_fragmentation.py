@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.placement import DeviceLedger, Mix, View, choice_of
+from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make_policy
 from jupyter_gq.scheduling.policy import Placement
 from tests.builders import a_device, a_job
 
@@ -45,7 +45,7 @@ def some_requests(draw):
 
 
 def ledger_of(nodes, mix):
-    return DeviceLedger(nodes, ["train", "build"], choice=choice_of(Placement.FRAGMENTATION, mix))
+    return DeviceLedger(nodes, ["train", "build"], choice=make_policy(Placement.FRAGMENTATION, mix))
 
 
 steps = st.lists(
@@ -64,7 +64,7 @@ class Past:
     """Books to which things happen, and what is to be done to new ones to make them the same."""
 
     def __init__(self, nodes):
-        self.mix, self.asked = Mix(), []
+        self.mix, self.asked = RequestMix(), []
         self.ledger = ledger_of(nodes, self.mix)
         self.done, self.marks = [], []
 
@@ -93,7 +93,7 @@ class Past:
             self.ledger.rollback(mark)
 
     def made_anew(self, nodes):
-        mix = Mix()
+        mix = RequestMix()
         for request, tasks in reversed(self.asked):
             mix.add("train", request, tasks)
         fresh = ledger_of(nodes, mix)

@@ -16,7 +16,7 @@ from tornado.netutil import bind_sockets
 from traitlets.config import Config
 
 from jupyter_gq.api.access import ADMIN_SCOPE, Identity
-from jupyter_gq.api.app import make_application, make_server
+from jupyter_gq.api.app import make_server
 from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
@@ -29,6 +29,7 @@ from jupyter_gq.domain.identity import PodIdentity
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.sql import SqlStore
 from tests.fakes import FixedClock, FixedSettings, RunsPods, a_node
+from tests.serving import application_of
 
 CONFIG = Config(
     TrainingQueues={"queues": {"vision": {"quota": "64", "groups": ["vision"]}}},
@@ -114,7 +115,7 @@ async def main(port: int, folder: Path) -> None:
         bundles=StoredBundles(store, store),
     )
     pods = PodAuthenticator(vouch, nodes_namespace="nodes", training_namespace="train")
-    server = make_server(make_application(controller, LetsEverybodyIn(), "/services/jupyter-gq/", pods=pods))
+    server = make_server(application_of(controller, LetsEverybodyIn(), "/services/jupyter-gq/", pods=pods))
     sockets = bind_sockets(port, "127.0.0.1")
     server.add_sockets(sockets)
     print(sockets[0].getsockname()[1], flush=True)

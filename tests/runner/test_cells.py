@@ -129,7 +129,7 @@ def test_a_cell_that_ran_twice_is_replayed_twice_under_different_ids(job: Job, s
 
 
 def test_modules_of_the_user_reach_his_kernel_only(job: Job, service: Service) -> None:
-    """A file of his that is named like a module of Python does not break the runner."""
+    """A user's file that is named like a module of Python does not break the runner."""
     job.cwd.mkdir()
     for name in ("argparse", "nbclient", "json"):
         (job.cwd / f"{name}.py").write_text("raise SystemExit('the wrong module')")

@@ -1,9 +1,10 @@
 """Routes of the agents on the nodes."""
 
 from jupyter_gq.api.call import Call, Reply
+from jupyter_gq.client.agents import AgentReport
 
 
 async def report(call: Call) -> Reply:
-    """What the agent sees; its orders, at once or as soon as they are others than it was told last."""
-    orders = await call.controller.report_node(call.path["node"], call.pod, call.body, float(call.query["wait"]))
-    return Reply(body=orders)
+    """Accept an agent's report; answer with its orders, at once if they differ from the last ones, else on change."""
+    report, wait = call.model(AgentReport), float(call.integer("wait"))
+    return Reply(body=await call.services.agents.accept_report(call.path["node"], call.pod, report, wait))

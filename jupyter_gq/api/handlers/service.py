@@ -6,39 +6,40 @@ from jupyter_gq.api.metrics import exposition
 from jupyter_gq.client.models import Readiness
 
 
-def health(call: Call) -> Reply:
-    """Answer whoever asks, also a load balancer."""
-    return Reply(body=call.controller.health())
+def check_health(call: Call) -> Reply:
+    """Answer everybody with the health of the service."""
+    return Reply(body=call.status.check_health())
 
 
-def ready(call: Call) -> Reply:
-    """Tell a load balancer whether requests may come here."""
-    why = call.controller.unready()
+def check_readiness(call: Call) -> Reply:
+    """Tell a load balancer whether requests may come to this service."""
+    why = call.status.explain_unready()
     if why:
         raise not_ready(why)
     return Reply(body=Readiness())
 
 
-def metrics(call: Call) -> Reply:
-    """Figures for Prometheus."""
-    return Reply(text=exposition(call.controller), media="text/plain; version=0.0.4; charset=utf-8")
+def read_metrics(call: Call) -> Reply:
+    """Answer with figures for Prometheus."""
+    text = exposition(call.status, call.leading)
+    return Reply(text=text, media="text/plain; version=0.0.4; charset=utf-8")
 
 
-def me(call: Call) -> Reply:
-    """Quota, choices and queues of the caller."""
-    return Reply(body=call.controller.me(call.caller))
+def describe_user(call: Call) -> Reply:
+    """Answer with quota, choices and queues of the caller."""
+    return Reply(body=call.services.overview.describe_user(call.caller))
 
 
-def queues(call: Call) -> Reply:
-    """The queues that the caller may see."""
-    return Reply(body=call.controller.queues(call.caller))
+def list_queues(call: Call) -> Reply:
+    """Answer with the queues that the caller may see."""
+    return Reply(body=call.services.overview.list_queues(call.caller))
 
 
-def devices(call: Call) -> Reply:
-    """All devices."""
-    return Reply(body=call.controller.devices(call.caller))
+def list_devices(call: Call) -> Reply:
+    """Answer with all devices."""
+    return Reply(body=call.services.overview.list_devices(call.caller))
 
 
-def state(call: Call) -> Reply:
-    """The scheduler's input and its decision."""
-    return Reply(body=call.controller.state())
+def read_state(call: Call) -> Reply:
+    """Answer with the scheduler's whole input and its decision."""
+    return Reply(body=call.services.overview.read_state())

@@ -1,8 +1,8 @@
 """Workloads as pods of a Kubernetes cluster: its API server holds them, its scheduler binds them, kubelets run them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jupyter_gq.domain.pod_pool import PodPool, pool_of
+from jupyter_gq.domain.pod_pool import PodPool, find_pool
 
 from .clocks import Clocks
 from .options import KubernetesOptions
@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from .backend import KubernetesRuns
     from .settings import KubernetesBackend
 
-__all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "pool_of"]
+__all__ = ["Clocks", "KubernetesBackend", "KubernetesOptions", "KubernetesRuns", "PodPool", "find_pool"]
 
 
-def __getattr__(name: str) -> Any:
-    """These need the Kubernetes client, which is not there on one machine; its settings are read there all the same."""
+def __getattr__(name: str) -> "type[KubernetesRuns | KubernetesBackend]":
+    """Import `KubernetesRuns` and `KubernetesBackend` when first asked for.
+
+    The Kubernetes client is missing on one machine, where the settings are read all the same.
+    """
     if name == "KubernetesRuns":
         from .backend import KubernetesRuns
 

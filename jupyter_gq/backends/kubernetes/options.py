@@ -1,4 +1,4 @@
-"""What the Kubernetes backend was told."""
+"""Options of the Kubernetes backend."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubernetesOptions:
-    """What the backend was told; `KubernetesBackend` explains each. Times are in seconds."""
+    """The settings of the backend, frozen; `KubernetesBackend` explains each. Times are in seconds."""
 
     installation: str
     hub_namespace: str

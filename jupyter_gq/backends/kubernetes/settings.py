@@ -24,12 +24,12 @@ from .options import KubernetesOptions
 if TYPE_CHECKING:
     from .api.cluster import Cluster
 
-#: Calls beside the creations: deletions, and tokens to be checked.
+#: Calls at one time beside the creations: deletions, and tokens to be checked.
 _OTHER_CALLS = 8
 
 
 class KubernetesBackend(LoggingConfigurable):
-    """Notebooks and training workloads as pods: what can be set, and what is built from it.
+    """Notebooks and training workloads as pods: the settings, and what is built from them.
 
     (The backend itself cannot be a Configurable: that class has an `observe` of its own.)
     """
@@ -154,7 +154,7 @@ class KubernetesBackend(LoggingConfigurable):
     ).tag(config=True)
 
     def options(self, service_url: str = "") -> KubernetesOptions:
-        """What was set, with defaults that depend on each other."""
+        """Return the settings, with defaults that depend on each other."""
         namespace = self.hub_namespace or _own_namespace()
         return KubernetesOptions(
             installation=self.installation,
@@ -190,7 +190,7 @@ class KubernetesBackend(LoggingConfigurable):
         )
 
     def open_cluster(self) -> "Cluster":
-        """The way to the cluster; raises `BackendError` with a sentence when there is none."""
+        """Return the client of the cluster; raises `BackendError` with a sentence if there is none."""
         try:
             from .api.cluster import Cluster
         except ImportError as error:
@@ -203,9 +203,9 @@ class KubernetesBackend(LoggingConfigurable):
         )
 
     def lease(self, *, elapsed: Callable[[], float], now: Callable[[], float]) -> Lease:
-        """What decides which of several services acts. It has connections of its own, so that nothing is before it.
+        """Return the Lease that decides which of several services acts.
 
-        `elapsed`: a clock that nobody sets.
+        The Lease has connections of its own, so that no other request delays it. `elapsed` is a clock that nobody sets.
         """
         seat = Seat(
             namespace=self.options().hub_namespace,
@@ -225,7 +225,10 @@ class KubernetesBackend(LoggingConfigurable):
         service_url: str = "",
         cluster: "Cluster | None" = None,
     ) -> KubernetesRuns:
-        """The backend. `pools`: those in force; `on_change` makes the controller look; `cluster`: another way to it."""
+        """Return the backend.
+
+        `pools` returns the pools in force, `on_change` makes the controller look, and `cluster` replaces the client.
+        """
         return KubernetesRuns(
             self.options(service_url),
             cluster=cluster or self.open_cluster(),
@@ -237,7 +240,7 @@ class KubernetesBackend(LoggingConfigurable):
 
 
 def _own_namespace() -> str:
-    """The namespace of the pod that this process runs in."""
+    """Return the namespace of the pod that this process runs in."""
     named = os.environ.get("POD_NAMESPACE", "")
     if named:
         return named

@@ -13,10 +13,9 @@ import logging
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.backends.processes import Lookout, ProcessTable, boot_id, reap
+from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, boot_id, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.probe import DeviceProbe
@@ -314,5 +313,5 @@ class LocalRuns:
         self._exit_codes |= codes
 
 
-def _age(process: Any) -> int:
+def _age(process: Process) -> int:
     return int(process.ticks)

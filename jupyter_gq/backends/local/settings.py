@@ -4,7 +4,6 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from traitlets import Bool, Float, List, TraitError, TraitType, Unicode, default
 from traitlets.config import LoggingConfigurable
@@ -20,14 +19,14 @@ from .environment import KEPT
 from .options import LocalOptions
 
 
-class _Amount(TraitType[Any, Any]):
+class _Amount(TraitType[object, object]):
     """An amount as it is written, or None; it is only checked, for traitlets validates what it has validated before."""
 
-    def __init__(self, parse: Callable[[Any], int], **kwargs: Any) -> None:
-        super().__init__(None, allow_none=True, **kwargs)
+    def __init__(self, parse: Callable[[object], int], *, help: str) -> None:
+        super().__init__(None, allow_none=True, help=help)
         self._parse = parse
 
-    def validate(self, obj: Any, value: Any) -> Any:
+    def validate(self, obj: object, value: object) -> object:
         """Refuse what cannot be read, in a sentence."""
         try:
             self._parse(value)

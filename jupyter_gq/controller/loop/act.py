@@ -24,7 +24,7 @@ from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Unwarn, Warn
-from jupyter_gq.scheduling.wording import for_whom
+from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .observe import RunKey, Seen
@@ -290,7 +290,7 @@ def _for_whom(reason: EvictReason, by: Record | None) -> str | None:
     """As the owner reads it: inside a queue the job, else the queue or the user."""
     if by is None:
         return None
-    return by.workload.name if reason is EvictReason.PREEMPTED else for_whom(by.workload)
+    return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
 
 
 def stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:

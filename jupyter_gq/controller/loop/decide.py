@@ -20,8 +20,6 @@ from jupyter_gq.scheduling.decision import Decision
 from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.preview import admission
 
-from .scale_up import Growth
-
 
 class Deciding:
     """Asked by the loop, and by requests beside it."""
@@ -30,20 +28,15 @@ class Deciding:
         self._context = context
         #: None before the first question, and after one that failed.
         self._scheduler: Scheduler | None = None
-        self._growth = Growth(context)
 
     def decide(self) -> Decision:
-        """What is to be done now."""
-        snapshot = self._context.snapshot()
-        with self._knowing(snapshot) as scheduler:
-            decision = scheduler.decide(self._context.clock.now())
-        return self._growth.follow(snapshot, decision)
+        """Return what is to be done now."""
+        return self.of(self._context.snapshot())
 
     def of(self, snapshot: Snapshot) -> Decision:
-        """What is to be done about that snapshot, which is one of now."""
+        """Return what is to be done about that snapshot, which is one of now."""
         with self._knowing(snapshot) as scheduler:
-            decision = scheduler.decide(self._context.clock.now())
-        return self._growth.explained(snapshot, decision)
+            return scheduler.decide(self._context.clock.now())
 
     def outlooks(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
         """What would happen to each of them if it alone were queued now, by the caller. Their ids are nobody's."""

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jupyter_gq.backends.protocol import Backend, Observation, Phase
 from jupyter_gq.domain.amount import ONE_GPU
-from jupyter_gq.domain.errors import JupyterGQError
+from jupyter_gq.domain.errors import DefectError
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.workload import TaskGroup, TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Decision, Grow, Resume, Shrink, Suspend
 from jupyter_gq.scheduling.workloads import gang
 
 
-class InvariantBroken(JupyterGQError):
+class InvariantBroken(DefectError):
     """Something that must never be was found; the message has the numbers."""
 
 

@@ -1,9 +1,8 @@
-"""Who waits until somebody has looked at the devices of a container: the runner of a job, a server before its kernels.
+"""Requests that wait for the device check of a container: the runner of a job, or a server before its kernels.
 
-A look is asked of the backend again whenever something may have changed, and at least once a second.
+The backend is asked again whenever something may have changed, and at least once a second.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,27 +17,27 @@ LOOK_AGAIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Looks:
-    """What is known of the devices of pods."""
+class DeviceChecks:
+    """The device checks of pods."""
 
     context: Context
     #: Fired when something may have changed.
-    moved: Signal
+    changed: Signal
 
-    async def at(self, present: Callable[[], Workload], task: int, wait: float) -> TaskDevices:
-        """What is known of that task; waits until that is settled, but not longer than `wait` seconds.
+    async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDevices:
+        """Return the device check of that task; wait at most `seconds` until it is settled.
 
-        `present` gives the workload as it is now, and raises when it has nothing that runs.
+        `present` returns the workload as it is now, and raises if nothing of it runs.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait
+        elapsed = self.context.clock.elapsed
+        until = elapsed() + seconds
         while True:
             workload = present()
             lookup = self.context.backend_of(workload.kind).capabilities.pod_lookup
             if lookup is None:
                 raise NotFound("Here nothing of this kind runs in pods, so nobody looks at what they can open.")
             check = lookup.attestation(workload.id, workload.run, task)
-            left = until - loop.time()
+            left = until - elapsed()
             if check.is_settled or left <= 0:
                 return TaskDevices(sight=check.result.value, required=check.required, sentence=check.sentence)
-            await self.moved.wait(min(left, LOOK_AGAIN))
+            await self.changed.wait(min(left, LOOK_AGAIN))

@@ -1,4 +1,4 @@
-"""What pods ask for: the runner of a job for its token and its files, the agent of a node for its orders.
+"""The requests of pods: the runner of a job asks for its token and files, the agent of a node for its orders.
 
 Rules
 -----
@@ -8,7 +8,6 @@ Rules
 3. Tokens die with the run: the next admission replaces or clears them, and between two runs none is good.
 """
 
-import asyncio
 from dataclasses import dataclass, field
 from secrets import compare_digest
 
@@ -25,7 +24,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
-from .device_checks import Looks
+from .device_checks import DeviceChecks
 
 #: Key of a bundle's document under which a later run finds what the earlier ones have shown.
 EXECUTED = "executed"
@@ -36,11 +35,11 @@ MOST_NODES = 10_000
 class JobPods:
     """The requests of the pods of jobs."""
 
-    def __init__(self, context: Context, looks: Looks) -> None:
-        self._context, self._looks = context, looks
+    def __init__(self, context: Context, checks: DeviceChecks) -> None:
+        self._context, self._checks = context, checks
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
-        """A new token for the task that this pod is. Raises `NotThisRun` when it is none of the present run."""
+        """Return a new token for the task of this pod; raise `NotThisRun` if the pod is not of the present run."""
         lookup = self._pod_lookup()
         record = self._present(job)
         workload = record.workload
@@ -59,7 +58,7 @@ class JobPods:
         self._context.records.commit([_given(record, task, token_hash(token))])
         return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
 
-    def task_of_token(self, job: str, token: str) -> int | None:
+    def find_task(self, job: str, token: str) -> int | None:
         """Which task of the job's present run this token belongs to; None: it is none of them."""
         record = self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not self._alive(record):
@@ -70,8 +69,8 @@ class JobPods:
         others = record.detail.task_tokens.items()
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
-    def bundle(self, job: str, task: int) -> JsonObject:
-        """Its bundle; from the second run on also the executed notebook, under `executed`, or None there."""
+    def read_bundle(self, job: str, task: int) -> JsonObject:
+        """Return the bundle of a job; from the second run on with the executed notebook, or None, under `executed`."""
         files, record = self._files(), self._present(job)
         document = files.bundle(job)
         if document is None:
@@ -85,17 +84,17 @@ class JobPods:
             executed = self._context.bundles.executed_notebook(job, record.workload.owner)
         return {**document, EXECUTED: executed}
 
-    async def devices_seen(self, job: str, task: int, wait: float) -> TaskDevices:
-        """What is known of the devices of a task; waits until that is settled, but not longer than `wait` seconds."""
-        return await self._looks.at(lambda: self._present(job).workload, task, wait)
+    async def check_devices(self, job: str, task: int, wait: float) -> TaskDevices:
+        """Return the device check of a task; wait at most `wait` seconds until it is settled."""
+        return await self._checks.wait(lambda: self._present(job).workload, task, wait)
 
-    def put_log(self, job: str, task: int, text: str) -> None:
+    def store_log(self, job: str, task: int, text: str) -> None:
         """Keep the end of a task's log."""
         files, record = self._files(), self._present(job)
         files.put_log(job, record.workload.run, task, text)
 
     def image_of(self, ticket: str) -> str:
-        """The image of the notebook that holds this ticket; "" when nobody knows it."""
+        """Return the image of the notebook that holds this ticket; "" if it is unknown."""
         lookup = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_lookup
         return "" if lookup is None else lookup.image_of(ticket)
 
@@ -105,7 +104,7 @@ class JobPods:
         return record.workload.holds or self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup is None
 
     def _present(self, job: str) -> Record:
-        """A job that has a run now."""
+        """Return the record of a job that has a run now; raise otherwise."""
         record = self._context.records.alive(job)
         if record is None or record.workload.kind is not Kind.TRAINING:
             raise NotFound(f"There is no job {job!r} that could run: it has ended, or it never was.")
@@ -134,23 +133,23 @@ def _given(record: Record, task: int, hashed: str) -> Change:
 
 
 @dataclass(kw_only=True, slots=True)
-class Agents:
+class NodeAgents:
     """The requests of the agents on the nodes."""
 
     context: Context
     #: Fired when orders may have changed: after each step, and when one is asked for.
-    moved: Signal
+    changed: Signal
     #: What the agent of each node, by the uid of its pod, was told last.
     _told: dict[str, tuple[str, AgentOrders]] = field(default_factory=dict)
 
-    async def report(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
+    async def accept_report(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
         """Take in a report; answer at once when the orders are others than last time, else when they change."""
         agents = self._agents()
         orders = agents.accept_report(node, report)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait
-        while self._told.get(node) == (pod.uid, orders) and (left := until - loop.time()) > 0:
-            await self.moved.wait(left)
+        elapsed = self.context.clock.elapsed
+        until = elapsed() + wait
+        while self._told.get(node) == (pod.uid, orders) and (left := until - elapsed()) > 0:
+            await self.changed.wait(left)
             orders = agents.orders(node)
         self._told.pop(node, None)
         self._told[node] = (pod.uid, orders)

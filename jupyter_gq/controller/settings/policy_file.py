@@ -15,7 +15,6 @@ import logging
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
@@ -176,7 +175,7 @@ def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
 def _names(node: ast.Attribute) -> list[str]:
     """`c.FixedQuota.users` as ["FixedQuota", "users"]; [] when it does not start with a plain name."""
     names: list[str] = []
-    inner: Any = node
+    inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
         names.append(inner.attr)
         inner = inner.value

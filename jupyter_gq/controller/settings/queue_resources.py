@@ -11,16 +11,17 @@ Rules
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
-from jupyter_gq.scheduling.wording import cores, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_memory
 
 from .traits import SettingsError
 
+T = TypeVar("T")
 TRAIT = "TrainingQueues.queues"
 #: Names of queues and what the config says of each.
 Entries = Mapping[str, JsonMapping]
@@ -35,7 +36,7 @@ class Defaults:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QueueRest:
+class QueueHostResources:
     """What a queue says of CPU and memory."""
 
     cpu_quota: MilliCpu | None
@@ -51,23 +52,25 @@ class _Kind:
     """One of the two, and how it is written."""
 
     word: str
-    parse: Callable[[Any], int]
+    parse: Callable[[object], int]
     text: Callable[[int], str]
     of_node: Callable[[Node], int | None]
 
 
-_CPU = _Kind(word="cpus", parse=parse_cpus, text=cores, of_node=lambda node: node.cpu_milli)
-_MEMORY = _Kind(word="memory", parse=parse_memory, text=memory, of_node=lambda node: node.memory)
+_CPU = _Kind(word="cpus", parse=parse_cpus, text=describe_cores, of_node=lambda node: node.cpu_milli)
+_MEMORY = _Kind(word="memory", parse=parse_memory, text=describe_memory, of_node=lambda node: node.memory)
 _WHATS = ("quota", "limit", "default")
 KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHATS)
 
 
-def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]) -> dict[str, QueueRest]:
+def host_resources_by_queue(
+    order: Sequence[str], entries: Entries, nodes: Sequence[Node]
+) -> dict[str, QueueHostResources]:
     """By queue, parents before children in `order`; `nodes`: those of the pool, () when they cannot be known."""
     cpu = _checked(_CPU, order, entries, nodes)
     memory = _checked(_MEMORY, order, entries, nodes)
     return {
-        name: QueueRest(
+        name: QueueHostResources(
             cpu_quota=_or_none(MilliCpu, cpu[name]["quota"]),
             cpu_limit=_or_none(MilliCpu, cpu[name]["limit"]),
             memory_quota=_or_none(MiB, memory[name]["quota"]),
@@ -84,7 +87,7 @@ def rest_of_queues(order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 _Said = dict[str, int | None]
 
 
-def _or_none(kind: Callable[[int], Any], value: int | None) -> Any:
+def _or_none(kind: Callable[[int], T], value: int | None) -> T | None:
     return None if value is None else kind(value)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import ceil
-from typing import Any
 
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, Seconds, format_gpus, parse_quota
 from jupyter_gq.domain.cluster import Node
@@ -12,14 +11,14 @@ from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue
 
-from . import queue_resources as queue_rest
-from .queue_resources import TRAIT, Defaults, QueueRest, rest_of_queues
+from . import queue_resources
+from .queue_resources import TRAIT, Defaults, QueueHostResources, host_resources_by_queue
 from .traits import SettingsError
 
 KEYS = (
     "quota",
     "limit",
-    *queue_rest.KEYS,
+    *queue_resources.KEYS,
     "over_quota_weight",
     "priority",
     "preempt_min_runtime",
@@ -61,8 +60,8 @@ def training_queues(
     _check_sums(order, entries, quotas)
     roots = [name for name in order if entries[name].get("parent") is None]
     _check_pool(sum(quotas[name] for name in roots), pool, devices, roots)
-    rest = rest_of_queues(order, entries, nodes)
-    return tuple(_queue(name, entries[name], pool, quotas[name], rest[name]) for name in order)
+    host = host_resources_by_queue(order, entries, nodes)
+    return tuple(_queue(name, entries[name], pool, quotas[name], host[name]) for name in order)
 
 
 def check_fixed_quotas(
@@ -160,7 +159,7 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
         raise SettingsError(TRAIT, roots, problem, "lower their quotas, or give the pool more devices")
 
 
-def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, rest: QueueRest) -> TrainingQueue:
+def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> TrainingQueue:
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -172,10 +171,10 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, rest: Queu
         parent=entry.get("parent"),
         quota=quota,
         limit=limit,
-        cpu_quota=rest.cpu_quota,
-        cpu_limit=rest.cpu_limit,
-        memory_quota=rest.memory_quota,
-        memory_limit=rest.memory_limit,
+        cpu_quota=host.cpu_quota,
+        cpu_limit=host.cpu_limit,
+        memory_quota=host.memory_quota,
+        memory_limit=host.memory_limit,
         over_quota_weight=_integer(name, "over_quota_weight", entry.get("over_quota_weight", 1), minimum=0),
         priority=_integer(name, "priority", entry.get("priority", 0), minimum=None),
         preempt_min_runtime=_seconds(name, "preempt_min_runtime", entry),
@@ -185,18 +184,18 @@ def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, rest: Queu
         queue=queue,
         users=_names(name, "users", entry),
         groups=_names(name, "groups", entry),
-        defaults=rest.defaults,
+        defaults=host.defaults,
     )
 
 
-def _amount(name: str, key: str, value: Any) -> MilliGpu:
+def _amount(name: str, key: str, value: object) -> MilliGpu:
     try:
         return parse_quota(value)
     except InvalidAmount as error:
         raise SettingsError(TRAIT, value, error.problem, error.fix, path=(name, key)) from error
 
 
-def _integer(name: str, key: str, value: Any, *, minimum: int | None) -> int:
+def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
         wanted = "a whole number" if minimum is None else f"a whole number, at least {minimum}"
         raise SettingsError(TRAIT, value, f"it is not {wanted}", f"use {wanted}", path=(name, key))

@@ -1,7 +1,7 @@
 """The key "scale_up" of a pool of nodes: what a new node has, and how many nodes the pool may have."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jupyter_gq.domain.amount import parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
@@ -49,7 +49,7 @@ def _count(path: tuple[str, ...], key: str, entry: JsonMapping, what: str) -> in
     return value
 
 
-def _amount(path: tuple[str, ...], key: str, entry: JsonMapping, parse: Callable[[Any], _Amount]) -> _Amount | None:
+def _amount(path: tuple[str, ...], key: str, entry: JsonMapping, parse: Callable[[object], _Amount]) -> _Amount | None:
     value = entry.get(key)
     if value is None:
         return None

@@ -2,17 +2,23 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from traitlets import Dict, TraitType
 
-from jupyter_gq.domain.amount import parse_request
+from jupyter_gq.domain.amount import MilliGpu, parse_request
 from jupyter_gq.domain.errors import AdminError, InvalidAmount
+from jupyter_gq.domain.json_types import JsonMapping
 
 if TYPE_CHECKING:
-    _DictTrait = Dict[str, Any]
+    _GpusByName = Dict[str, MilliGpu]
+    _EntriesByName = Dict[str, JsonMapping]
 else:
-    _DictTrait = Dict  # generic only for the type checker
+    _GpusByName = _EntriesByName = Dict  # generic only for the type checker
+
+
+G = TypeVar("G")
+S = TypeVar("S")
 
 
 class SettingsError(AdminError):
@@ -26,59 +32,60 @@ class SettingsError(AdminError):
         self.trait, self.value, self.problem, self.fix, self.path = trait, value, problem, fix, path
 
 
-def trait_path(obj: object, trait: TraitType[Any, Any]) -> str:
+def trait_path(obj: object, trait: TraitType[G, S]) -> str:
     """How the config file writes it after `c.`: "FixedQuota.default"."""
     return f"{type(obj).__name__}.{trait.name}"
 
 
-class GpuRequest(TraitType[int, Any]):
+class GpuRequest(TraitType[int, object]):
     """A fraction of one GPU or a whole number of GPUs, as text or number; the value is milli-GPU."""
 
     info_text = 'a fraction of one GPU such as "0.25", or a whole number of GPUs'
 
-    def validate(self, obj: Any, value: Any) -> int:
+    def validate(self, obj: object, value: object) -> int:
         """Parse; 1.5, negative and finer than 0.001 are refused."""
         return _gpus(trait_path(obj, self), value, ())
 
 
-class GpuRequestsByName(_DictTrait):
+class GpuRequestsByName(_GpusByName):
     """GPU requests by the name of a user or group; the values are milli-GPU."""
 
     info_text = 'a dict such as {"vision": "0.5"}'
 
-    def validate(self, obj: Any, value: Any) -> dict[str, Any]:
+    def validate(self, obj: object, value: object) -> dict[str, MilliGpu]:
         """Parse every value; the message names the key."""
         trait = trait_path(obj, self)
         return {key: _gpus(trait, amount, (key,)) for key, amount in _entries(trait, value, self.info_text).items()}
 
 
-class DictByName(_DictTrait):
+class DictByName(_EntriesByName):
     """Dicts by name; the settings look into them once they are all known."""
 
     info_text = "a dict whose keys are names and whose values are dicts"
 
-    def validate(self, obj: Any, value: Any) -> dict[str, Any]:
+    def validate(self, obj: object, value: object) -> dict[str, JsonMapping]:
         """Check the shape only."""
         trait = trait_path(obj, self)
-        entries = _entries(trait, value, self.info_text)
-        for key, entry in entries.items():
+        entries: dict[str, JsonMapping] = {}
+        for key, entry in _entries(trait, value, self.info_text).items():
             if not isinstance(entry, Mapping):
                 raise SettingsError(trait, entry, "it is not a dict", "write {...}", path=(key,))
-        return {key: dict(entry) for key, entry in entries.items()}
+            entries[key] = dict(entry)
+        return entries
 
 
-class Number(TraitType[float, Any]):
+class Number(TraitType[float, object]):
     """A number that is at least `minimum` and, where that is given, at most `maximum`."""
 
     def __init__(
-        self, default: float, *, minimum: float = 0, maximum: float = inf, unit: str = "seconds", **kwargs: Any
+        self, default: float, *, minimum: float = 0, maximum: float = inf, unit: str = "seconds", help: str = ""
     ) -> None:
-        super().__init__(default, **kwargs)
+        super().__init__(default, help=help)
         self.minimum, self.maximum, self.unit = minimum, maximum, unit
         most = "" if maximum == inf else f" and at most {maximum:g}"
         self.info_text = f"a number of {unit}, at least {minimum:g}{most}"
 
-    def validate(self, obj: Any, value: Any) -> float:
+    def validate(self, obj: object, value: object) -> float:
         """Accept int and float; a bool or text is not a number."""
         fix = f"use {self.info_text}"
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -90,46 +97,46 @@ class Number(TraitType[float, Any]):
         return float(value)
 
 
-class Flag(TraitType[bool, Any]):
+class Flag(TraitType[bool, object]):
     """True or False, nothing that merely looks like it."""
 
     info_text = "True or False"
 
-    def validate(self, obj: Any, value: Any) -> bool:
+    def validate(self, obj: object, value: object) -> bool:
         """Only a bool."""
         if not isinstance(value, bool):
             raise SettingsError(trait_path(obj, self), value, "it is neither True nor False", "use one of them")
         return value
 
 
-class Word(TraitType[str, Any]):
+class Word(TraitType[str, object]):
     """A piece of text."""
 
     info_text = "text"
 
-    def validate(self, obj: Any, value: Any) -> str:
+    def validate(self, obj: object, value: object) -> str:
         """Only a str."""
         if not isinstance(value, str):
             raise SettingsError(trait_path(obj, self), value, "it is not text", "write it in quotes")
         return value
 
 
-class Choice(TraitType[str, Any]):
+class Choice(TraitType[str, object]):
     """One of a few words."""
 
-    def __init__(self, choices: tuple[str, ...], default: str, **kwargs: Any) -> None:
-        super().__init__(default, **kwargs)
+    def __init__(self, choices: tuple[str, ...], default: str, *, help: str = "") -> None:
+        super().__init__(default, help=help)
         self.choices = choices
         self.info_text = "one of " + ", ".join(f'"{choice}"' for choice in choices)
 
-    def validate(self, obj: Any, value: Any) -> str:
+    def validate(self, obj: object, value: object) -> str:
         """Only a known word."""
         if value not in self.choices:
             raise SettingsError(trait_path(obj, self), value, "it is not known", f"use {self.info_text}")
         return str(value)
 
 
-def _entries(trait: str, value: object, expected: str) -> dict[str, Any]:
+def _entries(trait: str, value: object, expected: str) -> dict[str, object]:
     if not isinstance(value, Mapping):
         raise SettingsError(trait, value, "it is not a dict", f"write {expected}")
     for key in value:
@@ -142,10 +149,10 @@ class _Parsed(int):
     """Milli-GPU: traitlets validates a value again while it loads a config, and 250 must not become 250 GPUs."""
 
 
-def _gpus(trait: str, value: Any, path: tuple[str, ...]) -> int:
+def _gpus(trait: str, value: object, path: tuple[str, ...]) -> MilliGpu:
     if isinstance(value, _Parsed):
-        return value
+        return MilliGpu(value)
     try:
-        return _Parsed(parse_request(value))
+        return MilliGpu(_Parsed(parse_request(value)))
     except InvalidAmount as error:
         raise SettingsError(trait, value, error.problem, error.fix, path=path) from error

@@ -4,14 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me, PoolView, QueueList, QueueView
+from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Deciding
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
+from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.domain.amount import ONE_GPU, MilliGpu, format_cpus, format_gpus, format_memory
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.errors import NeverFits, QuotaExceeded
+from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import Queue, build_queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
@@ -22,7 +25,7 @@ from jupyter_gq.scheduling.workloads import gang
 
 from .views import eviction_view
 
-#: What the options page offers, as far as the user's quota goes; his quota itself is always offered.
+#: The shares that the options page offers up to the user's quota; the quota itself is always offered.
 STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
 
 
@@ -46,8 +49,8 @@ class Overview:
         self._context, self._deciding = context, deciding
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
-    def me(self, caller: Caller) -> Me:
-        """Everything the options page and the send dialog need."""
+    def describe_user(self, caller: Caller) -> Me:
+        """Return the data of the options page and of the send dialog."""
         context = self._context
         context.meet(caller)
         settings, snapshot = context.settings, context.snapshot([caller])
@@ -66,15 +69,15 @@ class Overview:
             build_pool=settings.build_pool,
             largest_request=format_gpus(largest_request(possible_nodes(snapshot), settings.train_pool)),
             last_eviction=eviction_view(last_eviction(context.store, caller.user)),
-            devices_sentence=self.devices_sentence(),
+            devices_sentence=describe_devices(context.probe),
         )
 
-    def queues(self, caller: Caller) -> QueueList:
-        """The queues of the caller with those above them; all of them for an admin."""
+    def list_queues(self, caller: Caller) -> QueueList:
+        """Return the queues of the caller with the queues above them; for an admin, all queues."""
         return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
 
-    def devices(self, caller: Caller) -> DeviceList:
-        """Every device of a pool; who is on it only for admins."""
+    def list_devices(self, caller: Caller) -> DeviceList:
+        """Return every device of a pool; its holders for admins only."""
         snapshot = self._context.snapshot()
         found = [device for node in snapshot.nodes for device in node.devices]
         used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
@@ -84,10 +87,11 @@ class Overview:
         ]
         return DeviceList(devices=views)
 
-    def devices_sentence(self) -> str:
-        """Real or simulated, and why."""
-        probe = self._context.probe
-        return "" if probe is None else probe.status().detail
+    def read_state(self) -> JsonObject:
+        """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
+        context = self._context
+        state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
+        return state_document(state, self._deciding.of(state.snapshot))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
         context = self._context
@@ -133,15 +137,20 @@ class Overview:
         )
 
 
+def describe_devices(probe: DeviceProbe | None) -> str:
+    """Return a sentence that says whether the devices are real or simulated, and why; "" without a probe."""
+    return "" if probe is None else probe.status().detail
+
+
 def granted(snapshot: Snapshot, user: str) -> int:
-    """Milli-GPU of the user's fixed quota that are taken: by what he has, and by what waits for him."""
+    """Return the milli-GPU of the user's fixed quota that running and waiting servers take."""
     leaf = build_queue(user)
     mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
     return sum(workload.milli for workload in mine)
 
 
 def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[QueueView]:
-    """The training queues that the caller may see, parents before children."""
+    """Return the training queues that the caller may see, parents before children."""
     own = set(settings.leaves_of(caller.user, caller.groups))
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     visible = set(parents) if caller.admin else {above for name in own for above in _upwards(name, parents)}
@@ -205,7 +214,7 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
         models=sorted({device.model for device in devices}),
         memory_mib=devices[0].memory if devices else None,
         largest_cpus=_largest([node.cpu_milli for node in possible], format_cpus),
-        largest_memory=_largest([node.memory for node in possible], wording.memory),
+        largest_memory=_largest([node.memory for node in possible], wording.describe_memory),
         total=format_gpus(ONE_GPU * len(devices)),
         free=format_gpus(sum(free)),
         largest_fraction=format_gpus(max(free, default=0)),
@@ -233,7 +242,7 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
-        cpu_milli, memory = gang.held_rest(workload)
+        cpu_milli, memory = gang.held_host(workload)
         for name in _upwards(workload.queue, parents):
             before = totals.get(name, Totals())
             totals[name] = Totals(

@@ -1,1 +1,1 @@
-"""One server's way from its request to its share, whatever the spawner."""
+"""The admission of a server, from its request to its share, for every spawner."""

@@ -1,26 +1,26 @@
-"""Refusing a spawn without counting it as a failure of the Hub.
+"""The refusal of a spawn, without counting it as a failure of the Hub.
 
 Rules
 -----
-1. The Hub exits after `Spawner.consecutive_failure_limit` failed spawns in a row. A refusal is an answer, not a
-   failure, so it must never move that counter.
-2. Hub 6 knows `SpawnException` and does not count it. Hub 5 counts every failed spawn, so one is taken off the
-   counter before (the Hub's docs/howto/upgrading-v6.md).
-3. `reason` becomes a label of a metric: one of `REASONS`, never text of a user.
-4. The sentence reaches the user on every path: JSON of the REST API, options page, page of the failed start.
+- Refusals do not count: the Hub exits after `Spawner.consecutive_failure_limit` failed spawns in a row. A refusal is an
+  answer, not a failure, so it must never change that counter. Hub 6 has `SpawnException` and does not count it. Hub 5
+  counts every failed spawn, so the counter is decreased before (the Hub's docs/howto/upgrading-v6.md).
+- Fixed labels: `reason` becomes a label of a metric, so it is one of `REASONS` and never text of a user.
+- The sentence reaches the user on every path: JSON of the REST API, options page, page of the failed start.
 """
 
 from html import escape
-from typing import Any
 
 from tornado.web import HTTPError
+
+from jupyter_gq.hub.hub_parts import AnySpawner
 
 try:
     from jupyterhub.spawner import SpawnException
 except ImportError:  # Hub 5
     SpawnException = None
 
-#: Why a start can be refused, as label values.
+#: The reasons for which a start can be refused, as label values.
 REASONS = (
     "gpu_quota",
     "gpu_queue_timeout",
@@ -29,12 +29,12 @@ REASONS = (
     "gpu_no_service",
     "gpu_no_place",  # admitted, but the cluster had no place for the pod
     "cluster_away",  # the cluster's API does not answer
-    "cluster_refused",  # it answered, and said no to the pod
+    "cluster_refused",  # the cluster's API refused the pod
 )
 
 
-def refuse(spawner: Any, message: str, reason: str, status: int = 403) -> HTTPError:
-    """Return the exception to raise; `message` is one plain sentence for the user."""
+def make_refusal(spawner: AnySpawner, message: str, reason: str, status: int = 403) -> HTTPError:
+    """Return the exception that refuses this start; `message` is one plain sentence for the user."""
     if reason not in REASONS:
         raise ValueError(f"{reason!r} is not one of the reasons {', '.join(REASONS)}")
     error = _hub_5(spawner, message, status) if SpawnException is None else _hub_6(message, reason, status)
@@ -47,7 +47,7 @@ def _hub_6(message: str, reason: str, status: int) -> HTTPError:
     return error
 
 
-def _hub_5(spawner: Any, message: str, status: int) -> HTTPError:
+def _hub_5(spawner: AnySpawner, message: str, status: int) -> HTTPError:
     if spawner.handler is not None:
         settings = spawner.handler.settings
         settings["failure_count"] = settings.get("failure_count", 0) - 1

@@ -1,38 +1,37 @@
-"""What a user asks the spawner for, read from `user_options` however they came.
+"""The share that a user requests, read from `user_options`.
 
 Rules
 -----
-1. `user_options` are not trusted: the REST API bypasses the form, and old ones are taken from the database.
-2. Nothing asked for means CPU only: nobody gets a GPU by accident.
-3. A value is text or a number, or a list of one (what forms and query strings give).
-4. A body in the form of Hub 6, `{"user_options": {...}}`, reaches a Hub 5 nested: it is unwrapped.
-5. An unknown key is an error, not something to ignore: a misspelt `gpu` must not start a server without one.
+- Untrusted options: the REST API bypasses the form, and old options come from the database.
+- No GPU by accident: a request that names no GPUs means CPU only.
+- Values: a value is text or a number, or a list of one such value, as forms and query strings give it.
+- Nested body: a body in the form of Hub 6, `{"user_options": {...}}`, reaches a Hub 5 nested and is unwrapped.
+- Unknown keys are errors: a misspelt `gpu` must not start a server without a GPU.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from jupyter_gq.domain.amount import MilliGpu, format_gpus, parse_request
 from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonObject
 
-#: The key of `user_options` that is ours.
+#: The key of the share in `user_options`.
 GPUS = "gpus"
 _WRAPPER = frozenset({"user_options", "display_name"})
 
 
 class BadOptions(UserError):
-    """`user_options` that cannot be understood; the message says what to send instead."""
+    """Invalid `user_options`; the message says what to send instead."""
 
     code = "bad_options"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShareRequest:
-    """What one server asks for."""
+    """The share that one server requests."""
 
-    #: 0 means CPU only.
+    #: Amount in milli-GPU; 0 means CPU only.
     milli: MilliGpu
 
     @property
@@ -42,28 +41,28 @@ class ShareRequest:
 
     @property
     def wants_gpu(self) -> bool:
-        """It asks for a share of a device."""
+        """Whether the request is for a share of a device."""
         return self.milli > 0
 
 
-def unwrap(user_options: Any) -> JsonObject:
-    """The options themselves; raise `BadOptions` when they are not a JSON object."""
+def unwrap_options(user_options: object) -> JsonObject:
+    """Return the options without the nesting of Hub 6; raise `BadOptions` if they are not a JSON object."""
     if user_options is None:
         return {}
     if not isinstance(user_options, dict):
         raise BadOptions(f'The options of a server must be a JSON object such as {{"{GPUS}": "0.25"}}.')
     if "user_options" in user_options and user_options.keys() <= _WRAPPER:
-        return unwrap(user_options["user_options"])
+        return unwrap_options(user_options["user_options"])
     return user_options
 
 
-def read_request(user_options: Any, *, also_known: Collection[str] | None = ()) -> ShareRequest:
+def read_request(user_options: object, *, also_known: Collection[str] | None = ()) -> ShareRequest:
     """Read and check the options.
 
-    `also_known` are keys that somebody else handles; None means that every other key is somebody else's.
-    Raises `BadOptions` for unknown keys and wrong types, `InvalidAmount` for an amount of GPUs that is none.
+    `also_known` are keys that other code handles; None means that other code handles all other keys.
+    Raise `BadOptions` for unknown keys and wrong types, and `InvalidAmount` for a malformed amount of GPUs.
     """
-    options = unwrap(user_options)
+    options = unwrap_options(user_options)
     if also_known is not None:
         unknown = sorted(str(key) for key in options.keys() - {GPUS} - set(also_known))
         if unknown:
@@ -72,7 +71,7 @@ def read_request(user_options: Any, *, also_known: Collection[str] | None = ()) 
     return ShareRequest(milli=parse_request(_single(options.get(GPUS, "0"))))
 
 
-def _single(value: Any) -> str | int | float:
+def _single(value: object) -> str | int | float:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):

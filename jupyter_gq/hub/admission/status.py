@@ -1,16 +1,16 @@
-"""What a starting server is doing, for everybody who watches.
+"""The status of a starting server, for any number of viewers.
 
 Rules
 -----
-1. This is state, not a queue of messages: every open page reads it for itself, so ten viewers see the same.
-2. A viewer that was slow misses intermediate sentences, never the last one.
+- State, not messages: each open page reads the state for itself, so ten viewers see the same.
+- The last status is never missed: a slow viewer may miss statuses in between.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -22,36 +22,36 @@ _WAITING_AT_MOST = 45
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpawnStatus:
-    """One moment of a start."""
+    """The status of a start at one moment."""
 
-    #: Where the start is.
+    #: Present step of the start.
     step: Step = "idle"
-    #: The share asked for, "0" for CPU only.
+    #: Requested share, "0" for CPU only.
     gpus: str = "0"
-    #: What happens and why, one sentence.
+    #: Sentence that says what happens and why.
     sentence: str = ""
-    #: Place in line, from 1; None while it is not in line or unknown.
+    #: Place in line, from 1; None if the server does not wait or the place is unknown.
     position: int | None = None
-    #: How many wait before it; None when unknown.
+    #: Number of servers before this one; None if unknown.
     ahead: int | None = None
-    #: Loop time at which the wait began; None before.
+    #: Loop time at which the wait began; None before it.
     since: float | None = None
 
     @property
     def event(self) -> JsonObject:
-        """The form that the Hub's progress stream wants."""
+        """The status in the form of the Hub's progress stream."""
         return {"progress": self.progress, "message": self.text, "html_message": escape(self.text)}
 
     @property
     def text(self) -> str:
-        """The sentence, with the place in line when there is one."""
+        """The sentence, with the place in line if there is one."""
         if self.step == "waiting" and self.position is not None:
             return f"In line for {self.gpus} GPU, place {self.position}. {self.sentence}".rstrip()
         return self.sentence
 
     @property
     def progress(self) -> int:
-        """0 to 100; moves on as those before it get their turn."""
+        """The progress from 0 to 100; it grows while servers before this one are admitted."""
         start = _PROGRESS[self.step]
         if self.step != "waiting" or self.ahead is None:
             return start
@@ -59,14 +59,14 @@ class SpawnStatus:
 
 
 class StatusBoard:
-    """Holds the present status and wakes those who wait for the next one."""
+    """The present status of a start, and notice of each new one."""
 
     def __init__(self) -> None:
         self.now = SpawnStatus()
         self._changed = asyncio.Event()
 
     def show(self, status: SpawnStatus) -> None:
-        """Replace the status; nothing happens when it is the same."""
+        """Replace the status and wake the viewers; do nothing if the status is the same."""
         if status == self.now:
             return
         self.now = status
@@ -74,15 +74,15 @@ class StatusBoard:
         self._changed = asyncio.Event()
 
     async def watch(self) -> AsyncGenerator[SpawnStatus, None]:
-        """The present status, then each new one that this viewer is quick enough to see. Never ends by itself."""
+        """Yield the present status, then each later one that this viewer is fast enough to see. Never end by itself."""
         while True:
             changed, status = self._changed, self.now
             yield status
             await changed.wait()
 
-    async def during(self, step: Step, events: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-        """These events, for as long as the start is at this step: a viewer hears at once that it went on, or back."""
-        left = asyncio.create_task(self._left(step))
+    async def relay_during(self, step: Step, events: AsyncIterator[JsonObject]) -> AsyncGenerator[JsonObject, None]:
+        """Yield these events while the start is at this step; end as soon as the step changes."""
+        left = asyncio.create_task(self._wait_until_left(step))
         try:
             while self.now.step == step:
                 following = asyncio.create_task(_next(events))
@@ -99,10 +99,10 @@ class StatusBoard:
         finally:
             left.cancel()
 
-    async def _left(self, step: Step) -> None:
+    async def _wait_until_left(self, step: Step) -> None:
         while self.now.step == step:
             await self._changed.wait()
 
 
-async def _next(events: AsyncIterator[Any]) -> Any:
+async def _next(events: AsyncIterator[JsonObject]) -> JsonObject:
     return await anext(events)

@@ -1,24 +1,30 @@
-"""The servers of this Hub that wait in line, counted: each holds one of the starts that a Hub does at a time."""
+"""The count of this Hub's servers that wait for a share: each occupies one of the Hub's concurrent starts.
+
+See docs/decisions/0052-limit-the-servers-that-wait.md.
+"""
 
 
-class Line:
-    """Who waits now. What the Hub's process forgets with its end has ended with it."""
+class WaitingServers:
+    """The servers that wait now. A Hub that restarts begins with none, because the waits end with its process."""
 
-    def __init__(self, settled: float = 5.0) -> None:
-        #: Seconds after which a server counts: shares that are free are given out sooner, also to many at once.
-        self.settled = settled
+    def __init__(self, settling_seconds: float = 5.0) -> None:
+        #: Seconds after which a waiting server counts: free shares are given out sooner, even to many servers at once.
+        self.settling_seconds = settling_seconds
         self._waiting: set[object] = set()
 
-    def join(self, who: object, most: int) -> bool:
-        """Whether it may wait, with at most `most` at one time (0 = any number); asked again it keeps its place."""
-        if who not in self._waiting and most and len(self._waiting) >= most:
+    def join(self, server: object, most: int) -> bool:
+        """Count a server as waiting; return False if `most` others wait already (0 = any number).
+
+        A server that waits already keeps its place.
+        """
+        if server not in self._waiting and most and len(self._waiting) >= most:
             return False
-        self._waiting.add(who)
+        self._waiting.add(server)
         return True
 
-    def leave(self, who: object) -> None:
-        """It does not wait any more; no error if it never did."""
-        self._waiting.discard(who)
+    def leave(self, server: object) -> None:
+        """Remove a server; do nothing if it does not wait."""
+        self._waiting.discard(server)
 
     def __len__(self) -> int:
         return len(self._waiting)

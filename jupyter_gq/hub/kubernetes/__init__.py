@@ -1,1 +1,1 @@
-"""Servers as pods: KubeSpawner with shares of GPUs."""
+"""The spawner of servers as pods: KubeSpawner with shares of GPUs."""

@@ -1,130 +1,145 @@
-"""A server's place in the cluster: the service chooses it, the cluster may refuse it, then there is another one.
+"""Retries of a server's start at another place: the service chooses a place, and the cluster may refuse it.
 
-The pod is made for the node that the service chose. Kubernetes may have no processors or memory left there, or take
-the node away; the service sees that, puts the ticket back in its queue, and chooses again. This module follows the
-ticket while the pod starts.
+The pod is made for the node that the service chose. Kubernetes may have no CPU or memory left there, or remove the
+node. The service sees that, puts the ticket back in its queue, and chooses again. This module follows the ticket while
+the pod starts.
 """
 
 import asyncio
-from typing import Any
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import parse_request
-from jupyter_gq.hub.admission.admission import Admission, Patience, Refused, Share, Wish, refuse_when_over
+from jupyter_gq.domain.errors import MachineError
+from jupyter_gq.hub.admission.admission import (
+    Admission,
+    ServerRequest,
+    Share,
+    StartRefused,
+    WaitLimits,
+    raise_if_stopped,
+)
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
-from jupyter_gq.hub.base import OverSpawner
+from jupyter_gq.hub.base import SpawnerMixin
+from jupyter_gq.hub.clock import monotonic
+from jupyter_gq.hub.hub_parts import Address
 
 from .pod_parts import PREFIX
 
 _NO_TIME = (
-    "The first place that was chosen was not to be had, and the next one took too long. Try again, choose less, or "
+    "The cluster refused the place that was chosen first, and the next one took too long. Try again, choose less, or "
     "start without a GPU."
 )
 _NOT_FOUND = 404
 _ATTEMPT = f"{PREFIX}attempt"
 
 
-class PlaceLost(Exception):
-    """The place that a server was starting at is not to be had; `view` is the ticket as it is now."""
+class PlaceLost(MachineError):
+    """The loss of the place at which a server was starting; `view` is the ticket as it is now."""
 
     def __init__(self, view: TicketView) -> None:
         super().__init__(view.sentence)
         self.view = view
 
 
-class OtherPlaces(OverSpawner):  # type: ignore[misc]  # jupyterhub has no types
-    """Goes before `GPUShareMixin`, over KubeSpawner: tries other places when one is refused."""
+class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no types
+    """The mixin that tries other places if the cluster refuses one; it stands before `GPUShareMixin`."""
 
-    async def _start_server(self) -> Any:
+    async def _start_server(self) -> Address:
         share: Share | None = self._share
         if share is None or share.pod is None:
-            return await super()._start_server()
+            address: Address = await super()._start_server()
+            return address
         try:
-            with self._service(self._share_token) as service:
-                return await self._start_somewhere(service, self.start_until)
-        except Refused as error:
-            raise self._refusal(error, share.gpus) from error
+            with self._open_service(self._share_token) as service:
+                return await self._start_with_retries(service, self.start_until)
+        except StartRefused as error:
+            raise self._make_refusal(error, share.gpus) from error
 
-    async def _start_somewhere(self, service: ServiceClient, deadline: float) -> Any:
-        until: float | None = None  # the first attempt has all the time that the Hub gives
+    async def _start_with_retries(self, service: ServiceClient, deadline: float) -> Address:
+        until: float | None = None  # the Hub's own timeout limits the first attempt
         for left in range(self.gpu_place_retries, -1, -1):
             try:
-                return await self._start_here(service, until)
+                return await self._try_start(service, until)
             except PlaceLost as lost:
                 self._show_lost(lost.view)
-                await self.leave_pod(deadline, told=lost.view.sentence)
+                await self.remove_pod_or_refuse(deadline, told=lost.view.sentence)
                 if not left:
-                    raise Refused(_no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503) from lost
-                await self._find_another(service, lost.view, deadline)
+                    raise StartRefused(
+                        _describe_no_place(lost.view, self.gpu_place_retries + 1), "gpu_no_place", 503
+                    ) from lost
+                await self._find_another_place(service, lost.view, deadline)
                 until = deadline
         raise AssertionError("the last attempt returns or raises")
 
-    async def _start_here(self, service: ServiceClient, until: float | None) -> Any:
-        """The server's address. Raises `PlaceLost`, or `Refused` at the end of the time."""
-        starting = asyncio.ensure_future(super()._start_server())
-        following = asyncio.create_task(_until_lost(service, self._share, self.gpu_queue_poll_interval))
+    async def _try_start(self, service: ServiceClient, until: float | None) -> Address:
+        """Start the server and return its address; raise `PlaceLost`, or `StartRefused` at the time `until`."""
+        starting: asyncio.Future[Address] = asyncio.ensure_future(super()._start_server())
+        following = asyncio.create_task(_follow_ticket(service, self._share, self.gpu_queue_poll_interval))
         try:
-            patience = None if until is None else _left(until)
-            await asyncio.wait({starting, following}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            timeout = None if until is None else _seconds_left(until)
+            ends: set[asyncio.Future[Address] | asyncio.Future[TicketView]] = {starting, following}
+            await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 return starting.result()
             if following.done():
                 raise PlaceLost(following.result())
-            raise Refused(_NO_TIME, "gpu_no_place", 503)
+            raise StartRefused(_NO_TIME, "gpu_no_place", 503)
         finally:
             starting.cancel()
             following.cancel()
             await asyncio.gather(starting, following, return_exceptions=True)
 
-    async def _find_another(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
-        left = _left(deadline)
+    async def _find_another_place(self, service: ServiceClient, view: TicketView, deadline: float) -> None:
+        left = _seconds_left(deadline)
         admission = Admission(
             service=service,
-            wish=Wish(server=self.name, request=ShareRequest(milli=parse_request(view.gpus)), as_pod=True),
+            server_request=ServerRequest(
+                server=self.name, request=ShareRequest(milli=parse_request(view.gpus)), as_pod=True
+            ),
             board=self._board,
-            patience=Patience(period=self.gpu_queue_poll_interval, longest_wait=left, outage=left),
+            limits=WaitLimits(poll_interval=self.gpu_queue_poll_interval, longest_wait=left, outage_timeout=left),
         )
         self._share = await admission.obtain_again(view)
-        self._start_future = None  # of the attempt that ended; KubeSpawner's progress would end with it
+        self._start_future = None  # KubeSpawner's progress would end with that of the last attempt
         self._show_starting()
 
     def _show_lost(self, view: TicketView) -> None:
-        sentence = f"That place was not to be had. {view.sentence}"
+        sentence = f"The cluster refused that place. {view.sentence}"
         self._board.show(SpawnStatus(step="waiting", gpus=view.gpus, sentence=sentence))
 
 
-async def _until_lost(service: ServiceClient, share: Share, period: float) -> TicketView:
-    """Follow the ticket until its place is another one, or none; raise `Refused` when the ticket is at its end."""
+async def _follow_ticket(service: ServiceClient, share: Share, poll_interval: float) -> TicketView:
+    """Follow the ticket until it has another place or none; raise `StartRefused` if the ticket ends."""
     while True:
-        await asyncio.sleep(period)
+        await asyncio.sleep(poll_interval)
         try:
             view = await service.ticket(share.ticket)
         except ServiceError as error:
             if error.status == _NOT_FOUND:
                 sentence = "The GPU service does not know of this server any more. Start it again."
-                raise Refused(sentence, "gpu_no_service", 409) from error
-            continue  # it may be restarting; meanwhile the pod starts
-        refuse_when_over(view)
-        if view.phase == "waiting" or (view.phase == "starting" and _moved(share.pod, view.pod)):
+                raise StartRefused(sentence, "gpu_no_service", 409) from error
+            continue  # the service may be restarting; meanwhile the pod starts
+        raise_if_stopped(view)
+        if view.phase == "waiting" or (view.phase == "starting" and _has_moved(share.pod, view.pod)):
             return view
 
 
-def _left(deadline: float) -> float:
-    return max(0.0, deadline - asyncio.get_running_loop().time())
+def _seconds_left(deadline: float) -> float:
+    return max(0.0, deadline - monotonic())
 
 
-def _moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:
+def _has_moved(before: PodAdditions | None, now: PodAdditions | None) -> bool:
     if before is None or now is None:
         return False
     return (before.node, before.labels.get(_ATTEMPT)) != (now.node, now.labels.get(_ATTEMPT))
 
 
-def _no_place(view: TicketView, attempts: int) -> str:
+def _describe_no_place(view: TicketView, attempts: int) -> str:
     times = f"{attempts} times" if attempts > 1 else "once"
     return (
-        f"The cluster was asked {times} for a place with {view.gpus} GPU, and refused. {view.sentence} "
+        f"The cluster was asked {times} for a place with {view.gpus} GPU and refused. {view.sentence} "
         "Try again later, choose less, or start without a GPU."
     )

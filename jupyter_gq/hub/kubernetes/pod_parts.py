@@ -1,13 +1,13 @@
-"""What a notebook's pod gets beside what its administrator set up: pure functions from data to data.
+"""The parts of a notebook's pod that a share adds or changes: pure functions from data to data.
 
 Rules
 -----
-1. Everything comes from the additions of this one share, never from what an earlier start left on the spawner.
-2. Nothing of the administrator is dropped, except where both say different things about the same name: ours wins,
-   because without it the server would have a device that nobody gave it, or none.
-3. Of the nodes that it could run on before, it can run on the one that was decided (`client.pinning`).
-4. Devices are given by the service alone: a resource of the kinds named in `given` is in the pod only if the
-   additions say so, and so is a variable that makes devices visible.
+- One source: all additions come from this share, never from values that an earlier start left on the spawner.
+- Our values win: nothing of the administrator is dropped, except if both set the same name to different values.
+  Otherwise the server would have a device that the service did not give it, or none.
+- Pinned node: of the nodes on which the pod could run before, only the chosen one is left (`client.pinning`).
+- Devices come from the service alone: the pod has a resource that `share_only` names, or a variable that makes devices
+  visible, only if the additions contain it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,17 +18,17 @@ from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.json_types import JsonObject
 
-#: Variables that name the devices of a container: never those of somebody else.
+#: Variables that name the devices of a container; values of other origin are dropped.
 VISIBILITY = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-#: Labels and annotations of ours begin with it.
+#: Prefix of our labels and annotations.
 PREFIX = "jupyter-gq.org/"
-#: Says which ticket a notebook's pod belongs to.
+#: Label with the ticket of a notebook's pod.
 WORKLOAD_LABEL = f"{PREFIX}workload"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodParts:
-    """Those parts of a pod that a share has a say in, in the words of the Kubernetes API."""
+    """The parts of a pod that a share may change, as data of the Kubernetes API."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -37,15 +37,15 @@ class PodParts:
     runtime_class: str | None = None
     tolerations: Sequence[JsonObject] = ()
     volumes: Sequence[JsonObject] = ()
-    #: Of the notebook's container, as are the ones below.
+    #: This field and those below belong to the notebook's container.
     environment: Sequence[JsonObject] = ()
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     volume_mounts: Sequence[JsonObject] = ()
 
 
-def parts_of(pod: JsonObject, container: str) -> PodParts:
-    """What a pod, in the words of the API, says so far; `container` is the notebook's."""
+def read_parts(pod: JsonObject, container: str) -> PodParts:
+    """Return the parts of a pod, given as data of the API; `container` is the name of the notebook's container."""
     metadata, spec = pod.get("metadata") or {}, pod["spec"]
     notebook = next(each for each in spec["containers"] if each["name"] == container)
     resources = notebook.get("resources") or {}
@@ -64,8 +64,11 @@ def parts_of(pod: JsonObject, container: str) -> PodParts:
     )
 
 
-def with_additions(parts: PodParts, additions: PodAdditions, *, given: Collection[str] = ()) -> PodParts:
-    """The parts with what the share needs. `given` are patterns of resources that only a share may hold."""
+def add_share(parts: PodParts, additions: PodAdditions, *, share_only: Collection[str] = ()) -> PodParts:
+    """Return the parts with the additions of a share.
+
+    `share_only` are patterns of resources that only a share may add; other requests for them are removed.
+    """
     return replace(
         parts,
         labels={**parts.labels, **additions.labels},
@@ -74,38 +77,40 @@ def with_additions(parts: PodParts, additions: PodAdditions, *, given: Collectio
         scheduler_name=additions.scheduler_name or parts.scheduler_name,
         runtime_class=additions.runtime_class or parts.runtime_class,
         tolerations=[*parts.tolerations, *(each for each in additions.tolerations if each not in parts.tolerations)],
-        volumes=_replaced(parts.volumes, additions.volumes, "name"),
-        environment=_environment(parts.environment, additions.environment),
-        requests=_resources(parts.requests, additions.resources, given),
-        limits=_resources(parts.limits, additions.resources, given),
-        volume_mounts=_replaced(parts.volume_mounts, additions.volume_mounts, "mountPath"),
+        volumes=_merge_by_key(parts.volumes, additions.volumes, "name"),
+        environment=_merge_environment(parts.environment, additions.environment),
+        requests=_merge_resources(parts.requests, additions.resources, share_only),
+        limits=_merge_resources(parts.limits, additions.resources, share_only),
+        volume_mounts=_merge_by_key(parts.volume_mounts, additions.volume_mounts, "mountPath"),
     )
 
 
-def withheld(parts: PodParts, additions: PodAdditions, given: Collection[str]) -> list[str]:
-    """Resources that the pod asked for and does not get, for the log."""
+def list_withheld(parts: PodParts, additions: PodAdditions, share_only: Collection[str]) -> list[str]:
+    """Return the resources that the pod requested and does not get, for the log."""
     asked = {**parts.requests, **parts.limits}
-    return sorted(name for name in asked if _is_given(name, given) and name not in additions.resources)
+    return sorted(name for name in asked if _is_share_only(name, share_only) and name not in additions.resources)
 
 
-def _environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
+def _merge_environment(present: Sequence[JsonObject], ours: Mapping[str, str]) -> list[JsonObject]:
     others = [each for each in present if each["name"] not in ours and each["name"] not in VISIBILITY]
-    return [*others, *({"name": name, "value": _literal(value)} for name, value in ours.items())]
+    return [*others, *({"name": name, "value": _escape(value)} for name, value in ours.items())]
 
 
-def _literal(value: str) -> str:
-    """Kubernetes puts another variable in the place of `$(NAME)`; the names of devices are no such thing."""
+def _escape(value: str) -> str:
+    """Escape `$(`: Kubernetes would replace `$(NAME)` in the name of a device by another variable."""
     return value.replace("$(", "$$(")
 
 
-def _resources(present: Mapping[str, str], ours: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
-    return {**{name: amount for name, amount in present.items() if not _is_given(name, given)}, **ours}
+def _merge_resources(
+    present: Mapping[str, str], ours: Mapping[str, str], share_only: Collection[str]
+) -> dict[str, str]:
+    return {**{name: amount for name, amount in present.items() if not _is_share_only(name, share_only)}, **ours}
 
 
-def _is_given(resource: str, given: Collection[str]) -> bool:
-    return any(fnmatchcase(resource, pattern) for pattern in given)
+def _is_share_only(resource: str, share_only: Collection[str]) -> bool:
+    return any(fnmatchcase(resource, pattern) for pattern in share_only)
 
 
-def _replaced(present: Sequence[JsonObject], ours: Sequence[JsonObject], key: str) -> list[JsonObject]:
+def _merge_by_key(present: Sequence[JsonObject], ours: Sequence[JsonObject], key: str) -> list[JsonObject]:
     mine = {each[key] for each in ours}
     return [*(each for each in present if each.get(key) not in mine), *ours]

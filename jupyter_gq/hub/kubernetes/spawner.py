@@ -1,20 +1,20 @@
-"""Servers as pods of a Kubernetes cluster: KubeSpawner, with shares of GPUs.
+"""The spawner of servers as pods of a Kubernetes cluster: KubeSpawner with shares of GPUs.
 
-What is added where (the order is KubeSpawner's)
-------------------------------------------------
-1. Before a start: `ProfileShares` reads the request from options and profiles, `GPUShareMixin` waits for admission
-   and for what the pod must carry.
-2. In a start: `OtherPlaces` follows the ticket and tries another place when the cluster refuses one; the pod is
-   KubeSpawner's, then ours is merged in, then the administrator's `modify_pod_hook` has the last word.
-3. All along: `LastingPods` keeps the view of pods alive over outages, and the reason of an end.
+Additions, in the order of KubeSpawner
+--------------------------------------
+1. Before a start: `ProfileShares` reads the request from options and profiles; `GPUShareMixin` waits for admission and
+   for the additions to the pod.
+2. In a start: `PlaceRetries` follows the ticket and tries another place if the cluster refuses one. The pod is
+   KubeSpawner's; the share is merged into it, and the administrator's `modify_pod_hook` runs last.
+3. At all times: `ResilientPods` keeps the view of pods alive over outages, and records the reason of an end.
 
-Only KubeSpawner's own asynchronous client is used: whatever blocks here, blocks the Hub.
+Only KubeSpawner's own asynchronous client is used: code that blocks here blocks the Hub.
 """
 
 import asyncio
 import json
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import aiohttp
 from kubernetes_asyncio.client import (
@@ -39,80 +39,88 @@ from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
-from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.hub.admission.admission import NO_DEVICE, Refused
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
+from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
+from jupyter_gq.hub.clock import monotonic
+from jupyter_gq.hub.hub_parts import Address
 from jupyter_gq.hub.mixin import GPUShareMixin
 
 from .options import ProfileShares
-from .place import OtherPlaces
-from .pod_facts import end_of, whole_event
-from .pod_parts import WORKLOAD_LABEL, PodParts, parts_of, with_additions, withheld
-from .pods import ClusterAway, LastingPods
+from .place import PlaceRetries
+from .pod_parts import WORKLOAD_LABEL, PodParts, add_share, list_withheld, read_parts
+from .pod_status import complete_event, explain_end
+from .pods import ClusterUnreachable, ResilientPods
 
 _NOTEBOOK = "notebook"
 _NOT_FOUND, _CONFLICT, _SERVER_FAULT = 404, 409, 500
 _ENDED = "jupyter_gq_ended"
-#: The part of `start_timeout` that may pass with waiting for an older pod to go, or for another place; the Hub counts
-#: what is later as a failure.
-_OF_START_TIMEOUT = 0.9
+#: Part of `start_timeout` that may pass with waiting for an older pod to end, or for another place; after the whole
+#: timeout the Hub would count a failure.
+_PART_OF_START_TIMEOUT = 0.9
 
 
-class WholeEvents(EventReflector):  # type: ignore[misc]
-    """Events with all the fields that KubeSpawner reads."""
+class CompleteEvents(EventReflector):  # type: ignore[misc]
+    """A reflector of events with all fields that KubeSpawner reads."""
 
     @property
     def events(self) -> list[JsonObject]:
-        """The events, the oldest first."""
-        return sorted(map(whole_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
+        """The events, oldest first."""
+        return sorted(map(complete_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
 
-class PodsWithLastWords(PodReflector):  # type: ignore[misc]
-    """Pods, and what those that are gone said last, if they were ended by somebody else than the Hub."""
+class Proposal(Protocol):
+    """A new value of a trait that traitlets lets us validate."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        #: Sentences, by namespace and name.
-        self.last_words: dict[str, str] = {}
+    value: JsonObject
+
+
+class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
+    """A reflector of pods that also records why deleted pods ended."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        #: Sentences on the end of deleted pods, by namespace and name.
+        self.end_reasons: dict[str, str] = {}
         super().__init__(*args, **kwargs)
 
     @validate("resources")
-    def _listen(self, proposal: Any) -> JsonObject:
+    def _listen(self, proposal: Proposal) -> JsonObject:
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
-        return _Listened(proposal.value, heard_by=self._remember)
+        return _ObservedPods(proposal.value, on_removal=self._remember)
 
     def _remember(self, name: str, pod: JsonObject) -> None:
-        end = end_of(pod)
+        end = explain_end(pod)
         if end:
-            self.last_words[name] = end
+            self.end_reasons[name] = end
 
 
-class _Listened(JsonObject):
-    def __init__(self, pods: JsonObject, heard_by: Any) -> None:
+class _ObservedPods(JsonObject):
+    def __init__(self, pods: JsonObject, on_removal: Callable[[str, JsonObject], None]) -> None:
         super().__init__(pods)
-        self._heard_by = heard_by
+        self._on_removal = on_removal
 
-    def pop(self, name: str, *otherwise: Any) -> Any:
+    def pop(self, name: str, *otherwise: JsonValue) -> JsonValue:
         if name in self:
-            self._heard_by(name, self[name])
+            self._on_removal(name, self[name])
         return super().pop(name, *otherwise)
 
 
-class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, KubeSpawner):  # type: ignore[misc]
-    """Each server is a pod, with the share of a GPU that its user was given."""
+class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, KubeSpawner):  # type: ignore[misc]
+    """A spawner whose servers are pods, each with the share of a GPU that its user was given."""
 
     servers_are_pods = True
-    cluster_errors = (ClusterAway, ApiException, aiohttp.ClientError, ConnectionError)
-    reflector_classes = {"events": WholeEvents, "pods": PodsWithLastWords}
+    cluster_errors = (ClusterUnreachable, ApiException, aiohttp.ClientError, ConnectionError)
+    reflector_classes = {"events": CompleteEvents, "pods": PodsWithEndReasons}
 
     gpu_place_retries = Integer(
-        2, min=0, help="How often another place is tried in one start when the cluster refuses the one chosen."
+        2, min=0, help="Number of further places that are tried in one start if the cluster refuses the chosen one."
     ).tag(config=True)
     gpu_resources = List(
         Unicode(),
         ["nvidia.com/*", "amd.com/gpu", "gpu.intel.com/*"],
-        help="Resources, or patterns of them, that only a share may put into a server's pod. What "
-        "`extra_resource_limits` or a profile asks for of them is left out, or quotas would not hold. "
-        "Empty: leave them all.",
+        help="Resources, or patterns of resources, that only a share may add to a server's pod. Requests for them in "
+        "`extra_resource_limits` or in a profile are removed, because quotas would not hold otherwise. "
+        "Empty: remove none.",
     ).tag(config=True)
 
     _pod_made = False
@@ -120,22 +128,22 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
     # --- the pod ----------------------------------------------------------------------------------------------------
 
     async def get_pod_manifest(self) -> V1Pod:
-        """KubeSpawner's pod with what the share needs; `modify_pod_hook` comes after."""
+        """Return KubeSpawner's pod with the additions of the share; `modify_pod_hook` runs afterwards."""
         pod: V1Pod = await super().get_pod_manifest()
         said = self.api.api_client.sanitize_for_serialization(pod)
-        parts = parts_of(said, _NOTEBOOK)
-        additions = self._additions()
-        for name in withheld(parts, additions, self.gpu_resources):
-            self.log.warning("%s of %s is left out: only a share gives it", name, self._log_name)
-        _write(pod, with_additions(parts, additions, given=self.gpu_resources))
+        parts = read_parts(said, _NOTEBOOK)
+        additions = self._get_additions()
+        for name in list_withheld(parts, additions, self.gpu_resources):
+            self.log.warning("%s is removed from the pod of %s: only a share may add it", name, self._log_name)
+        _write_parts(pod, add_share(parts, additions, share_only=self.gpu_resources))
         _hide_devices(pod, unguarded(said["spec"], _NOTEBOOK))
-        _keep_last_words(pod)
+        _keep_log_end(pod)
         return pod
 
-    def _additions(self) -> PodAdditions:
+    def _get_additions(self) -> PodAdditions:
         share = self._share
         if share is None:
-            return PodAdditions(environment=NO_DEVICE)
+            return PodAdditions(environment=NO_DEVICE_ENVIRONMENT)
         additions = share.pod or PodAdditions()
         labels = {WORKLOAD_LABEL: share.ticket} if share.ticket else {}
         return additions.model_copy(
@@ -143,13 +151,13 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         )
 
     async def _make_create_pod_request(self, pod: V1Pod, request_timeout: float) -> bool:
-        """Called by KubeSpawner until it answers True.
+        """Create the pod; KubeSpawner calls this until it returns True.
 
-        Its own would write the whole pod into the log when the cluster refuses it, the server's token included, and
-        call `stop` when another pod has the name, which would give back the share that this very pod is for.
+        KubeSpawner's own method logs the whole pod with the server's token if the cluster refuses it. If another pod
+        has the name, it calls `stop`, which would give back the share of this pod.
         """
-        self.keep_leftovers_apart()
-        self.pod_asked_for = True
+        self.cancel_leftover_removals()
+        self.pod_was_requested = True
         try:
             await asyncio.wait_for(self.api.create_namespaced_pod(self.namespace, pod), request_timeout)
         except TimeoutError:
@@ -157,15 +165,15 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
         except ApiException as error:
             if error.status != _CONFLICT:
                 raise
-            self.log.info("Another pod has the name %s and is deleted", self.pod_name)
-            await self.leave_pod(self.start_until)
+            self.log.info("Another pod has the name %s and is being deleted", self.pod_name)
+            await self.remove_pod_or_refuse(self.start_until)
             return False
         self._pod_made = True
-        self.forget_last_words()  # of a pod that had the same name
+        self.forget_earlier_end()
         return True
 
     async def remove_pod_of(self, namespace: str, name: str, ticket: str) -> None:
-        """Delete that pod if it belongs to this ticket; it may have gone, and another one may have its name."""
+        """Delete the pod if it belongs to this ticket; it may be gone, and another pod may have its name."""
         try:
             found = await self.api.read_namespaced_pod(name, namespace)
             if (found.metadata.labels or {}).get(WORKLOAD_LABEL) == (ticket or None):
@@ -177,60 +185,66 @@ class GQKubeSpawner(ProfileShares, OtherPlaces, GPUShareMixin, LastingPods, Kube
 
     # --- a start ----------------------------------------------------------------------------------------------------
 
-    async def start(self) -> Any:
-        """Start the server; what the cluster says no to, or cannot be asked, is a refusal and no failure."""
-        self.gpu_ended, self._pod_made, self.pod_asked_for, self._start_future = "", False, False, None
-        self.pod_stays = False
-        self.start_until = asyncio.get_running_loop().time() + _OF_START_TIMEOUT * self.start_timeout
-        self.forget_last_words()
+    async def start(self) -> Address:
+        """Start the server; refusals and outages of the cluster become refusals, not failures of the Hub."""
+        self.gpu_ended, self._pod_made, self.pod_was_requested, self._start_future = "", False, False, None
+        self.pod_is_stuck = False
+        self.start_until = monotonic() + _PART_OF_START_TIMEOUT * self.start_timeout
+        self.forget_earlier_end()
         started = False
         try:
-            where = await self._start_or_refuse()
+            address = await self._start_or_refuse()
             started = True
         finally:
-            # KubeSpawner takes a pod that it does not see yet for one that has ended, and would leave it behind.
-            if not started and self.pod_asked_for and not self.pod_is_seen:
+            # For KubeSpawner a pod that its reflector does not have yet has ended; the pod would be left behind.
+            if not started and self.pod_was_requested and not self.pod_is_known:
                 self.remove_later()
-        return where
+        return address
 
-    async def _start_or_refuse(self) -> Any:
+    async def _start_or_refuse(self) -> Address:
         gpus = self._share.gpus if self._share else "0"
         try:
-            return await super().start()
-        except Refused as error:
-            raise self._refusal(error, gpus) from error
+            address: Address = await super().start()
+        except StartRefused as error:
+            raise self._make_refusal(error, gpus) from error
         except ApiException as error:
             if error.status is not None and error.status < _SERVER_FAULT:
-                raise self._refusal(Refused(_said_no(error), "cluster_refused", 403), gpus) from error
-            raise self._refusal(_away(error), gpus) from error
+                raise self._make_refusal(
+                    StartRefused(_read_cluster_message(error), "cluster_refused", 403), gpus
+                ) from error
+            raise self._make_refusal(_make_outage_refusal(error), gpus) from error
         except self.cluster_errors as error:
-            raise self._refusal(_away(error), gpus) from error
+            raise self._make_refusal(_make_outage_refusal(error), gpus) from error
         except TimeoutError as error:
             if self._pod_made:
                 raise
-            raise self._refusal(_away(error), gpus) from error
+            raise self._make_refusal(_make_outage_refusal(error), gpus) from error
+        return address
 
     # --- state ------------------------------------------------------------------------------------------------------
 
     def get_state(self) -> JsonObject:
-        """The spawner's state; the reason of the last end outlives the server."""
+        """Return the spawner's state with the reason of the last end, which outlives the server."""
         state: JsonObject = super().get_state()
         if self.gpu_ended:
             state[_ENDED] = self.gpu_ended
         return state
 
     def load_state(self, state: JsonObject) -> None:
-        """After a restart of the Hub, or for the next server of the same name."""
+        """Restore the state after a restart of the Hub, or for the next server of the same name."""
         super().load_state(state)
         self.gpu_ended = state.get(_ENDED, "")
 
 
-def _write(pod: Any, parts: PodParts) -> None:
-    """Put the parts into the pod, as the objects that KubeSpawner makes: a `modify_pod_hook` counts on those."""
+def _write_parts(pod: V1Pod, parts: PodParts) -> None:
+    """Write the parts into the pod, as model objects like KubeSpawner's: a `modify_pod_hook` relies on them."""
     notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
     pod.metadata.labels, pod.metadata.annotations = dict(parts.labels), dict(parts.annotations)
-    pod.spec.scheduler_name, pod.spec.runtime_class_name = parts.scheduler_name, parts.runtime_class
-    pod.spec.tolerations = [get_k8s_model(V1Toleration, each) for each in parts.tolerations] or None
+    # None leaves a field out, which the models accept and their types do not say.
+    pod.spec.scheduler_name = parts.scheduler_name  # type: ignore[assignment]
+    pod.spec.runtime_class_name = parts.runtime_class  # type: ignore[assignment]
+    tolerations = [get_k8s_model(V1Toleration, each) for each in parts.tolerations]
+    pod.spec.tolerations = tolerations or None  # type: ignore[assignment]
     pod.spec.volumes = [get_k8s_model(V1Volume, each) for each in parts.volumes]
     if parts.node_affinity is not None:
         pod.spec.affinity = get_k8s_model(V1Affinity, pod.spec.affinity or {})
@@ -241,37 +255,38 @@ def _write(pod: Any, parts: PodParts) -> None:
     notebook.resources.requests, notebook.resources.limits = dict(parts.requests), dict(parts.limits)
 
 
-def _hide_devices(pod: Any, containers: Collection[str]) -> None:
-    """Those see none, whatever their images say."""
+def _hide_devices(pod: V1Pod, containers: Collection[str]) -> None:
+    """Hide all devices from these containers, even if their images make devices visible."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if container.name in containers:
             container.env = [*(container.env or []), get_k8s_model(V1EnvVar, HIDDEN)]
 
 
-def _keep_last_words(pod: Any) -> None:
-    """A server that fails tells why in its log, which is gone with the pod: the cluster shall keep the end of it."""
+def _keep_log_end(pod: V1Pod) -> None:
+    """Let the cluster keep the end of a failing server's log, which names the error and would be gone with the pod."""
     notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
     notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
 
-def _node_affinity(data: JsonObject) -> Any:
-    affinity = get_k8s_model(V1NodeAffinity, data)
+def _node_affinity(data: JsonObject) -> V1NodeAffinity:
+    affinity = get_k8s_model(V1NodeAffinity, data)  # its parts are still dicts
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
         terms = [get_k8s_model(V1NodeSelectorTerm, term) for term in required["nodeSelectorTerms"]]
         affinity.required_during_scheduling_ignored_during_execution = V1NodeSelector(node_selector_terms=terms)
-    return affinity
+    complete: V1NodeAffinity = affinity
+    return complete
 
 
-def _away(error: Exception) -> Refused:
+def _make_outage_refusal(error: Exception) -> StartRefused:
     sentence = "The cluster does not answer, so no server can be started just now. Try again in a minute."
-    refused = Refused(sentence, "cluster_away", 503)
+    refused = StartRefused(sentence, "cluster_away", 503)
     refused.__cause__ = error
     return refused
 
 
-def _said_no(error: ApiException) -> str:
-    """The sentence of the cluster, out of the answer that it comes in."""
+def _read_cluster_message(error: ApiException) -> str:
+    """Return the refusal sentence from the answer of the cluster's API."""
     try:
         told = str(json.loads(error.body or b"")["message"])
     except (TypeError, ValueError, KeyError):

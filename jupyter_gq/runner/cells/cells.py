@@ -8,6 +8,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
 from jupyter_gq.client.bundle import CellToRun
+from jupyter_gq.domain.errors import UserError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.output.cell_output import CellOutput
 from jupyter_gq.runner.output.recorder import Recorder
@@ -18,7 +19,7 @@ from .kernel import KernelProcess
 LATE_OUTPUT_TIMEOUT = 60
 
 
-class CellFailed(Exception):
+class CellFailed(UserError):
     """An exception that the user's code raised."""
 
     def __init__(self, ename: str, evalue: str) -> None:
@@ -26,7 +27,7 @@ class CellFailed(Exception):
         self.ename, self.evalue = ename, evalue
 
 
-class KernelDied(Exception):
+class KernelDied(UserError):
     """A kernel that ended while a cell ran."""
 
 

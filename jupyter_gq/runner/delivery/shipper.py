@@ -8,7 +8,7 @@ import sys
 
 from jupyter_gq.client.delivery import Delivery
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.runner.clock import now
+from jupyter_gq.runner.clock import monotonic, now
 from jupyter_gq.runner.files.job import Job
 from jupyter_gq.runner.files.run_log import RunLog
 
@@ -86,9 +86,8 @@ class OutputShipper:
     def shorten_close(self, seconds: float) -> None:
         """Let `close` wait at most `seconds` from now."""
         if self._uploader is not None:
-            loop = asyncio.get_running_loop()
-            self._deadline = min(self._deadline, loop.time() + seconds)
-            loop.call_later(seconds, self._uploader.stop_waiting)
+            self._deadline = min(self._deadline, monotonic() + seconds)
+            asyncio.get_running_loop().call_later(seconds, self._uploader.stop_waiting)
 
     async def close(self, seconds: float) -> bool:
         """Deliver the remaining pieces for at most `seconds`, then end the delivery.
@@ -97,15 +96,15 @@ class OutputShipper:
         """
         delivered = True
         if self._uploader is not None and self._channel is not None:
-            folder, loop = self._job.folder, asyncio.get_running_loop()
-            self._deadline = loop.time() + seconds
+            folder = self._job.folder
+            self._deadline = monotonic() + seconds
             last = asyncio.create_task(self._uploader.send_heartbeat(folder.run, folder.progress, folder.saved_at))
             delivered = await self._uploader.wait_until_delivered(seconds) or self._uploader.is_unwanted
             if not self._uploader.is_done:
                 log.warning("The service does not have all outputs; they stay in this run's folder.")
             # A service that accepts the request and never answers must not use up the time for writing the result.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(LAST_HEARTBEAT_TIMEOUT, min(ASK_TIMEOUT, self._deadline - loop.time()))):
+                async with asyncio.timeout(max(LAST_HEARTBEAT_TIMEOUT, min(ASK_TIMEOUT, self._deadline - monotonic()))):
                     await last
             for task in self._tasks:
                 task.cancel()

@@ -1,7 +1,7 @@
 """Copies of a job's checkpoint folder at a URL that fsspec supports.
 
 `python -m jupyter_gq.runner.pod.checkpoint_store up|down FOLDER JOB RUN TASK` reads the URL from the first line of its
-input. It is a program of its own, which can be killed at any instant.
+input. The program runs in a process of its own, which can be killed at any instant.
 
 Rules
 -----
@@ -24,7 +24,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO, Protocol
+
+from jupyter_gq.domain.errors import AdminError, MachineError
 
 from .processes import protect_memory
 
@@ -37,17 +39,17 @@ _DATA = re.compile(r"data-(\d+)-\d+-\d+")
 _TRIES = 3
 
 
-class WrongAddress(Exception):
+class WrongAddress(AdminError):
     """A URL that cannot be used as it is; the text is a sentence without the URL's secrets."""
 
 
-class TransientError(Exception):
+class TransientError(MachineError):
     """A failure that another attempt may not have: a file vanished or changed during the copying."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedFile:
-    """One file of a saved state."""
+    """A file of a saved state."""
 
     #: Name of the copy at the URL.
     name: str
@@ -66,6 +68,34 @@ class SavedState:
     number: int = 0
     #: Files by path in the folder, with slashes.
     files: dict[str, CopiedFile] = field(default_factory=dict)
+
+
+class FileSystem(Protocol):
+    """The part of fsspec's file systems that is used here; paths are those of the file system."""
+
+    def cat_file(self, path: str) -> bytes:
+        """Return the content of a file."""
+
+    def get_file(self, rpath: str, lpath: str) -> None:
+        """Download a file."""
+
+    def put_file(self, lpath: str, rpath: str) -> None:
+        """Upload a file."""
+
+    def pipe_file(self, path: str, value: bytes) -> None:
+        """Write a file."""
+
+    def rm_file(self, path: str) -> None:
+        """Remove a file."""
+
+    def ls(self, path: str, detail: bool) -> list[str]:
+        """Return the paths in a folder, if `detail` is False."""
+
+    def makedirs(self, path: str, exist_ok: bool) -> None:
+        """Make a folder and those above it."""
+
+    def invalidate_cache(self) -> None:
+        """Forget what was listed."""
 
 
 class CheckpointStore:
@@ -174,7 +204,7 @@ class CheckpointStore:
             self._fs.makedirs(self._base, exist_ok=True)
 
 
-def _open_file_system(url: str) -> tuple[Any, str]:
+def _open_file_system(url: str) -> tuple[FileSystem, str]:
     """Return the file system of this URL and the path in it; raise `WrongAddress` if there is none."""
     scheme, separator, _ = url.partition("://")
     if not separator:

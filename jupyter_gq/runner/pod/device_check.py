@@ -1,16 +1,20 @@
-"""The wait for the check of the devices that this container can open, before anything of the job runs."""
+"""The wait for the check of the devices that this container can open, before anything of the job runs.
+
+See docs/decisions/0035-check-visible-devices-before-a-share-is-used.md.
+"""
 
 import logging
 from collections.abc import Callable
 
 from jupyter_gq.client.devices import ANSWER_TIMEOUT, CheckTimeouts, DeviceCheck, StartDecision
+from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
 
 log = logging.getLogger(__name__)
 
 
-class DevicesNotChecked(Exception):
+class DevicesNotChecked(MachineError):
     """A required device check that was not made in time. The text is a sentence; the job may run on another node."""
 
 

@@ -6,7 +6,7 @@ remaining processes are killed, and the checkpoint and the log are sent. The res
 message.
 
 The runner is the same program as on one machine, in a process of its own: process 1 can report the result even if the
-runner or the user's code is killed. See docs/decisions/0028-process-1-of-a-pod-is-no-runner.md.
+runner or the user's code is killed. See docs/decisions/0028-run-the-runner-under-process-1.md.
 """
 
 import os

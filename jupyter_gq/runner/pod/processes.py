@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from subprocess import Popen
-from typing import Any
 
 from jupyter_gq.runner.clock import monotonic
 
@@ -81,7 +80,7 @@ def _descendants(root: int) -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc: Any = ctypes.CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
         # A sandbox without prctl: process 1 gets the orphans anyway, and the sandbox isolates by itself.
         log.info("This kernel refuses prctl(%d): %s", option, os.strerror(ctypes.get_errno()))

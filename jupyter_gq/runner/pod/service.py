@@ -11,6 +11,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from jupyter_gq.client.devices import DeviceCheck
+from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
@@ -25,11 +26,11 @@ _MIB = 1024 * 1024
 _Result = TypeVar("_Result")
 
 
-class ServiceUnreachable(Exception):
+class ServiceUnreachable(MachineError):
     """A missing or foreign answer: the service cannot be reached. The text says what came instead."""
 
 
-class RequestRefused(Exception):
+class RequestRefused(HttpRefusal):
     """A request that the service itself refused; the text is the service's sentence."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -37,7 +38,7 @@ class RequestRefused(Exception):
         self.status = status
 
 
-class RetriesExhausted(Exception):
+class RetriesExhausted(MachineError):
     """A failure after the last retry; another run may succeed. The text is a sentence."""
 
 

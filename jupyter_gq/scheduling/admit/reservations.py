@@ -1,209 +1,243 @@
-"""Reservations: devices are held for who has waited long, as they free, so that small work cannot pass him for ever.
+"""Make reservations for work that has waited long, so that small work cannot pass it for ever.
 
 Rules
 -----
-1. Who has waited for `Policy.reserve_after` and is stopped by no limit gets a reservation: in each pool
-   `Policy.reservations` at a time, the longest wait first. It ends when he starts, or when he may not start any more.
-2. Its place is where he can start soonest if everything ends when it is expected to: as it was estimated; without an
-   estimate, or after that time, when it has run as long again as it has run so far.
-3. The place is written down and stays the same from cycle to cycle. Another one is taken when a device of it is lost,
-   or when he could start there in less than a quarter of the time, where that time is long (`reserve_after`).
-4. Nobody else starts on what is held, nor is promised room there, but for those who may pass (see `holding`).
-5. The one who waits may start anywhere else at any time.
+Who gets one: a workload that has waited for `Policy.reserve_after` and would exceed no limit. In each pool there are
+at most `Policy.reservations` at a time, for the longest waits. A reservation ends when its owner starts, or when no
+limit allows the owner to start any more.
+
+Soonest place: the place is where the owner can start soonest if all work ends when it is expected to. Work with an
+estimate is expected to end at the estimated time. Without an estimate, or after that time, it is expected to run as
+long again as it has run so far.
+
+Same place: the place is recorded and stays the same from cycle to cycle. Another one is taken if a device of it is
+lost. If the wait for the place is long (`reserve_after`), another one is also taken if the owner could start there in
+less than a quarter of the time.
+
+Others are bound: no other workload starts on reserved devices or is nominated there, except those that may pass (see
+`state.reservations`).
+
+Free elsewhere: the owner may start anywhere else at any time.
+
+See docs/decisions/0015-reserve-devices-for-long-waits.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.states import State
+from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import TEN_MINUTES
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.seniority import longest_wait
 
-from .held_devices import hold_for, let_go
-from .start import try_start
+from .start import try_place
 
-#: So many of those who have waited long are looked at in each pool.
+#: So many workloads with a long wait are considered in each pool.
 MOST_ASKED = 32
-#: Another place is taken only if it can be had in so many times less time.
+#: Another place is taken only if the wait for it is shorter by this factor.
 MUCH_SOONER = 4
+
+Place = tuple[TaskPlacement, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Outlook:
     """A place, and when all of it is expected to be free."""
 
-    place: tuple[TaskPlacement, ...]
+    place: Place
     free_at: float
 
 
-def hold_again(books: Books) -> None:
-    """What has been held is held as before, also against those for whom somebody was told to stop elsewhere."""
-    for workload in _with_reservation(books):
-        if _may_have_one(books, workload) and books.ledger.exists(workload.reserved):
-            _hold(books, workload, workload.reserved)
+def restore_reservations(
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
+    """Make the reservations of earlier cycles again, so that they bind workloads whose victims are stopping as well."""
+    planner = _Planner(inputs, allocations, evictions)
+    for workload in _with_recorded_place(inputs, allocations, reservations):
+        if allocations.ledger.exists(workload.reserved) and planner.may_reserve(workload, reservations):
+            planner.reserve(workload, workload.reserved, reservations)
 
 
-def keep_reservations(books: Books) -> None:
-    """Start those whose devices are free by now, or will be."""
-    for workload in _with_reservation(books):
-        if try_start(books, workload):
-            if workload.id in books.holds:
-                let_go(books, workload.id)
-            if workload.id in books.promised:
-                books.kept.add(workload.id)
+def place_owners(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> None:
+    """Admit or nominate the owners of reservations whose devices are free now or will be."""
+    for workload in _with_recorded_place(inputs, allocations, reservations):
+        if try_place(allocations, workload):
+            if workload.id in reservations.by_owner:
+                reservations.cancel(workload.id)
+            if workload.id in allocations.nominated:
+                reservations.recorded.add(workload.id)
 
 
-def reserve(books: Books) -> None:
-    """Give reservations to who has waited longest, and better places to those who have one (rule 3)."""
-    after = books.policy.reserve_after
+def make_reservations(
+    inputs: CycleInputs, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
+    """Move reservations to better places, and make new ones for the workloads with the longest waits."""
+    after = inputs.policy.reserve_after
     if after is None:
         return
-    for hold in [hold for hold in books.holds.values() if hold.workload.state is State.PENDING]:
-        time = _free_at(books, hold.place) - books.now
-        if time > after:
-            let_go(books, hold.workload.id)
-            better = _soonest(books, hold.workload)
-            if better is None or MUCH_SOONER * (better.free_at - books.now) >= time:
-                _hold(books, hold.workload, hold.place)
+    planner = _Planner(inputs, allocations, evictions)
+    for reservation in reservations.of_pending():
+        wait = planner.free_at(reservation.place) - inputs.now
+        if wait > after:
+            reservations.cancel(reservation.workload.id)
+            better = planner.soonest(reservation.workload)
+            if better is None or MUCH_SOONER * (better.free_at - inputs.now) >= wait:
+                planner.reserve(reservation.workload, reservation.place, reservations)
             else:
-                _hold(books, hold.workload, better.place)
-    for pool, line in books.index.pending.by_wait.items():
-        for workload in _long_waiting(books, pool, line.members, after):
-            place = _place_for(books, workload)
+                planner.reserve(reservation.workload, better.place, reservations)
+    for pool, line in inputs.index.pending.by_wait.items():
+        for workload in planner.long_waiting(pool, line.members, after, reservations):
+            place = planner.place_for(workload)
             if place is not None:
-                _hold(books, workload, place)
+                planner.reserve(workload, place, reservations)
 
 
-def holders_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Those others for whom devices of that place are held."""
+def owners_on_devices(reservations: Reservations, workload: Workload, place: Iterable[TaskPlacement]) -> list[Workload]:
+    """Return the other workloads for which devices of `place` are reserved."""
     devices = {device for task in place for device in task.devices}
     return [
-        hold.workload
-        for hold in books.holds.values()
-        if hold.workload.id != workload.id and any(device in devices for task in hold.place for device in task.devices)
+        each.workload
+        for each in reservations.by_owner.values()
+        if each.workload.id != workload.id and any(device in devices for task in each.place for device in task.devices)
     ]
 
 
-def holders_beside(books: Books, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Those for whom CPU, memory or the number of tasks of its nodes is held, with devices there or without."""
+def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) -> list[Workload]:
+    """Return the workloads with a reservation on the nodes of `place`, of devices or of host resources only."""
     nodes = {task.node for task in place}
-    return [hold.workload for hold in books.holds.values() if any(task.node in nodes for task in hold.place)]
+    return [each.workload for each in reservations.by_owner.values() if any(task.node in nodes for task in each.place)]
 
 
-def free_of(books: Books, workload: Workload, place: Iterable[TaskPlacement]) -> int:
-    """How much of that place it could have now, in milli-GPU."""
+def free_amount(allocations: Allocations, workload: Workload, place: Iterable[TaskPlacement]) -> int:
+    """Return how many milli-GPU of `place` the workload could have now."""
     asked = [(device, workload.request_of(task.group).milli_per_device) for task in place for device in task.devices]
-    return sum(milli for device, milli in asked if books.ledger.amount(device, View.NOW) >= milli)
+    return sum(milli for device, milli in asked if allocations.ledger.amount(device, View.NOW) >= milli)
 
 
-def _with_reservation(books: Books) -> list[Workload]:
-    """Those whose place is written down and cannot be promised yet."""
-    found = [w for name, w in books.index.reserved.items() if name in books.waiting and name not in books.kept]
+def users_of(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, place: Iterable[TaskPlacement]
+) -> list[Workload]:
+    """Return the workloads and replicas on devices of `place` that stay or start there in this cycle, by id."""
+    devices = {device for task in place for device in task.devices}
+    on_node = inputs.index.holders.on_node
+    there = {holder.id: holder for task in place for holder in on_node.get(task.node, {}).values()}
+    staying = [holder for holder in there.values() if holder.id not in evictions.stopping]
+    found = [
+        user
+        for user in (*staying, *allocations.admitted.values())
+        if any(device in devices for task in user.placement for device in task.devices)
+    ]
+    return sorted(found, key=lambda user: user.id)
+
+
+def _with_recorded_place(inputs: CycleInputs, allocations: Allocations, reservations: Reservations) -> list[Workload]:
+    """Return the pending workloads whose recorded place is not theirs yet, the longest wait first."""
+    found = [
+        workload
+        for name, workload in inputs.index.reserved.items()
+        if name in allocations.pending and name not in reservations.recorded
+    ]
     return sorted(found, key=longest_wait)
 
 
-def _may_have_one(books: Books, workload: Workload) -> bool:
-    """Rule 1 for one that waits."""
-    after, account = books.policy.reserve_after, books.account(workload)
-    if after is None or books.now < workload.waits_since + after or not account.known:
-        return False
-    given = [hold for hold in books.holds.values() if hold.workload.state is State.PENDING]
-    if sum(_pool(books, hold.workload) == account.queue.pool for hold in given) >= books.policy.reservations:
-        return False
-    return books.obstacle(workload, now=False) is None
+class _Planner:
+    """Chooses places to reserve. It changes allocations on trial only."""
 
+    def __init__(self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
+        self._inputs = inputs
+        self._allocations = allocations
+        self._evictions = evictions
 
-def _long_waiting(books: Books, pool: str, line: Sequence[Workload], after: float) -> Iterator[Workload]:
-    asked = 0
-    for workload in line:
-        if asked == MOST_ASKED or books.now < workload.waits_since + after:
-            return
-        if workload.id in books.holds or not books.is_unsettled(workload):
-            continue
-        asked += 1
-        if _may_have_one(books, workload):
-            yield workload
+    def may_reserve(self, workload: Workload, reservations: Reservations) -> bool:
+        """Tell whether a pending workload may get a reservation (see the rule on who gets one)."""
+        allocations, policy = self._allocations, self._inputs.policy
+        after, account = policy.reserve_after, allocations.account(workload)
+        if after is None or self._inputs.now < workload.waits_since + after or not account.known:
+            return False
+        taken = sum(self._pool(each.workload) == account.queue.pool for each in reservations.of_pending())
+        return taken < policy.reservations and allocations.first_exceeded_limit(workload, now=False) is None
 
+    def long_waiting(
+        self, pool: str, line: Sequence[Workload], after: Seconds, reservations: Reservations
+    ) -> Iterator[Workload]:
+        """Yield the workloads of `line`, the longest wait first, that may get a reservation in the pool."""
+        asked = 0
+        for workload in line:
+            if asked == MOST_ASKED or self._inputs.now < workload.waits_since + after:
+                return
+            if workload.id in reservations.by_owner or not self._allocations.is_unplaced(workload):
+                continue
+            asked += 1
+            if self.may_reserve(workload, reservations):
+                yield workload
 
-def _place_for(books: Books, workload: Workload) -> tuple[TaskPlacement, ...] | None:
-    """The one it had when this cycle began, if it had one; else the soonest."""
-    if workload.reserved and books.ledger.exists(workload.reserved):
-        return workload.reserved
-    found = _soonest(books, workload)
-    return None if found is None else found.place
+    def place_for(self, workload: Workload) -> Place | None:
+        """Return the recorded place of the workload or, if it has none, the soonest one; None if there is no place."""
+        if workload.reserved and self._allocations.ledger.exists(workload.reserved):
+            return workload.reserved
+        found = self.soonest(workload)
+        return None if found is None else found.place
 
+    def soonest(self, workload: Workload) -> _Outlook | None:
+        """Release all work of the pool on trial, in the order of the expected ends, until the workload fits."""
+        ledger, pool = self._allocations.ledger, self._pool(workload)
+        mark = ledger.mark()
+        place = None
+        for _, _, user in sorted((self._expected_end(each)[0], each.id, each) for each in self._users_in(pool)):
+            ledger.release(user)
+            if assemble.may_fit(ledger, pool, workload, View.FUTURE):
+                place = assemble.place(ledger, pool, workload, View.FUTURE)
+                if place is not None:
+                    break
+        ledger.rollback(mark)
+        return None if place is None else _Outlook(place=place, free_at=self.free_at(place))
 
-def _hold(books: Books, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
-    hold_for(books, workload, place, not_before=_not_before(books, place))
+    def free_at(self, place: Place) -> float:
+        """Return when all of the place is expected to be free."""
+        return max((self._expected_end(user)[0] for user in self._users_of(place)), default=self._inputs.now)
 
+    def reserve(self, workload: Workload, place: Place, reservations: Reservations) -> None:
+        """Reserve the place for the workload."""
+        reservations.reserve(workload, place, not_before=self._not_before(place))
 
-def _soonest(books: Books, workload: Workload) -> _Outlook | None:
-    """Rule 2: everything goes in the order in which it is expected to, until it fits."""
-    ledger, pool = books.ledger, _pool(books, workload)
-    mark = ledger.mark()
-    place = None
-    for _, _, unit in sorted((_expected_end(books, unit)[0], unit.id, unit) for unit in _running(books, pool)):
-        ledger.release(unit)
-        if assemble.may_fit(ledger, pool, workload, View.FUTURE):
-            place = assemble.place(ledger, pool, workload, View.FUTURE)
-            if place is not None:
-                break
-    ledger.rollback(mark)
-    return None if place is None else _Outlook(place=place, free_at=_free_at(books, place))
+    def _not_before(self, place: Place) -> Instant:
+        """Return the last estimated end of work on the place; work without an estimate may end at any moment.
 
+        Work that starts at this very moment does not count. Otherwise the first workload to pass would let workloads
+        pass that came before it.
+        """
+        now = self._inputs.now
+        there = [user for user in self._users_of(place) if user.started_at is not None and user.started_at < now]
+        ends = [self._expected_end(user) for user in there]
+        return Instant(max((end for end, estimated in ends if estimated), default=now))
 
-def _running(books: Books, pool: str) -> Iterator[Workload]:
-    """All who hold devices of the pool, or begin to in this cycle."""
-    for preemptible in (True, False):
-        for ranked in books.index.holders.by_leaf[preemptible].get(pool, {}).values():
-            for unit in ranked:
-                if unit.id not in books.leaving and unit.id not in books.evicted:
-                    yield unit
-    for unit in books.admitted.values():
-        if unit.request.devices and _pool(books, unit) == pool:
-            yield unit
+    def _expected_end(self, workload: Workload) -> tuple[float, bool]:
+        """Return when the workload is expected to end, and whether its owner estimated that."""
+        now = self._inputs.now
+        started = now if workload.started_at is None else workload.started_at
+        if workload.estimate is not None and started + workload.estimate > now:
+            return started + workload.estimate, True
+        return now + max(TEN_MINUTES, now - started), False
 
+    def _users_in(self, pool: str) -> Iterator[Workload]:
+        """Yield the workloads and replicas that hold devices of the pool and stay, or start there in this cycle."""
+        for preemptible in (True, False):
+            for ranked in self._inputs.index.holders.by_leaf[preemptible].get(pool, {}).values():
+                for holder in ranked:
+                    if holder.id not in self._evictions.stopping:
+                        yield holder
+        for workload in self._allocations.admitted.values():
+            if workload.request.devices and self._pool(workload) == pool:
+                yield workload
 
-def _expected_end(books: Books, workload: Workload) -> tuple[float, bool]:
-    """When it is expected to end, and whether that was estimated."""
-    started = books.now if workload.started_at is None else workload.started_at
-    if workload.estimate is not None and started + workload.estimate > books.now:
-        return started + workload.estimate, True
-    return books.now + max(TEN_MINUTES, books.now - started), False
+    def _users_of(self, place: Place) -> list[Workload]:
+        return users_of(self._inputs, self._allocations, self._evictions, place)
 
-
-def those_on(books: Books, place: Iterable[TaskPlacement]) -> list[Workload]:
-    """Who holds devices of that place and stays, or begins to in this cycle; by id."""
-    devices = {device for task in place for device in task.devices}
-    on_node = books.index.holders.on_node
-    there = {unit.id: unit for task in place for unit in on_node.get(task.node, {}).values()}
-    stays = [unit for unit in there.values() if unit.id not in books.leaving and unit.id not in books.evicted]
-    found = [
-        unit
-        for unit in (*stays, *books.admitted.values())
-        if any(device in devices for task in unit.placement for device in task.devices)
-    ]
-    return sorted(found, key=lambda unit: unit.id)
-
-
-def _free_at(books: Books, place: tuple[TaskPlacement, ...]) -> float:
-    return max((_expected_end(books, unit)[0] for unit in those_on(books, place)), default=books.now)
-
-
-def _not_before(books: Books, place: tuple[TaskPlacement, ...]) -> Instant:
-    """The last end that was estimated: what was not may end at any moment.
-
-    Without who starts at this very moment: otherwise the first to pass would let others pass who came before him.
-    """
-    there = [unit for unit in those_on(books, place) if unit.started_at is not None and unit.started_at < books.now]
-    ends = [_expected_end(books, unit) for unit in there]
-    return Instant(max((end for end, estimated in ends if estimated), default=books.now))
-
-
-def _pool(books: Books, workload: Workload) -> str:
-    return books.account(workload).queue.pool
+    def _pool(self, workload: Workload) -> str:
+        return self._allocations.account(workload).queue.pool

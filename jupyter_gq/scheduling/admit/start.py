@@ -1,11 +1,14 @@
-"""Start what waits, or promise it room that is being freed: the smallest gang of a unit, or nothing.
+"""Start pending work, or nominate it for a place that is being freed: a whole smallest gang, or nothing.
 
 Rules
 -----
-1. What is held for others (see `holding`) is used only where nothing else is free, by those who may pass.
-2. For more than its workload needs no queue is lifted above its fair share; only elastic work may take a free
-   device for that, for it can give it back.
-3. A unit that gets nothing has changed nothing.
+Reserved devices last: reserved devices are used only if nothing else is free, and only by work that may pass (see
+`state.reservations`).
+
+Surplus within fair shares: no surplus replica lifts a queue above its fair share. Only elastic work may take a free
+device for one, for it can give the device back.
+
+All or nothing: a workload or replica that gets nothing has changed nothing.
 """
 
 from collections.abc import Callable
@@ -15,100 +18,104 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import Account
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
-from .held_devices import passing
+
+def try_place(allocations: Allocations, workload: Workload) -> bool:
+    """Admit the workload if it fits now, or else nominate it if it fits once others have stopped."""
+    return try_admit(allocations, workload) or try_nominate(allocations, workload)
 
 
-def try_start(books: Books, unit: Workload) -> bool:
-    """Start it now, or keep room for it that is being freed."""
-    return try_admit(books, unit) or try_promise(books, unit)
+def try_admit(allocations: Allocations, workload: Workload) -> bool:
+    """Admit the workload if it fits now; tell whether it does."""
+    return _also_on_reserved(_admit, allocations, workload)
 
 
-def try_admit(books: Books, unit: Workload) -> bool:
-    """Start it now, if it fits now."""
-    return _also_on_held(_admit, books, unit)
+def try_nominate(allocations: Allocations, workload: Workload) -> bool:
+    """Nominate the workload if it fits once others have stopped; tell whether it does."""
+    return _also_on_reserved(_nominate, allocations, workload)
 
 
-def try_promise(books: Books, unit: Workload) -> bool:
-    """Keep room for it that is being freed, if there is enough."""
-    return _also_on_held(_promise, books, unit)
-
-
-def start_kept(books: Books, unit: Workload) -> bool:
-    """Start it where room is kept for it, or wherever else it fits now; otherwise that room stays kept."""
-    place = books.withdraw(unit)
-    if _admit_at(books, unit, place) or try_admit(books, unit):
-        books.kept.discard(unit.id)
+def admit_nominee(allocations: Allocations, reservations: Reservations, workload: Workload) -> bool:
+    """Admit a nominated workload at its place or wherever else it fits now; otherwise it stays nominated there."""
+    place = allocations.withdraw(workload)
+    if _admit_at(allocations, workload, place) or try_admit(allocations, workload):
+        reservations.recorded.discard(workload.id)
         return True
-    books.promise_at(unit, place)
+    allocations.nominate_again(workload, place)
     return False
 
 
-def may_fit_now(books: Books, unit: Workload) -> bool:
-    """A cheap bound: False is certain."""
-    return _may_fit(books, unit, View.NOW)
+def may_fit_now(allocations: Allocations, workload: Workload) -> bool:
+    """Return False if the workload certainly does not fit now. A cheap bound."""
+    return _may_fit(allocations, workload, View.NOW)
 
 
-def may_fit_soon(books: Books, unit: Workload) -> bool:
-    """A cheap bound, with what is being freed: False is certain."""
-    return _may_fit(books, unit, View.FUTURE)
+def may_fit_soon(allocations: Allocations, workload: Workload) -> bool:
+    """Return False if the workload certainly does not fit once others have stopped. A cheap bound."""
+    return _may_fit(allocations, workload, View.FUTURE)
 
 
-def _also_on_held(attempt: Callable[[Books, Workload], bool], books: Books, unit: Workload) -> bool:
-    """Rule 1."""
-    if attempt(books, unit):
+def _also_on_reserved(
+    attempt: Callable[[Allocations, Workload], bool], allocations: Allocations, workload: Workload
+) -> bool:
+    """Attempt to place the workload on devices that are not reserved, and then on reserved ones as well."""
+    if attempt(allocations, workload):
         return True
-    if not books.holds:
+    if not allocations.any_reservations:
         return False
-    with passing(books, unit) as some:
-        return some and attempt(books, unit)
+    with allocations.lifting_reservations(workload) as lifted:
+        return lifted and attempt(allocations, workload)
 
 
-def _admit(books: Books, unit: Workload) -> bool:
-    account = books.account(unit)
-    if not account.known or books.obstacle(unit, now=True):
+def _admit(allocations: Allocations, workload: Workload) -> bool:
+    account = allocations.account(workload)
+    if not account.known or allocations.first_exceeded_limit(workload, now=True):
         return False
-    if not unit.elastic and _is_above_share(unit, account):
+    if not workload.elastic and _exceeds_fair_share(workload, account):
         return False
-    place = assemble.place(books.ledger, account.queue.pool, unit, View.NOW)
+    place = assemble.place(allocations.ledger, account.queue.pool, workload, View.NOW)
     if place is None:
         return False
-    books.start(unit, place)
+    allocations.admit(workload, place)
     return True
 
 
-def _admit_at(books: Books, unit: Workload, place: tuple[TaskPlacement, ...]) -> bool:
-    if books.obstacle(replace(unit, placement=place), now=True) or not books.ledger.take_at(unit, place):
+def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+    there = replace(workload, placement=place)
+    if allocations.first_exceeded_limit(there, now=True) or not allocations.ledger.take_at(workload, place):
         return False
-    books.start(unit, place)
+    allocations.admit(workload, place)
     return True
 
 
-def _promise(books: Books, unit: Workload) -> bool:
-    account = books.account(unit)
-    if not account.known or books.obstacle(unit, now=False) or _is_above_share(unit, account):
+def _nominate(allocations: Allocations, workload: Workload) -> bool:
+    account = allocations.account(workload)
+    if not account.known or allocations.first_exceeded_limit(workload, now=False):
         return False
-    place = assemble.place(books.ledger, account.queue.pool, unit, View.FUTURE)
+    if _exceeds_fair_share(workload, account):
+        return False
+    place = assemble.place(allocations.ledger, account.queue.pool, workload, View.FUTURE)
     if place is None:
         return False
-    books.promise(unit, place)
+    allocations.nominate(workload, place)
     return True
 
 
-def _is_above_share(unit: Workload, account: Account) -> bool:
-    """It is more than its workload needs, and would lift a queue above its fair share."""
-    if not is_surplus(unit):
+def _exceeds_fair_share(workload: Workload, account: Account) -> bool:
+    """Tell whether this is a surplus replica that would lift a queue above its fair share."""
+    if not is_surplus(workload):
         return False
-    milli = gang.smallest(unit)
+    milli = gang.smallest(workload)
     return any(each.lasting + milli > each.fair_share for each in account.chain)
 
 
-def _may_fit(books: Books, unit: Workload, view: View) -> bool:
-    pool = books.account(unit).queue.pool
-    if not books.holds:
-        return assemble.may_fit(books.ledger, pool, unit, view)
-    with passing(books, None):  # whether it may pass is asked when it is its turn
-        return assemble.may_fit(books.ledger, pool, unit, view)
+def _may_fit(allocations: Allocations, workload: Workload, view: View) -> bool:
+    pool = allocations.account(workload).queue.pool
+    if not allocations.any_reservations:
+        return assemble.may_fit(allocations.ledger, pool, workload, view)
+    with allocations.lifting_reservations(None):  # whether it may pass is asked when its turn comes
+        return assemble.may_fit(allocations.ledger, pool, workload, view)

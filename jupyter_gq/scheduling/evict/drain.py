@@ -1,44 +1,53 @@
-"""Nodes that are being emptied: training leaves before it is made to.
+"""Drain nodes: tell training work to leave before the node goes away.
 
 Rules
 -----
-1. Who empties a node will end whatever is still there. So training that can be paused is told first: it has its grace,
-   saves its state, and waits with its seniority. Whether there is room for it elsewhere makes no difference to that.
-2. Notebooks stay until they end, and so does training that is not preemptible: they could not go on by themselves.
-3. Of elastic work those tasks go that its smallest gang does not need; a gang one of whose tasks is there goes whole.
-4. Nobody is asked whether he has run long enough, and nobody is spared because his room turns out not to be needed.
+Told at once: whoever drains a node ends whatever is left there in the end. So training work that can be paused is told
+first. It has its grace period, saves its state and waits with its seniority, whether or not it fits elsewhere.
+
+Left alone: notebooks stay until they end, and so does training work that is not preemptible, since neither could go on
+by itself.
+
+Gangs: of elastic work, surplus replicas on the node go. If a task of the smallest gang is there, all of it goes.
+
+Unconditional: no min runtime protects this work, and none of it is reprieved if its room turns out not to be needed.
+
+See docs/decisions/0034-move-jobs-off-cordoned-nodes.md.
 """
 
 from functools import partial
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.state.units import GivenUp
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.workloads.replicas import Replica, whole_workload
 
 from . import notices
 from .eviction import evict_whole
 
 
-def leave_nodes(books: Books) -> None:
-    """Tell all training to go that can be paused and stands on a node that is being emptied."""
-    for node in books.index.config.draining:
-        for _, unit in sorted(books.index.holders.on_node.get(node, {}).items(), reverse=True):
-            if _can_leave(books, unit):
-                _tell_to_go(books, unit, node)
+def drain_nodes(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
+    """Evict all training work that can be paused from the nodes that are being drained."""
+    for node in index.config.draining:
+        for _, holder in sorted(index.holders.on_node.get(node, {}).items(), reverse=True):
+            if _can_leave(holder, evictions):
+                _evict_from(node, holder, allocations, evictions)
 
 
-def _can_leave(books: Books, unit: Workload) -> bool:
-    if unit.kind is not Kind.TRAINING or not unit.preemptible:
+def _can_leave(holder: Workload, evictions: Evictions) -> bool:
+    if holder.kind is not Kind.TRAINING or not holder.preemptible:
         return False
-    return whole_workload(unit).id not in books.evicted and unit.id not in books.units.given_up
+    return whole_workload(holder).id not in evictions.evicted and holder.id not in evictions.replicas
 
 
-def _tell_to_go(books: Books, unit: Workload, node: str) -> None:
-    if isinstance(unit, Replica):
-        books.release(unit)
-        sentence = partial(notices.emptied, node=node)
-        books.give_up(GivenUp(part=unit, reason=EvictReason.NODE_EMPTIED, by=None, sentence=sentence))
+def _evict_from(node: str, holder: Workload, allocations: Allocations, evictions: Evictions) -> None:
+    if isinstance(holder, Replica):
+        allocations.release(holder)
+        sentence = partial(notices.describe_drain, node=node)
+        evictions.evict_replica(
+            ReplicaEviction(replica=holder, reason=EvictReason.NODE_EMPTIED, by=None, sentence=sentence)
+        )
     else:
-        evict_whole(books, unit, EvictReason.NODE_EMPTIED, notices.emptied(unit, node))
+        evict_whole(allocations, evictions, holder, EvictReason.NODE_EMPTIED, notices.describe_drain(holder, node))

@@ -1,91 +1,88 @@
-"""Tell somebody to go: every eviction, suspension and move of a cycle is written into the books here.
+"""Decide that work goes: whole workloads, suspensions, and the victims that a search found.
 
-What goes has been released on trial before. Parts of elastic work are given up, and the rest of it goes on.
+If only replicas of elastic work go, the rest of it goes on.
 """
 
 from collections.abc import Callable, Sequence
 
 from jupyter_gq.domain.reasons import EvictReason
-from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import try_admit
-from jupyter_gq.scheduling.decision import Evict, Suspend
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.state.units import GivenUp
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.workloads.replicas import Replica, whole_workload
 
-#: Makes the sentence for a victim's owner, from the victim and the one for whom it goes.
+#: Makes the sentence for the owner of a victim, from the victim and the preemptor.
 Sentence = Callable[[Workload, Workload], str]
 
 
-def evict(books: Books, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
-    """Write down that a released workload really goes."""
-    books.leave(workload, Evict(workload=workload.id, reason=reason, by=by, sentence=sentence))
-    books.units.drop(workload)
+def evict_whole(
+    allocations: Allocations, evictions: Evictions, workload: Workload, reason: EvictReason, sentence: str
+) -> None:
+    """Release and evict a workload with all its replicas, for no other workload.
+
+    Replicas that the workload was to get in this cycle do not start.
+    """
+    core, *replicas = allocations.replicas.split(workload)
+    for replica in reversed(replicas):
+        allocations.release(replica)
+        if replica.id in allocations.admitted:
+            allocations.retract(replica)
+        elif replica.id in allocations.nominated:
+            allocations.drop_nomination(replica)
+        elif isinstance(replica, Replica):
+            evictions.evict_replica(
+                ReplicaEviction(replica=replica, reason=reason, by=None, sentence=lambda _: sentence)
+            )
+    allocations.release(core)
+    evictions.evict(core, reason, None, sentence)
 
 
-def evict_whole(books: Books, workload: Workload, reason: EvictReason, sentence: str) -> None:
-    """Take everything back that it holds or was to get, for nobody in particular, and write it down."""
-    core, *parts = books.units.of(workload)
-    for part in reversed(parts):
-        books.release(part)
-        if part.id in books.admitted:
-            books.retract(part)
-        elif part.id in books.promised:
-            books.break_promise(part)
-        elif isinstance(part, Replica):
-            books.give_up(GivenUp(part=part, reason=reason, by=None, sentence=lambda _: sentence))
-    books.release(core)
-    evict(books, core, reason, None, sentence)
+def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, by: str | None, sentence: str) -> None:
+    """Suspend a released notebook, which loses nothing and keeps its quota."""
+    allocations.recharge(notebook)
+    evictions.suspend(notebook, by, sentence)
 
 
-def suspend(books: Books, notebook: Workload, by: str | None, sentence: str) -> None:
-    """As `evict`, without loss. It keeps its quota."""
-    books.recharge(notebook)
-    books.leave(notebook, Suspend(workload=notebook.id, by=by, sentence=sentence))
+def evict_victims(
+    allocations: Allocations,
+    evictions: Evictions,
+    victims: Sequence[Workload],
+    preemptor: Workload,
+    reason: EvictReason,
+    sentence: Sentence,
+) -> bool:
+    """Evict the released victims of a nominated preemptor. Victims that were to start in this cycle do not start.
 
-
-def move(books: Books, workload: Workload, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
-    """Write down that it stops, to go on at `place`, which the ledger keeps for it. Its queue uses what it did."""
-    evict(books, workload, EvictReason.CONSOLIDATED, by.id, sentence)
-    books.moving[workload.id] = place
-    books.kept |= {workload.id, by.id}
-
-
-def move_part(books: Books, part: Replica, place: tuple[TaskPlacement, ...], by: Workload, sentence: str) -> None:
-    """Write down that it stops here and starts there, where the ledger holds the devices for it already."""
-    books.charges.hold(part, later=False)  # twice now, once when it has stopped here
-    books.give_up(GivenUp(part=part, reason=EvictReason.CONSOLIDATED, by=by.id, sentence=lambda _: sentence))
-    moved = books.units.moved(part, place)
-    books.admitted[moved.id] = moved
-    books.kept.add(by.id)
-
-
-def take_from(books: Books, victims: Sequence[Workload], by: Workload, reason: EvictReason, sentence: Sentence) -> bool:
-    """Carry out what a search found: evict, or undo what this cycle did. True when something was undone.
-
-    `by` has been promised its place; when nobody has to stop for it, it may start at once.
+    Returns True if there was a victim of that kind. If there was no other one, the preemptor may start at once.
     """
     undone = stops = False
     for victim in victims:
-        if victim.id in books.admitted:
-            books.retract(victim)
+        if victim.id in allocations.admitted:
+            allocations.retract(victim)
             undone = True
-        elif victim.id in books.promised:
-            books.break_promise(victim)
+        elif victim.id in allocations.nominated:
+            allocations.drop_nomination(victim)
             undone = True
         else:
-            _tell_to_go(books, victim, by, reason, sentence)
+            _evict_victim(evictions, victim, preemptor, reason, sentence)
             stops = True
     if undone and not stops:
-        place = books.withdraw(by)
-        if not try_admit(books, by):
-            books.promise_at(by, place)
+        place = allocations.withdraw(preemptor)
+        if not try_admit(allocations, preemptor):
+            allocations.nominate_again(preemptor, place)
     return undone
 
 
-def _tell_to_go(books: Books, victim: Workload, by: Workload, reason: EvictReason, sentence: Sentence) -> None:
-    name = whole_workload(by).id
+def _evict_victim(
+    evictions: Evictions, victim: Workload, preemptor: Workload, reason: EvictReason, sentence: Sentence
+) -> None:
+    name = whole_workload(preemptor).id
     if isinstance(victim, Replica):
-        books.give_up(GivenUp(part=victim, reason=reason, by=name, sentence=lambda part: sentence(part, by)))
+        evictions.evict_replica(
+            ReplicaEviction(
+                replica=victim, reason=reason, by=name, sentence=lambda replica: sentence(replica, preemptor)
+            )
+        )
     else:
-        evict(books, victim, reason, name, sentence(victim, by))
+        evictions.evict(victim, reason, name, sentence(victim, preemptor))

@@ -1,13 +1,16 @@
-"""A limit that was lowered under running work: the queue comes back under it.
+"""Enforce limits that were lowered under running work: evict until each queue is within its limits again.
 
 Rules
 -----
-1. First goes what its queues hold above their own quotas, then the rest; each time in the order of disruption.
-   Of processors and memory of nodes those quotas count that are said; where none is, nothing is above.
-2. Only preemptible work gives way. Work that is not preemptible was entitled when it started and is left alone; the
-   queue then stays above its limit until that ends.
-3. Nobody goes who holds nothing of what there is too much of.
-4. A lowered *quota* needs nothing here: what is over it can be reclaimed.
+Order: work that its queues hold above their own quotas goes first, then the rest, each in the order of disruption. For
+CPU and memory only the quotas count that are set; a queue without one is never above it.
+
+Preemptible only: other work was entitled when it started and is left alone. The queue then stays above its limit until
+that work ends.
+
+Same resource: work that holds nothing of the exceeded resource stays.
+
+Limits only: a lowered *quota* needs nothing here, since work above it can be reclaimed.
 """
 
 from collections.abc import Sequence
@@ -16,56 +19,60 @@ from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.quota.limits import Broken, broken_above, broken_limits
-from jupyter_gq.scheduling.quota.reclaim_rights import is_above_rest
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.state.units import GivenUp
+from jupyter_gq.scheduling.quota.reclaim_rights import is_above_host_quota
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from . import notices
-from .eviction import evict
-from .victims import staying_units
+from .victims import staying_holders
 
 
-def obey_limits(books: Books) -> None:
-    """Evict from every queue that will be above a limit."""
-    if not any(any(broken_limits(account)) for account in books.accounts):
+def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
+    """Evict work from every queue that will be above a limit once everything that stops has stopped."""
+    if not any(any(broken_limits(account)) for account in allocations.accounts):
         return
     gone: set[str] = set()
     for entitled in (False, True):
-        for victim in sorted((unit for unit in staying_units(books) if unit.preemptible), key=disruption):
-            broken = None if victim.id in gone else _broken_by(books, victim, entitled=entitled)
+        holders = (each for each in staying_holders(index, allocations, evictions) if each.preemptible)
+        for victim in sorted(holders, key=disruption):
+            broken = None if victim.id in gone else _exceeded_limit(allocations, victim, entitled=entitled)
             if broken is not None:
-                for unit in (*books.units.before(victim), victim):
-                    gone.add(unit.id)
-                    books.release(unit)
-                    _tell_to_go(books, unit, broken)
+                for each in (*allocations.replicas.surplus_of(victim), victim):
+                    gone.add(each.id)
+                    allocations.release(each)
+                    _evict(evictions, each, broken)
 
 
-def _broken_by(books: Books, victim: Workload, *, entitled: bool) -> Broken | None:
-    """A limit for which it has to go; `entitled`: also within the quotas of its queues."""
-    chain = books.account(victim).chain
+def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> Broken | None:
+    """Return a limit for which the victim must go; None if there is none.
+
+    If `entitled` is false, only work counts that its queues hold above their quotas.
+    """
+    chain = allocations.account(victim).chain
     broken = broken_above(chain[0], victim)
-    return next((each for each in broken if entitled or _over_quota_below(each, chain)), None)
+    return next((each for each in broken if entitled or _is_over_quota_below(each, chain)), None)
 
 
-def _over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
-    """From the leaf up to that queue, each is above its quota."""
+def _is_over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
+    """Tell whether each queue from the leaf up to the one with the exceeded limit is above its quota."""
     path = tuple(chain[: chain.index(broken.account) + 1])
     if broken.which is None:
         return all(each.lasting > each.deserved for each in path)
-    return is_above_rest(path, broken.which)
+    return is_above_host_quota(path, broken.which)
 
 
-def _tell_to_go(books: Books, victim: Workload, broken: Broken) -> None:
+def _evict(evictions: Evictions, victim: Workload, broken: Broken) -> None:
     if isinstance(victim, Replica):
-        books.give_up(
-            GivenUp(
-                part=victim,
+        evictions.evict_replica(
+            ReplicaEviction(
+                replica=victim,
                 reason=EvictReason.QUOTA_LOWERED,
                 by=None,
-                sentence=lambda part: notices.over_limit(part, broken),
+                sentence=lambda replica: notices.describe_over_limit(replica, broken),
             )
         )
     else:
-        evict(books, victim, EvictReason.QUOTA_LOWERED, None, notices.over_limit(victim, broken))
+        evictions.evict(victim, EvictReason.QUOTA_LOWERED, None, notices.describe_over_limit(victim, broken))

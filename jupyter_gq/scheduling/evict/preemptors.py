@@ -1,66 +1,80 @@
-"""For whom somebody stops, said anew where the cycle went on: the room may have gone to another one in the end.
+"""Name the preemptor of each victim anew at the end of a cycle, since other work may have got the devices by then.
 
-Who gets it is told to the owner of the victim, and is served first when the room is free: so it must be true.
+The owner of the victim is told who gets the devices, and that workload is served first once they are free. So the name
+must be true.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.decision import Evict
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.state.units import GivenUp
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions, ReplicaEviction
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
 from . import notices
 
 
-def name_beneficiaries(books: Books) -> None:
-    """Each eviction of this cycle is for one whose room was kept, on the devices that become free."""
-    first: dict[str, Workload] = {}
-    takers = (books.waiting[name] for name in books.promised if name in books.waiting)
-    for taker in sorted(takers, key=seniority):
-        for task in books.promised[taker.id]:
-            for device in task.devices:
-                first.setdefault(device, taker)
-    units = [*map(books.unit, books.promised), *books.admitted.values()]
-    served = {whole_workload(unit).id for unit in units}
-    for place, instruction in enumerate(books.instructions):
+def name_preemptors(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
+    """Name a workload that is nominated for the devices of a victim if the victim's preemptor got no place."""
+    heirs = _heirs(allocations)
+    placed = [*map(allocations.nominee, allocations.nominated), *allocations.admitted.values()]
+    served = {whole_workload(each).id for each in placed}
+    for instruction in list(evictions.evicted.values()):
         if not isinstance(instruction, Evict) or instruction.by is None or instruction.by in served:
             continue
-        victim = books.workloads[instruction.workload]
-        oldest = _oldest(first, victim)
-        sentence = None if oldest is None else _sentence(books, instruction.reason, victim, oldest)
-        if oldest is not None and sentence is not None:
-            changed = replace(instruction, by=oldest.id, sentence=sentence)
-            books.instructions[place] = books.evicted[victim.id] = changed
-    for given_up in list(books.units.given_up.values()):
-        if given_up.by is not None and given_up.by not in served:
-            _name_for_part(books, given_up, _oldest(first, given_up.part))
+        victim = index.workloads[instruction.workload]
+        heir = _heir_of(heirs, victim)
+        sentence = None if heir is None else _sentence(evictions, instruction.reason, victim, heir)
+        if heir is not None and sentence is not None:
+            evictions.evicted[victim.id] = replace(instruction, by=heir.id, sentence=sentence)
+    for eviction in list(evictions.replicas.values()):
+        if eviction.by is not None and eviction.by not in served:
+            _name_heir(evictions, eviction, _heir_of(heirs, eviction.replica))
 
 
-def _oldest(first: Mapping[str, Workload], victim: Workload) -> Workload | None:
-    """Of those who get its devices the one who has waited longest."""
-    gets = [first[device] for task in victim.placement for device in task.devices if device in first]
-    return min(gets, key=seniority, default=None)
+def _heirs(allocations: Allocations) -> dict[str, Workload]:
+    """Return the pending workload with the highest seniority that is nominated for each device."""
+    found: dict[str, Workload] = {}
+    nominees = (allocations.pending[name] for name in allocations.nominated if name in allocations.pending)
+    for nominee in sorted(nominees, key=seniority):
+        for task in allocations.nominated[nominee.id]:
+            for device in task.devices:
+                found.setdefault(device, nominee)
+    return found
 
 
-def _name_for_part(books: Books, given_up: GivenUp, taker: Workload | None) -> None:
-    part, reason = given_up.part, given_up.reason
-    if taker is None or reason is EvictReason.CONSOLIDATED or _sentence(books, reason, part, taker) is None:
+def _heir_of(heirs: Mapping[str, Workload], victim: Workload) -> Workload | None:
+    """Return the workload with the highest seniority that gets a device of the victim; None if there is none."""
+    found = [heirs[device] for task in victim.placement for device in task.devices if device in heirs]
+    return min(found, key=seniority, default=None)
+
+
+def _name_heir(evictions: Evictions, eviction: ReplicaEviction, heir: Workload | None) -> None:
+    if heir is None or eviction.reason is EvictReason.CONSOLIDATED:
         return
-    changed = replace(given_up, by=taker.id, sentence=lambda part: _sentence(books, reason, part, taker) or "")
-    books.units.given_up[part.id] = changed
+    writer = _writer(eviction.reason, eviction.replica, heir)
+    if writer is not None:
+        changed = replace(eviction, by=heir.id, sentence=lambda replica: writer(replica, heir))
+        evictions.replicas[eviction.replica.id] = changed
 
 
-def _sentence(books: Books, reason: EvictReason, victim: Workload, taker: Workload) -> str | None:
-    """The same reason for the other one; None where it would not be true of him."""
+def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, heir: Workload) -> str | None:
+    """Return the sentence for the same reason with another preemptor; None if it would not be true of that one."""
     if reason is EvictReason.CONSOLIDATED:
-        return notices.moved(victim, taker, sorted({task.node for task in books.moving[victim.id]}))
-    if reason is EvictReason.RECLAIMED and taker.queue != victim.queue:
-        return notices.reclaimed(victim, taker)
-    if reason is EvictReason.PREEMPTED and taker.queue == victim.queue and taker.priority > victim.priority:
-        return notices.preempted(victim, taker)
+        return notices.describe_move(victim, heir, sorted({task.node for task in evictions.migrations[victim.id]}))
+    writer = _writer(reason, victim, heir)
+    return None if writer is None else writer(victim, heir)
+
+
+def _writer(reason: EvictReason, victim: Workload, heir: Workload) -> Callable[[Workload, Workload], str] | None:
+    """Return the notice for an eviction of this reason; None if the reason is not true of the heir."""
+    if reason is EvictReason.RECLAIMED and heir.queue != victim.queue:
+        return notices.describe_reclaim
+    if reason is EvictReason.PREEMPTED and heir.queue == victim.queue and heir.priority > victim.priority:
+        return notices.describe_preemption
     return None

@@ -1,62 +1,68 @@
-"""Let stay whose room turned out not to be needed, when the one it was for got another or none.
+"""Reprieve victims whose devices turned out not to be needed, since their preemptor got other devices or none.
 
-Who was told to go last is asked first. Nobody stays for whom there is no room any more, nor above a limit.
+The victim that was evicted last is asked first. No victim stays if its devices are taken or if it would be above a
+limit.
 """
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.decision import Evict, Instruction
+from jupyter_gq.scheduling.decision import Evict, Suspend
 from jupyter_gq.scheduling.quota.limits import broken_above
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.reservations import Reservations
 
-#: It goes whether or not anybody needs its room.
-_FOR_ITS_OWN_SAKE = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
-
-
-def spare_needless(books: Books) -> None:
-    """Take back the evictions and moves of this cycle that nobody needs."""
-    for instruction in reversed(books.instructions):
-        victim = books.leaving.get(instruction.workload)
-        if victim is not None and victim.id in books.moving:
-            _stay_here(books, victim)
-        elif victim is not None and _may_be_spared(instruction) and _takes_back(books, victim):
-            _let_stay(books, victim)
-    books.instructions = [each for each in books.instructions if each.workload in books.evicted]
-    for given_up in reversed(list(books.units.given_up.values())):
-        part = given_up.part
-        needed = given_up.reason is EvictReason.CONSOLIDATED or given_up.reason in _FOR_ITS_OWN_SAKE
-        if not needed and part.whole.id not in books.evicted and _takes_back(books, part):
-            del books.leaving[part.id]
-            books.units.keep(part)
+#: Victims that go whether or not other work needs their devices.
+_UNCONDITIONAL = frozenset({EvictReason.STALE_GANG, EvictReason.NODE_EMPTIED})
 
 
-def _may_be_spared(instruction: Instruction) -> bool:
-    """It only makes room for another, or for a limit."""
-    return isinstance(instruction, Evict) and instruction.reason not in _FOR_ITS_OWN_SAKE
+def reprieve_victims(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
+    """Take back the evictions and migrations of this cycle that no workload needs."""
+    for instruction in reversed(list(evictions.evicted.values())):
+        victim = evictions.stopping[instruction.workload]
+        stays = False
+        if victim.id in evictions.migrations:
+            stays = _cancel_migration(allocations, reservations, evictions, victim)
+        elif _may_stay(instruction):
+            stays = _take_back(allocations, victim)
+        if stays:
+            evictions.reprieve(victim)
+            if victim.elastic:
+                allocations.replicas.want(allocations.replicas.current(index.workloads[victim.id]))
+    for eviction in reversed(list(evictions.replicas.values())):
+        replica, reason = eviction.replica, eviction.reason
+        needed = reason is EvictReason.CONSOLIDATED or reason in _UNCONDITIONAL
+        if not needed and replica.whole.id not in evictions.evicted and _take_back(allocations, replica):
+            evictions.reprieve_replica(replica)
 
 
-def _takes_back(books: Books, victim: Workload) -> bool:
-    """It can stay, and no limit is broken by that; False changes nothing."""
-    if not books.unrelease(victim):
+def _may_stay(instruction: Evict | Suspend) -> bool:
+    """Tell whether the victim goes only to make room for other work or to obey a limit."""
+    return isinstance(instruction, Evict) and instruction.reason not in _UNCONDITIONAL
+
+
+def _take_back(allocations: Allocations, victim: Workload) -> bool:
+    """Take back the release of a victim, if its place is free and no limit is exceeded by it; False changes nothing."""
+    if not allocations.take_back(victim):
         return False
-    if any(broken_above(books.account(victim), victim)):
-        books.release(victim)
+    if any(broken_above(allocations.account(victim), victim)):
+        allocations.release(victim)
         return False
     return True
 
 
-def _stay_here(books: Books, workload: Workload) -> None:
-    """Do not move it after all, if nobody has been promised its old place."""
-    books.ledger.withdraw(workload, books.moving[workload.id])
-    if not books.ledger.take_again(workload, promised=False):
-        books.ledger.promise(workload, books.moving[workload.id])
-        return
-    del books.moving[workload.id]
-    books.kept.discard(workload.id)
-    _let_stay(books, workload)
-
-
-def _let_stay(books: Books, workload: Workload) -> None:
-    del books.evicted[workload.id], books.leaving[workload.id]
-    if workload.elastic:
-        books.units.want(books.units.now(books.workloads[workload.id]))
+def _cancel_migration(
+    allocations: Allocations, reservations: Reservations, evictions: Evictions, workload: Workload
+) -> bool:
+    """Let a workload stay where it is instead of moving, if its old place is free; False changes nothing."""
+    ledger, new_place = allocations.ledger, evictions.migrations[workload.id]
+    ledger.withdraw(workload, new_place)
+    if not ledger.take_again(workload, promised=False):
+        ledger.promise(workload, new_place)
+        return False
+    del evictions.migrations[workload.id]
+    reservations.recorded.discard(workload.id)
+    return True

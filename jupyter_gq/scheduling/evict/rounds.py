@@ -1,56 +1,81 @@
-"""Serve those who wait, best first, in rounds, by taking something back: what reclaim and preemption share.
+"""Take devices back for pending work in rounds: what reclaim and preemption share.
 
-A round asks each waiting workload in its turn. What was taken may open a way for one that was passed over before, so
-rounds go on until one helps nobody.
+A round asks each pending workload in the job order. What is taken for one workload may help another that was skipped
+before, so rounds go on until one of them helps no workload.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.admit.held_devices import passing
-from jupyter_gq.scheduling.admit.turns import rounds, take_turns
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.admit.job_order import job_order, rounds
+from jupyter_gq.scheduling.order.queue_order import Turn
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads.request_class import Test
 
-from .eviction import Sentence, take_from
-from .victims import Stock
+from .eviction import Sentence, evict_victims
+from .victims import VictimIndex
 
-#: The victims for this workload (none when it simply fits), or None when it cannot be helped.
-Find = Callable[[Books, Workload, Stock], Sequence[Workload] | None]
+#: Nominates the workload and returns its released victims, none if it simply fits; None if it cannot be helped.
+FindVictims = Callable[[Workload, VictimIndex], Sequence[Workload] | None]
 
 
-def serve_in_rounds(books: Books, find: Find, promising: Test, reason: EvictReason, sentence: Sentence) -> bool:
-    """Serve all whom `find` can help, until nobody is helped any more; `sentence` tells the owner of each victim.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strategy:
+    """How a step takes devices back."""
 
-    `promising`: False for those whom it cannot help as things stand when a round begins. True when something that this
-    cycle had admitted or promised was undone, so that others may have a turn.
+    #: False for workloads that the step certainly cannot help as things stand when a round begins.
+    promising: Test
+    find_victims: FindVictims
+    reason: EvictReason
+    sentence: Sentence
+
+
+def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Evictions, strategy: Strategy) -> bool:
+    """Evict victims for all workloads that the strategy can help, until it helps none any more.
+
+    Returns True if something was undone that this cycle had admitted or nominated, so that other work may have a turn.
     """
     undone = False
-    for _ in rounds(books):
-        helped = False
-        turn = take_turns(books, promising, growth=True)
-        workload = turn.next()
+    for _ in rounds(inputs.index):
+        order = job_order(inputs.index, allocations, evictions, strategy.promising, replicas=True)
+        workload = order.next()
         if workload is None:
             break
-        stock = Stock(books)
+        helped = False
+        victims = VictimIndex(inputs, allocations, evictions)
         while workload is not None:
-            taken = None
-            if not books.is_moot(workload):
-                with passing(books, workload):
-                    taken = find(books, workload, stock)
-            if taken is None and books.is_moot(workload):
-                turn.done()
-            elif taken is None:
-                turn.pass_over()
+            found = _find_victims(allocations, workload, strategy, victims)
+            if found is None:
+                _skip(allocations, order, workload)
             else:
                 helped = True
-                undone |= take_from(books, taken, workload, reason, sentence)
-                stock.add(workload)
-                turn.done()
-                for victim in taken:
-                    turn.touch(books.account(victim))
-            workload = turn.next()
+                undone |= evict_victims(allocations, evictions, found, workload, strategy.reason, strategy.sentence)
+                victims.add(workload)
+                order.done()
+                for victim in found:
+                    order.touch(allocations.account(victim))
+            workload = order.next()
         if not helped:
             break
     return undone
+
+
+def _find_victims(
+    allocations: Allocations, workload: Workload, strategy: Strategy, victims: VictimIndex
+) -> Sequence[Workload] | None:
+    if allocations.is_moot(workload):
+        return None
+    with allocations.lifting_reservations(workload):
+        return strategy.find_victims(workload, victims)
+
+
+def _skip(allocations: Allocations, order: Turn, workload: Workload) -> None:
+    """Skip the workload and its whole class, unless it is a replica that cannot be had any more."""
+    if allocations.is_moot(workload):
+        order.done()
+    else:
+        order.pass_over()

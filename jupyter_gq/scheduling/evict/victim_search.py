@@ -1,154 +1,171 @@
-"""Make room: find few victims, in a given order, such that a waiting workload fits once they are gone.
+"""Make room: find few victims, in a given order, such that a pending workload fits once they are gone.
 
-One search for everybody who takes something back: reclaim, preemption, idle notebooks, and the explanation of who is
-in the way. The caller gives the candidates in the order in which they should go and may refuse each of them when its
-turn comes.
+Every step that takes something back uses this search: reclaim, preemption, idle notebooks, and the explanation of what
+blocks a workload. The caller gives the candidates in the order in which they should go and may refuse each of them when
+its turn comes.
 
 Rules
 -----
-1. Candidates are added in the order given until the workload fits; then those that turn out not to be needed stay.
-   Where that finds nothing (the rules may let only a few go, who must then lie together), place by place.
-   A workload that has to stand in one domain of a topology gets one cleared for it, in the same way: the one whose
-   clearing costs least.
-2. The result is minimal: without any one of them the workload does not fit where it was placed, nor, for small sets,
-   anywhere.
-3. Parts of elastic work go before the rest of it, and none of them stays when that goes.
-4. On success the workload is promised its place and the victims are released in the books; on failure nothing changed.
+Search order: candidates are released in the order given until the workload fits; then those that turn out not to be
+needed stay. If that finds nothing, places are cleared one by one, since the rules may let only a few candidates go,
+which must then hold devices together. For a workload that must stand in one domain of a topology, a domain is cleared
+in the same way: the one that costs least.
+
+Minimal result: without any one of the victims the workload does not fit where it was placed nor, for small sets,
+anywhere.
+
+Surplus first: replicas of elastic work go before the rest of it, and none of them stays if that goes.
+
+All or nothing: on success the workload is nominated for its place and the victims are released; on failure nothing has
+changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from jupyter_gq.domain.workload import Request, Workload
-from jupyter_gq.scheduling.admit.start import try_promise
+from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import obstacle
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
-#: May this one go, as things stand now?
+#: Tells whether a candidate may go as things stand now.
 Allowed = Callable[[Workload], bool]
 
-#: The candidates in their order; may be lazy, and may leave out who is not allowed any more.
+#: Returns the candidates in their order. The result may be lazy and may omit candidates that are not allowed any more.
 Candidates = Callable[[], Iterable[Workload]]
 
 _Search = Callable[["_Trial", Workload, Iterable[Workload]], bool]
 
-#: Up to so many victims, each is tried for being left alone by placing anew without it.
+#: For up to so many victims, each is tried for being left alone by placing the workload again without it.
 THOROUGH = 16
 
 
 def make_room(
-    books: Books, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
+    allocations: Allocations, workload: Workload, candidates: Candidates, allowed: Allowed | None = None
 ) -> list[Workload] | None:
-    """The victims; None when there is no way (rule 3). `candidates` is asked anew for each search."""
-    for search in _searches(books, workload, limited=allowed is not None):
-        trial = _Trial(books, allowed or _anybody)
+    """Nominate the workload by releasing candidates, and return those; None if that is not possible.
+
+    `candidates` is called again for each kind of search. `allowed`: may refuse candidates; None: all may go.
+    """
+    for search in _searches(allocations, workload, limited=allowed is not None):
+        trial = _Trial(allocations, allowed or _allow_all)
         if search(trial, workload, candidates()):
-            return _spare(books, workload, trial.released)
+            return _spare(allocations, workload, trial.released)
         trial.undo()
     return None
 
 
-def _searches(books: Books, workload: Workload, *, limited: bool) -> Sequence[_Search]:
-    """`limited`: not anybody may go. Where anybody may, all of them together have been tried by the first."""
-    if assemble.required_domains(books.ledger, workload) is None:
+def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
+    """Return the kinds of search to try, in order.
+
+    `limited`: not every candidate may go. Otherwise the first kind has tried all of them together.
+    """
+    if assemble.required_domains(allocations.ledger, workload) is None:
         return (_one_after_another, _place_by_place) if limited else (_one_after_another,)
-    if books.obstacle(workload, now=False) is None:
+    if allocations.first_exceeded_limit(workload, now=False) is None:
         return (_domain_by_domain,)
-    return (_domain_by_domain, _one_after_another)  # it is not only room that it needs: who goes may stand anywhere
+    # The workload needs more than room: under its limits it may need victims that stand anywhere.
+    return (_domain_by_domain, _one_after_another)
 
 
-def _anybody(_: Workload) -> bool:
+def _allow_all(_: Workload) -> bool:
     return True
 
 
 class _Trial:
-    """Victims released so far, with the way back."""
+    """The victims released so far in one search, and the way back."""
 
-    def __init__(self, books: Books, allowed: Allowed) -> None:
-        self.books = books
+    def __init__(self, allocations: Allocations, allowed: Allowed) -> None:
+        self.allocations = allocations
         self.released: list[Workload] = []
         self.gone: set[str] = set()
         self._allowed = allowed
-        self._mark = books.ledger.mark()
+        self._mark = allocations.ledger.mark()
 
     def release(self, candidate: Workload) -> bool:
-        """Count it as gone, if the rules let it go when its turn comes; nothing when it is gone with another."""
+        """Release a candidate with its surplus replicas, if all of them are allowed to go; False changes nothing.
+
+        A candidate that has gone with another one already is not released twice.
+        """
         if candidate.id in self.gone:
             return True
-        count, mark = len(self.released), self.books.ledger.mark()
-        for unit in (*self._parts_before(candidate), candidate):
-            if not self._allowed(unit):
+        count, mark = len(self.released), self.allocations.ledger.mark()
+        for each in (*self._surplus_of(candidate), candidate):
+            if not self._allowed(each):
                 self.undo_to(mark, count)
                 return False
-            self.books.release(unit)
-            self.released.append(unit)
-            self.gone.add(unit.id)
+            self.allocations.release(each)
+            self.released.append(each)
+            self.gone.add(each.id)
         return True
 
-    def _parts_before(self, candidate: Workload) -> list[Replica]:
-        return [part for part in self.books.units.before(candidate) if part.id not in self.gone]
+    def _surplus_of(self, candidate: Workload) -> list[Replica]:
+        return [each for each in self.allocations.replicas.surplus_of(candidate) if each.id not in self.gone]
 
     def undo(self) -> None:
-        """As if nothing had been tried."""
+        """Undo all releases."""
         self.undo_to(self._mark, 0)
 
     def undo_to(self, mark: int, count: int) -> None:
-        """Back to when `count` had been released and the ledger was at `mark`."""
-        self.books.ledger.rollback(mark)
+        """Undo all releases but the first `count`, after which the ledger was at `mark`."""
+        self.allocations.ledger.rollback(mark)
         for candidate in self.released[count:]:
-            self.books.recharge(candidate)
+            self.allocations.recharge(candidate)
             self.gone.discard(candidate.id)
         del self.released[count:]
 
 
 def _one_after_another(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """In the order given, wherever they are: nobody goes who loses more than the last one that is needed."""
+    """Release candidates in the order given, wherever they are: no victim loses more than the last one needed."""
+    allocations = trial.allocations
     for candidate in candidates:
-        if trial.release(candidate) and _may_fit(trial.books, workload) and try_promise(trial.books, workload):
+        if trial.release(candidate) and _may_fit(allocations, workload) and try_nominate(allocations, workload):
             return True
     return False
 
 
 def _place_by_place(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Clear the cheapest places first: for when only so many may be taken that they must lie together."""
-    books = trial.books
-    for place in _places_by_cost(books, workload, list(candidates)):
-        mark, count = books.ledger.mark(), len(trial.released)
+    """Clear the cheapest places first, for when so few candidates may go that they must hold devices together."""
+    allocations = trial.allocations
+    for place in _places_by_cost(allocations, workload, list(candidates)):
+        mark, count = allocations.ledger.mark(), len(trial.released)
         if not all(trial.release(candidate) for candidate in place):
             trial.undo_to(mark, count)
-        elif _may_fit(books, workload) and try_promise(books, workload):
+        elif _may_fit(allocations, workload) and try_nominate(allocations, workload):
             return True
     return False
 
 
 def _domain_by_domain(trial: _Trial, workload: Workload, candidates: Iterable[Workload]) -> bool:
-    """Clear one domain: the one whose last victim in the order given comes first, then the one with the fewest."""
-    books = trial.books
-    there = _by_domain(books, workload, candidates)
-    mark = books.ledger.mark()
+    """Clear one domain: the one whose last victim in the order given comes first, then the one with fewest victims."""
+    allocations = trial.allocations
+    there = _by_domain(allocations, workload, candidates)
+    mark = allocations.ledger.mark()
     found: list[tuple[int, int, Domain]] = []
     for domain, members in there.items():
         for rank, candidate in members:
-            if trial.release(candidate) and _may_fit_within(books, workload, domain):
+            if trial.release(candidate) and _may_fit_within(allocations, workload, domain):
                 found.append((rank, len(trial.released), domain))
                 break
         trial.undo_to(mark, 0)
     for *_, domain in sorted(found):
         for _, candidate in there[domain]:
-            if trial.release(candidate) and _may_fit_within(books, workload, domain) and try_promise(books, workload):
+            if not trial.release(candidate) or not _may_fit_within(allocations, workload, domain):
+                continue
+            if try_nominate(allocations, workload):
                 return True
         trial.undo_to(mark, 0)
     return False
 
 
 def _by_domain(
-    books: Books, workload: Workload, candidates: Iterable[Workload]
+    allocations: Allocations, workload: Workload, candidates: Iterable[Workload]
 ) -> dict[Domain, list[tuple[int, Workload]]]:
-    """Who holds something in each domain that could take the workload, with his place in the order."""
-    domains = books.ledger.domains
-    allowed = assemble.required_domains(books.ledger, workload) or []
+    """Return the candidates in each domain that could take the workload, with their positions in the order given."""
+    domains = allocations.ledger.domains
+    allowed = assemble.required_domains(allocations.ledger, workload) or []
     found: dict[Domain, list[tuple[int, Workload]]] = {domain: [] for domain in allowed}
     for rank, candidate in enumerate(candidates):
         if allowed:
@@ -162,15 +179,20 @@ def _nodes(workload: Workload) -> set[str]:
     return {task.node for task in workload.placement}
 
 
-def _may_fit_within(books: Books, workload: Workload, domain: Domain) -> bool:
-    pool = books.account(workload).queue.pool
-    return assemble.may_fit_within(books.ledger, pool, workload, View.FUTURE, domain)
+def _may_fit_within(allocations: Allocations, workload: Workload, domain: Domain) -> bool:
+    pool = allocations.account(workload).queue.pool
+    return assemble.may_fit_within(allocations.ledger, pool, workload, View.FUTURE, domain)
 
 
-def _places_by_cost(books: Books, workload: Workload, candidates: Sequence[Workload]) -> list[list[Workload]]:
-    """For each device (node, if a task needs several) the candidates that would have to go for one task of it."""
+def _places_by_cost(
+    allocations: Allocations, workload: Workload, candidates: Sequence[Workload]
+) -> list[list[Workload]]:
+    """Return the candidates that would have to go for one task, for each device or node, cheapest first.
+
+    A place is a node if a task needs several devices or if host resources count, and a device otherwise.
+    """
     request = assemble.leading_request(workload)
-    by_device = request.devices == 1 and not books.ledger.layout.counts_room
+    by_device = request.devices == 1 and not allocations.ledger.layout.counts_room
     places: dict[str, list[Workload]] = {}
     for candidate in candidates:
         held = {d for task in candidate.placement for d in task.devices} if by_device else _nodes(candidate)
@@ -179,77 +201,83 @@ def _places_by_cost(books: Books, workload: Workload, candidates: Sequence[Workl
     order = {candidate.id: rank for rank, candidate in enumerate(candidates)}
     found: list[tuple[int, int, str, list[Workload]]] = []
     for name, there in places.items():
-        needed = _needed_there(books, workload, request, there)
+        needed = _needed_for_one_task(allocations, workload, request, there)
         if needed:
             found.append((len(needed), max(order[c.id] for c in needed), name, needed))
     return [needed for *_, needed in sorted(found, key=lambda entry: entry[:3])]
 
 
-def _needed_there(books: Books, workload: Workload, request: Request, there: Sequence[Workload]) -> list[Workload]:
-    """A minimal set of them whose going gives room for one more task; empty when not even all do."""
-    ledger, pool = books.ledger, books.account(workload).queue.pool
+def _needed_for_one_task(
+    allocations: Allocations, workload: Workload, request: Request, there: Sequence[Workload]
+) -> list[Workload]:
+    """Return a minimal set of candidates whose going makes room for one more task; empty if not even all suffice."""
+    ledger, pool = allocations.ledger, allocations.account(workload).queue.pool
     mark = ledger.mark()
     before = ledger.slots(pool, request, View.FUTURE)
     needed: list[Workload] = []
     enough = False
     for candidate in there:
-        books.release(candidate)
+        allocations.release(candidate)
         needed.append(candidate)
         enough = ledger.slots(pool, request, View.FUTURE) > before
         if enough:
             break
     for candidate in list(reversed(needed)):
-        if enough and books.unrelease(candidate):
+        if enough and allocations.take_back(candidate):
             if ledger.slots(pool, request, View.FUTURE) > before:
                 needed.remove(candidate)
             else:
-                books.release(candidate)
+                allocations.release(candidate)
     ledger.rollback(mark)
     for candidate in needed:
-        books.recharge(candidate)
+        allocations.recharge(candidate)
     return needed if enough else []
 
 
-def _may_fit(books: Books, workload: Workload) -> bool:
-    """A cheap bound before anything is placed."""
-    return assemble.may_fit(books.ledger, books.account(workload).queue.pool, workload, View.FUTURE)
+def _may_fit(allocations: Allocations, workload: Workload) -> bool:
+    """Return False if the workload certainly does not fit: a cheap bound before anything is placed."""
+    pool = allocations.account(workload).queue.pool
+    return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 
 
-def _spare(books: Books, workload: Workload, released: list[Workload]) -> list[Workload]:
-    """Leave alone who is not needed: first those away from the chosen place, then by trying without them."""
+def _spare(allocations: Allocations, workload: Workload, released: list[Workload]) -> list[Workload]:
+    """Take back victims that are not needed, and return the others.
+
+    Victims away from the chosen place are taken back first; then the workload is placed without one victim at a time.
+    """
     kept: list[Workload] = []
     for victim in reversed(released):
-        if _is_tied(victim, kept) or not _leave_alone(books, workload, victim):
+        if _is_tied(victim, kept) or not _take_back_unneeded(allocations, workload, victim):
             kept.append(victim)
     kept.reverse()
     if 1 < len(kept) <= THOROUGH:
         for victim in list(reversed(kept)):
-            if not _is_tied(victim, kept) and _fits_without(books, workload, victim):
+            if not _is_tied(victim, kept) and _place_without(allocations, workload, victim):
                 kept.remove(victim)
     return kept
 
 
 def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
-    """It is a part of something that goes as a whole."""
+    """Tell whether the victim is a replica of a workload that goes as a whole."""
     return isinstance(victim, Replica) and any(each.id == victim.whole.id for each in released)
 
 
-def _leave_alone(books: Books, workload: Workload, victim: Workload) -> bool:
-    """Let `victim` stay if neither the place nor a limit needs it gone; the workload keeps its place."""
-    if not books.unrelease(victim):
+def _take_back_unneeded(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
+    """Let the victim stay if neither the place nor a limit needs it gone; the workload keeps its place."""
+    if not allocations.take_back(victim):
         return False
-    if obstacle(books.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
+    if obstacle(allocations.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
         return True
-    books.release(victim)
+    allocations.release(victim)
     return False
 
 
-def _fits_without(books: Books, workload: Workload, victim: Workload) -> bool:
-    """Try another place that does not need `victim` gone, and take it if there is one."""
-    place = books.withdraw(workload)
-    if books.unrelease(victim):
-        if try_promise(books, workload):
+def _place_without(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
+    """Nominate the workload for another place that does not need the victim gone; False changes nothing."""
+    place = allocations.withdraw(workload)
+    if allocations.take_back(victim):
+        if try_nominate(allocations, workload):
             return True
-        books.release(victim)
-    books.promise_at(workload, place)
+        allocations.release(victim)
+    allocations.nominate_again(workload, place)
     return False

@@ -1,86 +1,77 @@
-"""Who could be stopped to make room: what runs and what this cycle placed, in the order of disruption."""
+"""Candidates for eviction: work that holds devices and work that this cycle placed, in the order of disruption.
+
+See docs/decisions/0016-evict-the-work-that-loses-least.md.
+"""
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota import min_runtime
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.holder_index import EVICTABLE
 from jupyter_gq.scheduling.workloads.disruption import disruption
 
 
-class _LeafStock:
-    """The victims of one leaf in one pool, in their order; those already gone are skipped."""
+class _Leaf:
+    """The candidates of one leaf queue in one pool, in their order. Those that have gone are skipped from the front."""
 
     __slots__ = ("past", "start", "victims")
 
     def __init__(self, victims: Iterable[Workload] = ()) -> None:
         self.victims = list(victims)
         self.start = 0
-        #: Those of them who have run for so long at least.
-        self.past: dict[Seconds, _LeafStock] = {}
+        #: The candidates that have run at least so long, by that time.
+        self.past: dict[Seconds, _Leaf] = {}
 
 
-class Stock:
+class VictimIndex:
     """All preemptible work with devices, by pool and leaf queue, for many searches in one cycle.
 
-    Taking from the front costs nothing for those who are gone, however many they are.
+    A search that takes from the front pays nothing for candidates that have gone, however many they are.
     """
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
+    def __init__(self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
+        self._inputs = inputs
+        self._allocations = allocations
+        self._evictions = evictions
         self._pools = {
-            pool: {queue: _LeafStock(victims) for queue, victims in leaves.items()}
-            for pool, leaves in books.index.holders.by_leaf[True].items()
+            pool: {queue: _Leaf(victims) for queue, victims in leaves.items()}
+            for pool, leaves in inputs.index.holders.by_leaf[True].items()
         }
-        #: Placed in this cycle and not yet in the lists, by leaf queue: few of them are ever asked for.
-        self._fresh: dict[str, dict[str, None]] = {}
-        for workload in (*books.admitted.values(), *map(books.unit, books.promised)):
+        #: Ids of work placed in this cycle that is not in the lists yet, by leaf queue: little of it is ever asked for.
+        self._new: dict[str, dict[str, None]] = {}
+        for workload in (*allocations.admitted.values(), *map(allocations.nominee, allocations.nominated)):
             self.add(workload)
 
     def add(self, workload: Workload) -> None:
-        """It has just been promised a place or been admitted: it may have to give way again."""
-        self._fresh.setdefault(workload.queue, {})[workload.id] = None
-
-    def _take_up(self, queue: str) -> None:
-        """Those of that leaf who were placed since it was looked at, if they still are."""
-        books = self._books
-        for name in self._fresh.pop(queue, ()):
-            if name in books.admitted:
-                self._insert(books.admitted[name])
-            elif name in books.promised:
-                self._insert(replace(books.unit(name), placement=books.promised[name]))
-
-    def _insert(self, victim: Workload) -> None:
-        if not victim.preemptible:
-            return
-        for pool in self._books.pools_of(victim):
-            leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _LeafStock())
-            for each in (leaf, *leaf.past.values()):
-                insort(each.victims, victim, lo=each.start, key=disruption)
+        """Add a workload or replica that has just been admitted or nominated: it may have to give way again."""
+        self._new.setdefault(workload.queue, {})[workload.id] = None
 
     def of_queue(self, pool: str, queue: str) -> Iterator[Workload]:
-        """Those of one leaf queue who may go for its own work, in their order."""
-        self._take_up(queue)
+        """Yield the candidates of one leaf queue that may go for work of that queue, in their order."""
+        self._list_new(queue)
         leaf = self._pools.get(pool, {}).get(queue)
-        return iter(()) if leaf is None else self._there(self._past(leaf, queue, queue))
+        return iter(()) if leaf is None else self._present(self._unprotected(leaf, queue, queue))
 
     def of_others(self, pool: str, queue: str, allowed: Callable[[Workload], bool]) -> Iterator[Workload]:
-        """Those of all other leaf queues who may go for `queue`, in their order.
+        """Yield the candidates of all other leaf queues that may go for work of `queue`, in their order.
 
-        A queue is left alone from its first refusal on.
+        From the first candidate of a queue that is not allowed, the rest of that queue is left alone.
         """
-        for fresh in [name for name in self._fresh if name != queue]:
-            self._take_up(fresh)
+        for new in [name for name in self._new if name != queue]:
+            self._list_new(new)
         heap = []
         for name, leaf in self._pools.get(pool, {}).items():
             if name == queue:
                 continue
-            members = self._there(self._past(leaf, name, queue))
+            members = self._present(self._unprotected(leaf, name, queue))
             first = next(members, None)
             if first is not None and allowed(first):
                 heap.append((disruption(first), first, members))
@@ -97,42 +88,69 @@ class Stock:
             else:
                 heapreplace(heap, (disruption(following), following, members))
 
-    def _past(self, leaf: _LeafStock, queue: str, taker: str) -> _LeafStock:
-        """The part of `leaf` that has run long enough; looked up once for each length of time that some rule says."""
-        books = self._books
-        least = books.index.min_runtimes.of(books.accounts.of(queue), books.accounts.of(taker))
+    def _list_new(self, queue: str) -> None:
+        """List the work of a leaf queue that was placed since the last call, if it still has its place."""
+        allocations = self._allocations
+        for name in self._new.pop(queue, ()):
+            if name in allocations.admitted:
+                self._insert(allocations.admitted[name])
+            elif name in allocations.nominated:
+                self._insert(allocations.nominee_at_place(name))
+
+    def _insert(self, victim: Workload) -> None:
+        if not victim.preemptible:
+            return
+        for pool in self._inputs.index.pools_of(victim):
+            leaf = self._pools.setdefault(pool, {}).setdefault(victim.queue, _Leaf())
+            for each in (leaf, *leaf.past.values()):
+                insort(each.victims, victim, lo=each.start, key=disruption)
+
+    def _unprotected(self, leaf: _Leaf, queue: str, preemptor_queue: str) -> _Leaf:
+        """Return the candidates of `leaf` that no min runtime protects; made once for each length of time."""
+        index, now = self._inputs.index, self._inputs.now
+        least = index.min_runtimes.of(index.accounts.of(queue), index.accounts.of(preemptor_queue))
         if not least:
             return leaf
         if least not in leaf.past:
-            now = books.now
-            leaf.past[least] = _LeafStock([v for v in leaf.victims if not min_runtime.left(v, least, now)])
+            leaf.past[least] = _Leaf([v for v in leaf.victims if not min_runtime.left(v, least, now)])
         return leaf.past[least]
 
-    def _there(self, leaf: _LeafStock) -> Iterator[Workload]:
-        while leaf.start < len(leaf.victims) and not is_there(self._books, leaf.victims[leaf.start]):
+    def _present(self, leaf: _Leaf) -> Iterator[Workload]:
+        """Yield the candidates of `leaf` that have not gone."""
+        allocations, evictions = self._allocations, self._evictions
+        while leaf.start < len(leaf.victims) and not is_present(allocations, evictions, leaf.victims[leaf.start]):
             leaf.start += 1
         for index in range(leaf.start, len(leaf.victims)):
-            if is_there(self._books, leaf.victims[index]):
+            if is_present(allocations, evictions, leaf.victims[index]):
                 yield leaf.victims[index]
 
 
-def staying_units(books: Books) -> list[Workload]:
-    """What can go by itself of those who stay; without what this cycle admitted or promised."""
-    units = [unit for workload in books.staying() for unit in books.units.of(workload)]
+def is_present(allocations: Allocations, evictions: Evictions, victim: Workload) -> bool:
+    """Tell whether a listed workload or replica still holds, or is still to get, the devices that it is listed with."""
+    if victim.state is not State.PENDING:
+        return victim.id not in evictions.stopping
+    place = allocations.nominated.get(victim.id)
+    if place is None and victim.id in allocations.admitted:
+        place = allocations.admitted[victim.id].placement
+    return place == victim.placement
+
+
+def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
+    """Return the workloads that hold devices, can be evicted and were not, each as the cycle has left it.
+
+    It looks at every workload, so use it only for what is rare.
+    """
+    there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
+    return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]
+
+
+def staying_holders(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
+    """Return the smallest gangs and replicas of `staying_workloads`, without replicas that this cycle placed."""
+    workloads = staying_workloads(index, allocations, evictions)
+    units = [unit for workload in workloads for unit in allocations.replicas.split(workload)]
     return [unit for unit in units if unit.state is not State.PENDING]
 
 
-def placed_in_this_cycle(books: Books) -> list[Workload]:
-    """Those admitted or promised a place, with that place."""
-    promised = [replace(books.unit(name), placement=place) for name, place in books.promised.items()]
-    return [*books.admitted.values(), *promised]
-
-
-def is_there(books: Books, victim: Workload) -> bool:
-    """It still holds, or is still to get, the devices that it is listed with."""
-    if victim.state is not State.PENDING:
-        return victim.id not in books.evicted and victim.id not in books.units.given_up
-    place = books.promised.get(victim.id)
-    if place is None and victim.id in books.admitted:
-        place = books.admitted[victim.id].placement
-    return place == victim.placement
+def staying_notebooks(index: ClusterIndex, evictions: Evictions) -> list[Workload]:
+    """Return the notebooks that can be evicted and were not."""
+    return [notebook for notebook in index.holders.notebooks.values() if notebook.id not in evictions.evicted]

@@ -1,13 +1,17 @@
-"""Who is in the way of somebody who waits: for the explanation only, nothing is changed.
+"""Find the work that blocks a pending workload. Only explanations use it, and nothing is changed by it.
 
 Rules
 -----
-1. Those are asked first whom the one who waits could best ask: over quota, then what can be paused, then what loses
-   least. What this cycle placed is among them; an idle notebook that is being warned is not, for who comes after the
-   one it is for, waits for that one.
-2. Few of them are tried in that order; if that is not enough, whole nodes, beginning with theirs; then all.
-3. Those for whom devices of the place are held are in the way as well (see `reservations`).
-4. Like requests without a limit above them have the same in their way, whatever their queue.
+Whom to ask: work comes first whose owner the waiting user could best ask: over quota, then preemptible, then work that
+loses least. What this cycle placed is included. An idle notebook that has been warned is not, since workloads behind
+the one that it is for wait for that one.
+
+Small searches first: a few holders are tried in that order. If they are not enough, all work on whole nodes is,
+beginning with the nodes of those few; then everything.
+
+Reservations: workloads for which devices of the place are reserved block as well (see `admit.reservations`).
+
+Shared answers: workloads with like requests and no limit above them have the same blockers, whatever their queue.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,55 +19,71 @@ from heapq import merge
 from itertools import islice
 
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.admit.held_devices import passing
-from jupyter_gq.scheduling.admit.reservations import holders_of
+from jupyter_gq.scheduling.admit.reservations import owners_on_devices
 from jupyter_gq.scheduling.evict.victim_search import make_room
-from jupyter_gq.scheduling.evict.victims import is_there, placed_in_this_cycle
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.evict.victims import is_present
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.findings import Findings
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
 #: So many holders are tried one by one before whole nodes are.
 FEW = 64
-#: So many nodes more than the workload has tasks.
+#: So many nodes more than the workload has tasks are searched.
 MORE_NODES = 8
 
 
-class InTheWay:
-    """The searches of one cycle; ask only when everything has been decided."""
+class BlockerSearch:
+    """The searches for blockers in one cycle. Use it only after everything has been decided."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self._holders: dict[str, _Asked] = {}
+    def __init__(
+        self,
+        index: ClusterIndex,
+        allocations: Allocations,
+        reservations: Reservations,
+        evictions: Evictions,
+        findings: Findings,
+    ) -> None:
+        self._index = index
+        self._allocations = allocations
+        self._reservations = reservations
+        self._evictions = evictions
+        self._findings = findings
+        self._holders: dict[str, _Replayed] = {}
         self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
 
-    def of(self, workload: Workload, like: ClassKey) -> list[Workload]:
-        """A small set of those who hold, or were promised, what it would need; empty when nobody's going helps.
+    def find(self, workload: Workload, key: ClassKey) -> list[Workload]:
+        """Return a small set of work that holds or is to get what the workload needs; empty if no eviction would help.
 
-        `like` is its class.
+        `key` is the class of the workload.
         """
-        account = self._books.account(workload)
+        account = self._allocations.account(workload)
         if not workload.preemptible or any(each.queue.limit is not None for each in account.chain):
             return self._search(workload)
-        key = (account.queue.pool, like)
-        found = self._found.get(key)
+        like = (account.queue.pool, key)
+        found = self._found.get(like)
         if found is None:
-            found = self._found[key] = self._search(workload)
+            found = self._found[like] = self._search(workload)
         return found
 
     def _search(self, workload: Workload) -> list[Workload]:
-        books, holders = self._books, self._holders_in(self._books.account(workload).queue.pool)
-        with passing(books, None):
-            mark = books.ledger.mark()
+        allocations = self._allocations
+        holders = self._holders_in(allocations.account(workload).queue.pool)
+        with allocations.lifting_reservations(None):
+            mark = allocations.ledger.mark()
             for candidates in self._candidates(workload, holders):
-                found = make_room(books, workload, lambda tried=candidates: tried)  # type: ignore[misc]
+                found = make_room(allocations, workload, lambda tried=candidates: tried)  # type: ignore[misc]
                 if found is not None:
-                    place = books.promised[workload.id]
-                    books.undo_room(workload, found, mark)
-                    return [*found, *holders_of(books, workload, place)]
+                    place = allocations.nominated[workload.id]
+                    allocations.undo_search(workload, found, mark)
+                    return [*found, *owners_on_devices(self._reservations, workload, place)]
         return []
 
-    def _candidates(self, workload: Workload, holders: "_Asked") -> Iterator[Iterable[Workload]]:
+    def _candidates(self, workload: Workload, holders: "_Replayed") -> Iterator[Iterable[Workload]]:
+        """Yield the candidates of one search after another (see the rule on small searches)."""
         few = list(islice(holders, FEW + 1))
         yield few
         if len(few) > FEW:
@@ -71,47 +91,51 @@ class InTheWay:
             yield holders
 
     def _on_whole_nodes(self, workload: Workload, holders: Iterable[Workload]) -> list[Workload]:
-        """All who hold something on the nodes of those who come first; the last ones of a node follow its first."""
-        books, nodes = self._books, dict[str, None]()
+        """Return all work on the nodes of the first holders, node by node."""
+        nodes = dict[str, None]()
         for holder in holders:
             nodes.update((task.node, None) for task in holder.placement)
             if len(nodes) >= workload.min_members + MORE_NODES:
                 break
-        there = {w.id: w for node in nodes for w in books.index.holders.on_node.get(node, {}).values()}
-        there.update((w.id, w) for w in placed_in_this_cycle(books) if any(t.node in nodes for t in w.placement))
+        on_node, placed = self._index.holders.on_node, self._allocations.placed()
+        there = {w.id: w for node in nodes for w in on_node.get(node, {}).values()}
+        there.update((w.id, w) for w in placed if any(task.node in nodes for task in w.placement))
         rank = {node: number for number, node in enumerate(nodes)}
-        found = [w for w in there.values() if is_there(books, w)]
-        found.sort(key=lambda w: (min(rank[t.node] for t in w.placement if t.node in rank), disruption(w)))
+        found = [w for w in there.values() if is_present(self._allocations, self._evictions, w)]
+        found.sort(key=lambda w: (min(rank[task.node] for task in w.placement if task.node in rank), disruption(w)))
         return found
 
-    def _holders_in(self, pool: str) -> "_Asked":
+    def _holders_in(self, pool: str) -> "_Replayed":
         if pool not in self._holders:
-            self._holders[pool] = _Asked(self._in_order(pool))
+            self._holders[pool] = _Replayed(self._in_order(pool))
         return self._holders[pool]
 
     def _in_order(self, pool: str) -> Iterator[Workload]:
-        """Rule 1. What accounts say is read at once: searches change it for a moment."""
-        books = self._books
-        placed = [w for w in placed_in_this_cycle(books) if pool in books.pools_of(w)]
+        """Return all work with devices of the pool in the order in which to ask for it.
+
+        The accounts are read at once, since searches change them on trial.
+        """
+        index, allocations = self._index, self._allocations
+        placed = [w for w in allocations.placed() if pool in index.pools_of(w)]
         lists: dict[tuple[bool, bool], list[list[Workload]]] = {}
-        for preemptible, pools in books.index.holders.by_leaf.items():
+        for preemptible, pools in index.holders.by_leaf.items():
             for queue, leaf in pools.get(pool, {}).items():
-                rank = (books.accounts.of(queue).over_quota == 0, not preemptible)
+                rank = (allocations.accounts.of(queue).over_quota == 0, not preemptible)
                 lists.setdefault(rank, []).append(leaf.members)
         for workload in sorted(placed, key=disruption):
-            rank = (books.account(workload).over_quota == 0, not workload.preemptible)
+            rank = (allocations.account(workload).over_quota == 0, not workload.preemptible)
             lists.setdefault(rank, []).append([workload])
-        awaited = {notebook.id for notebooks in books.awaited.values() for notebook in notebooks}
+        awaited = {each.id for notebooks in self._findings.awaited_notebooks.values() for each in notebooks}
         return (
             holder
             for rank in sorted(lists)
             for holder in merge(*lists[rank], key=disruption)
-            if holder.id not in awaited and is_there(books, holder)
+            if holder.id not in awaited and is_present(allocations, self._evictions, holder)
         )
 
 
-class _Asked:
-    """An iterable that goes through its source once, however often it is asked."""
+class _Replayed:
+    """An iterable that reads its source only once, however often it is iterated over."""
 
     def __init__(self, source: Iterator[Workload]) -> None:
         self._source = source

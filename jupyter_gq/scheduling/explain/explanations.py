@@ -1,190 +1,225 @@
-"""Why each of those who still wait does: found out by the cycle that decided, written when somebody reads it.
+"""Why each pending workload waits: found out by the cycle that decided, written into a sentence when it is read.
 
 Rules
 -----
-1. Every workload that still waits gets exactly one reason; identical ones of a queue share it.
-2. Who is named as in the way really is: without those named the workload would start.
-3. What is found out here is how things stand now; the sentences are made of nothing else (see `reasons_to_wait`).
+One reason each: every pending workload gets exactly one reason, and workloads of a queue with like requests share it.
+
+True blockers: workloads that are named as blockers really are. Without them the pending workload would start.
+
+Nothing later: what is found out here is how things stand now, and sentences are made of nothing else (see `reasons`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
 from functools import partial
 from heapq import merge
 
 from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.reasons import Explanation
-from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.admit.held_devices import passing
-from jupyter_gq.scheduling.admit.reservations import free_of, holders_beside, holders_of, those_on
-from jupyter_gq.scheduling.admit.turns import user_shares
+from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.scheduling.admit.job_order import user_usage
+from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devices, owners_on_nodes, users_of
 from jupyter_gq.scheduling.idle.idle_rule import expiry
 from jupyter_gq.scheduling.order.pending_queue import Line
 from jupyter_gq.scheduling.quota.accounts import Obstacle, Rule
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.findings import Findings
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey, request_class
 from jupyter_gq.scheduling.workloads.seniority import in_fair_order, seniority
 
-from . import reasons as reasons_to_wait
-from .blockers import InTheWay
-from .pending_list import Waiting, WaitingQueue, Why
+from . import reasons
+from .blockers import BlockerSearch
+from .pending_list import PendingList, QueueEntries, Why
 from .supply import Supply
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Scene:
-    """What the explanations of one cycle share."""
+def explain_pending(
+    inputs: CycleInputs,
+    allocations: Allocations,
+    reservations: Reservations,
+    evictions: Evictions,
+    findings: Findings,
+    *,
+    deferred: Set[str],
+) -> PendingList:
+    """Return one entry for each workload that is pending after the cycle. The allocations change on trial only.
 
-    books: Books
-    #: Those told to stop, by device.
-    leaving: Mapping[str, Sequence[Workload]]
-    in_the_way: InTheWay
-    supply: Supply
-
-    def numbers(self, workload: Workload) -> dict[str, int]:
-        """The numbers of every explanation of it, by name."""
-        return self.supply.idle(workload, request_class(workload)).numbers(workload, self.books.account(workload))
-
-
-def pending(books: Books) -> Waiting:
-    """One entry for each workload that still waits."""
-    index, paused = books.index, _backing_off_by_queue(books)
-    scene = _Scene(books=books, leaving=_leaving_by_device(books), in_the_way=InTheWay(books), supply=Supply(books))
-    own = {name: _own(scene, books.waiting[name]) for name in _with_their_own(books)}
-    for workload in index.backoffs.active.values():
-        if workload.backoff is not None:
-            own[workload.id] = partial(reasons_to_wait.backs_off, workload.backoff)
-    queues, shares = [], user_shares(books)
-    for queue in sorted(index.pending.by_seniority.keys() | paused.keys()):
+    `deferred`: ids of admitted workloads that stay pending, since they cannot be launched soon.
+    """
+    index, withheld = inputs.index, _withheld_by_queue(inputs.index)
+    started = allocations.admitted.keys() - deferred if deferred else allocations.admitted.keys()
+    explainer = _Explainer(inputs, allocations, reservations, evictions, findings)
+    own = explainer.own_reasons()
+    own |= dict.fromkeys(index.unobserved, partial(reasons.explain_unobserved, {}))
+    own |= dict.fromkeys(deferred, reasons.explain_deferred)
+    queues, usage = [], user_usage(index, allocations, evictions)
+    for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
         why: dict[ClassKey, Why] = {}
         line = index.pending.lines.get(queue) or Line()
         for key, ranked in line.classes.items():
-            one = next((w for w in ranked.members if w.id in books.waiting and w.id not in own), None)
-            if one is not None:
-                why[key] = _explain(scene, one, key)
-        ranked_queue = index.pending.by_seniority.get(queue)
-        members: Sequence[Workload] = () if ranked_queue is None else ranked_queue.frozen()
-        if queue in paused:
-            members = tuple(merge(members, paused[queue], key=seniority))
-        if shares is not None:
-            members = in_fair_order((w for w in members if w.id not in books.admitted), shares.get(queue, {}))
-        queues.append(WaitingQueue(members=members, admitted=books.admitted, class_of=line.class_of, why=why, own=own))
-    return Waiting(queues, len(books.waiting) + len(index.backoffs.active))
+            first = next((w for w in ranked.members if w.id in allocations.pending and w.id not in own), None)
+            if first is not None:
+                why[key] = explainer.reason_of_class(first, key)
+        by_seniority = index.pending.by_seniority.get(queue)
+        members: Sequence[Workload] = () if by_seniority is None else by_seniority.frozen()
+        if queue in withheld:
+            members = tuple(merge(members, withheld[queue], key=seniority))
+        if usage is not None:
+            members = in_fair_order((w for w in members if w.id not in started), usage.get(queue, {}))
+        queues.append(QueueEntries(members=members, admitted=started, class_of=line.class_of, why=why, own=own))
+    return PendingList(queues, len(allocations.pending) + len(deferred) + sum(map(len, withheld.values())))
 
 
-def _backing_off_by_queue(books: Books) -> dict[str, list[Workload]]:
-    """Group the workloads that back off by leaf queue, each group in the order of the queue."""
+def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
+    """Group the pending workloads that take no part in the cycle by leaf queue, each group by seniority."""
     found: dict[str, list[Workload]] = {}
-    for workload in sorted(books.index.backoffs.active.values(), key=seniority):
+    for workload in sorted((*index.backoffs.active.values(), *index.unobserved.values()), key=seniority):
         found.setdefault(workload.queue, []).append(workload)
     return found
 
 
-def _leaving_by_device(books: Books) -> dict[str, list[Workload]]:
-    """Those told to stop, by the devices that they still hold."""
-    found: dict[str, list[Workload]] = {}
-    for workload in books.leaving.values():
-        for device in {device for task in workload.placement for device in task.devices}:
-            found.setdefault(device, []).append(workload)
-    return found
+class _Explainer:
+    """Finds the reason of one workload, or of one class of workloads with like requests, at a time."""
+
+    def __init__(
+        self,
+        inputs: CycleInputs,
+        allocations: Allocations,
+        reservations: Reservations,
+        evictions: Evictions,
+        findings: Findings,
+    ) -> None:
+        self._inputs = inputs
+        self._allocations = allocations
+        self._reservations = reservations
+        self._evictions = evictions
+        self._findings = findings
+        self._blockers = BlockerSearch(inputs.index, allocations, reservations, evictions, findings)
+        self._supply = Supply(inputs.index, allocations)
+        #: Workloads and replicas that were told to stop, by the devices that they still hold.
+        self._stopping_on: dict[str, list[Workload]] = {}
+        for workload in evictions.stopping.values():
+            for device in {device for task in workload.placement for device in task.devices}:
+                self._stopping_on.setdefault(device, []).append(workload)
+
+    def own_reasons(self) -> dict[str, Why]:
+        """Return the reasons of workloads that do not share the reason of their class, by id."""
+        findings, nominated = self._findings, self._allocations.nominated
+        names = {
+            *findings.awaited_notebooks,
+            *nominated,
+            *findings.protected_victims,
+            *self._reservations.by_owner,
+        }
+        pending = self._allocations.pending
+        found = {name: self._own_reason(pending[name]) for name in sorted(names & pending.keys())}
+        for workload in self._inputs.index.backoffs.active.values():
+            if workload.backoff is not None:
+                found[workload.id] = partial(reasons.explain_backoff, workload.backoff)
+        return found
+
+    def _own_reason(self, workload: Workload) -> Why:
+        if workload.id in self._findings.awaited_notebooks:
+            return partial(_return, self._waits_for_idle(workload))
+        if workload.id in self._allocations.nominated:
+            return partial(reasons.explain_stopping_victims, self._numbers(workload), self._stopping_for(workload))
+        if workload.id in self._findings.protected_victims:
+            return partial(_return, self._waits_for_min_runtime(workload))
+        gathers = self._gathers(workload)
+        if gathers.blockers and gathers.numbers["held"] < gang.smallest(workload):
+            return partial(_return, gathers)
+        # The devices reserved for the workload are all free, so it waits for something else.
+        with self._allocations.lifting_reservations(workload):
+            return self.reason_of_class(workload, request_class(workload))
+
+    def reason_of_class(self, workload: Workload, key: ClassKey) -> Why:
+        """Return the first reason that is true of a workload and all others of its class, which is `key`.
+
+        In this order: no such queue, at a limit, larger than the cluster, devices reserved for others, no room.
+        """
+        account = self._allocations.account(workload)
+        if not account.known:
+            return partial(reasons.explain_unknown_queue, workload.queue)
+        exceeded = self._allocations.first_exceeded_limit(workload, now=False)
+        if exceeded is not None:
+            return self._at_limit(workload, exceeded)
+        idle = self._supply.idle(workload, key)
+        numbers = idle.numbers(workload, account)
+        if idle.lack is not None:
+            return partial(reasons.explain_shortage, idle.lack, {**numbers, **idle.lack.numbers})
+        room = self._supply.room(workload, key)
+        if room.place is not None:
+            numbers["held"] = room.reserved
+            return self._behind_reservations(workload, room.place, numbers)
+        blockers = tuple(self._blockers.find(workload, key))
+        if not blockers and self._inputs.index.config.unobserved:  # only runs that cannot be seen could make room
+            return partial(reasons.explain_unobserved, numbers)
+        return partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.tight)
+
+    def _behind_reservations(
+        self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
+    ) -> Why:
+        """Return the reason of a workload that would fit at `place` if nothing were reserved."""
+        owners = owners_on_devices(self._reservations, workload, place)
+        if owners:
+            return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
+        owners = owners_on_nodes(self._reservations, place)
+        return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
+
+    def _numbers(self, workload: Workload) -> dict[str, int]:
+        """Return the numbers that every explanation of the workload has, by name."""
+        idle = self._supply.idle(workload, request_class(workload))
+        return idle.numbers(workload, self._allocations.account(workload))
+
+    def _at_limit(self, workload: Workload, exceeded: Obstacle) -> Why:
+        account, numbers = exceeded.account, self._numbers(workload)
+        if exceeded.rule is Rule.HOST:
+            return partial(reasons.explain_host_limit, account, account.host_lasting, workload, numbers)
+        if exceeded.rule is Rule.QUOTA:
+            numbers.update(bound=account.queue.quota, bound_used=account.fixed_lasting)
+        else:
+            numbers.update(bound=account.queue.limit or NO_GPU, bound_used=account.lasting)
+        blockers = tuple(self._blockers.find(workload, request_class(workload)))
+        return partial(reasons.explain_limit, exceeded.rule, account.queue, numbers, blockers)
+
+    def _stopping_for(self, workload: Workload) -> list[Workload]:
+        """Return the work that must stop before a nominated workload can start, by id."""
+        place = self._allocations.nominated[workload.id]
+        by_id = {w.id: w for task in place for device in task.devices for w in self._stopping_on.get(device, ())}
+        if not by_id:
+            # The workload waits for room under a limit, not for devices.
+            account = self._allocations.account
+            chain = {id(each) for each in account(workload).chain}
+            stopping = self._evictions.stopping.values()
+            by_id = {w.id: w for w in stopping if chain & {id(each) for each in account(w).chain}}
+        return [by_id[name] for name in sorted(by_id)]
+
+    def _waits_for_idle(self, workload: Workload) -> Explanation:
+        rule, now = self._inputs.policy.idle, self._inputs.now
+        notebooks = self._findings.awaited_notebooks[workload.id]
+        left = max(expiry(notebook, rule, now) for notebook in notebooks) - now
+        return reasons.explain_idle_notebooks(self._numbers(workload), notebooks, left)
+
+    def _waits_for_min_runtime(self, workload: Workload) -> Explanation:
+        protected = self._findings.protected_victims[workload.id]
+        running = [victim for victim in protected.victims if self._inputs.protected_for(victim, workload)]
+        return reasons.explain_min_runtime(self._numbers(workload), workload, running, protected)
+
+    def _gathers(self, workload: Workload) -> Explanation:
+        place = self._reservations.by_owner[workload.id].place
+        with self._allocations.lifting_reservations(workload):
+            free = free_amount(self._allocations, workload, place)
+        devices = {device for task in place for device in task.devices}
+        stopping = {w.id: w for device in sorted(devices) for w in self._stopping_on.get(device, ())}
+        staying = users_of(self._inputs, self._allocations, self._evictions, place)
+        using = [*staying, *(stopping[name] for name in sorted(stopping))]
+        waited = self._inputs.now - workload.waits_since
+        return reasons.explain_own_reservation(self._numbers(workload), workload, free=free, using=using, waited=waited)
 
 
-def _with_their_own(books: Books) -> list[str]:
-    """Those whose explanation is not that of all like them."""
-    names = {*books.awaited, *books.promised, *books.shielded, *books.holds}
-    return sorted(name for name in names if name in books.waiting)
-
-
-def _own(scene: _Scene, workload: Workload) -> Why:
-    books = scene.books
-    if workload.id in books.awaited:
-        return partial(_the_same, _waits_for_idle(scene, workload))
-    if workload.id in books.promised:
-        stopping = _stopping_for(scene, workload)
-        return partial(reasons_to_wait.waits_for_eviction, scene.numbers(workload), stopping)
-    if workload.id in books.shielded:
-        return partial(_the_same, _waits_for_min_runtime(scene, workload))
-    gathers = _gathers(scene, workload)
-    if gathers.blockers and gathers.numbers["held"] < gang.smallest(workload):
-        return partial(_the_same, gathers)
-    with passing(books, workload):  # it is not devices that it waits for
-        return _explain(scene, workload, request_class(workload))
-
-
-def _the_same(written: Explanation) -> Explanation:
+def _return(written: Explanation) -> Explanation:
     return written
-
-
-def _explain(scene: _Scene, workload: Workload, key: ClassKey) -> Why:
-    """The first of these for all of a class: no such queue, forbidden, too large, held for others, in the way."""
-    books = scene.books
-    account = books.account(workload)
-    if not account.known:
-        return partial(reasons_to_wait.unknown_queue, workload.queue)
-    forbidden = books.obstacle(workload, now=False)
-    if forbidden is not None:
-        return _forbidden(scene, workload, forbidden)
-    idle = scene.supply.idle(workload, key)
-    numbers = idle.numbers(workload, account)
-    if idle.lack is not None:
-        return partial(reasons_to_wait.never_fits, idle.lack, {**numbers, **idle.lack.numbers})
-    room = scene.supply.room(workload, key)
-    if room.place is not None:  # it would fit, but for what is held for others
-        numbers["held"] = room.held
-        holders = holders_of(books, workload, room.place)
-        if holders:
-            return partial(reasons_to_wait.behind, holders, numbers, books.now)
-        return partial(reasons_to_wait.beside, holders_beside(books, room.place), numbers, books.now)
-    blockers = tuple(scene.in_the_way.of(workload, key))
-    return partial(reasons_to_wait.no_room, workload, account.queue, numbers, blockers, room.tight)
-
-
-def _forbidden(scene: _Scene, workload: Workload, forbidden: Obstacle) -> Why:
-    account, numbers = forbidden.account, scene.numbers(workload)
-    if forbidden.rule is Rule.REST:
-        return partial(reasons_to_wait.out_of_rest, account, account.rest_lasting, workload, numbers)
-    if forbidden.rule is Rule.QUOTA:
-        numbers.update(bound=account.queue.quota, bound_used=account.fixed_lasting)
-    else:
-        numbers.update(bound=account.queue.limit or NO_GPU, bound_used=account.lasting)
-    blockers = tuple(scene.in_the_way.of(workload, request_class(workload)))
-    return partial(reasons_to_wait.at_its_bound, forbidden.rule, account.queue, numbers, blockers)
-
-
-def _stopping_for(scene: _Scene, workload: Workload) -> list[Workload]:
-    """Those who have to stop before it can start."""
-    books = scene.books
-    place = books.promised[workload.id]
-    by_id = {w.id: w for task in place for device in task.devices for w in scene.leaving.get(device, ())}
-    if not by_id:
-        # It is not devices that it waits for, but room under a limit.
-        chain = {id(each) for each in books.account(workload).chain}
-        by_id = {w.id: w for w in books.leaving.values() if chain & {id(a) for a in books.account(w).chain}}
-    return [by_id[name] for name in sorted(by_id)]
-
-
-def _waits_for_idle(scene: _Scene, workload: Workload) -> Explanation:
-    books = scene.books
-    notebooks = books.awaited[workload.id]
-    left = max(expiry(n, books.policy.idle, books.now) for n in notebooks) - books.now
-    return reasons_to_wait.waits_for_idle(scene.numbers(workload), notebooks, left)
-
-
-def _waits_for_min_runtime(scene: _Scene, workload: Workload) -> Explanation:
-    books = scene.books
-    shield = books.shielded[workload.id]
-    running = [victim for victim in shield.victims if books.may_still_run(victim, workload)]
-    return reasons_to_wait.waits_for_min_runtime(scene.numbers(workload), workload, running, shield)
-
-
-def _gathers(scene: _Scene, workload: Workload) -> Explanation:
-    books = scene.books
-    place = books.holds[workload.id].place
-    with passing(books, workload):
-        free = free_of(books, workload, place)
-    devices = {device for task in place for device in task.devices}
-    leaving = {w.id: w for device in sorted(devices) for w in scene.leaving.get(device, ())}
-    using = [*those_on(books, place), *(leaving[name] for name in sorted(leaving))]
-    waited = books.now - workload.waits_since
-    return reasons_to_wait.gathers(scene.numbers(workload), workload, free=free, using=using, waited=waited)

@@ -1,4 +1,4 @@
-"""Who waits and why, as a list that is written when it is read: in a large cluster most cycles nobody reads it all."""
+"""The pending workloads with their reasons. Reasons are written on access, since most cycles nobody reads them all."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ Why = Callable[[], Explanation]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WaitingQueue:
-    """Those of one leaf queue, as the cycle left them."""
+class QueueEntries:
+    """The pending workloads of one leaf queue, as the cycle left them."""
 
-    #: All who waited before the cycle, in their order.
+    #: All workloads that were pending before the cycle, in their order.
     members: Sequence[Workload]
     #: Ids of those that the cycle admitted.
     admitted: Collection[str]
     class_of: Callable[[Workload], ClassKey]
-    #: For each class of requests.
+    #: Reasons by class of requests.
     why: Mapping[ClassKey, Why]
-    #: For those who have an explanation of their own.
+    #: Reasons of workloads that do not share that of their class, by id.
     own: Mapping[str, Why]
 
     def entries(self) -> Iterator[Pending]:
-        """Their entries, in their order."""
+        """Yield the entries of the workloads that were not admitted, in their order, with positions from 1."""
         written: dict[ClassKey, Explanation] = {}
         position = 0
         for workload in self.members:
@@ -43,10 +43,11 @@ class WaitingQueue:
             yield Pending(workload=workload.id, position=position, why=written[key] if own is None else own())
 
 
-class Waiting(Sequence[Pending]):
-    """One entry for each workload that still waits: by queue, inside a queue in its order."""
+class PendingList(Sequence[Pending]):
+    """One entry for each pending workload, by queue and inside a queue in its order. Written at the first access."""
 
-    def __init__(self, queues: Sequence[WaitingQueue], count: int) -> None:
+    def __init__(self, queues: Sequence[QueueEntries], count: int) -> None:
+        """`count`: the number of entries, so that the length needs none of them."""
         self._queues = queues
         self._count = count
         self._written: tuple[Pending, ...] | None = None

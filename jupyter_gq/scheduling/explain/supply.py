@@ -1,6 +1,7 @@
-"""What there is for those who wait: how much is idle, where it would fit, and what else there is too little of.
+"""What there is for pending work: how much is idle, where it would fit, and which other resource is short.
 
-It is found out when everything has been decided, once for like requests of a pool, whatever their queue.
+Use it only after everything has been decided. Each answer is found out once for like requests of a pool, whatever
+their queue.
 """
 
 from dataclasses import dataclass, replace
@@ -8,35 +9,35 @@ from dataclasses import dataclass, replace
 from jupyter_gq.domain.amount import NO_MEMORY
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
-from jupyter_gq.scheduling.admit.held_devices import passing
 from jupyter_gq.scheduling.placement import Filter, View, filter_of
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.placement.gang_placement import leading_request, required_domains
-from jupyter_gq.scheduling.placement.shortage import Lack, what
+from jupyter_gq.scheduling.placement.shortage import Shortage, describe_request
 from jupyter_gq.scheduling.quota.accounts import Account
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.wording import gpus
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.wording import describe_gpus
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
-#: What there is too little of beside devices, and how to say it.
+#: The reason for a shortage of something other than devices, and a phrase that says it.
 Tight = tuple[PendingReason, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Idle:
-    """What is idle of all that like requests may use, with what is held for somebody."""
+    """The idle devices that like requests may use, reserved or not. Amounts are milli-GPU."""
 
-    #: What they would lack even if nobody held anything.
-    lack: Lack | None
+    #: What the requests would lack even if no workload held anything; None: nothing.
+    lack: Shortage | None
     total: int
     #: The most on one device.
     largest: int
-    #: The most in one domain of those that they ask for, if they do.
+    #: The most in one domain, if the requests ask for one; otherwise None.
     in_one_domain: int | None
 
     def numbers(self, workload: Workload, account: Account) -> dict[str, int]:
-        """The numbers of every explanation, by name."""
+        """Return the numbers that every explanation of the workload has, by name."""
         numbers = {
             "requested": gang.smallest(workload),
             "used": account.used,
@@ -52,48 +53,49 @@ class Idle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """What there is for like requests if nothing is held for anybody."""
+    """What like requests would find if nothing were reserved."""
 
-    #: How much of it is idle and held.
-    held: int
-    #: Where they would fit.
+    #: Milli-GPU that are idle and reserved.
+    reserved: int
+    #: Where the requests would fit; None if they would not, or if nothing is reserved.
     place: tuple[TaskPlacement, ...] | None
     tight: Tight | None
 
 
 class Supply:
-    """The answers of one cycle."""
+    """The answers of one cycle. The allocations change on trial only."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        #: By what may be used: how much is idle, and the most on one device.
+    def __init__(self, index: ClusterIndex, allocations: Allocations) -> None:
+        self._index = index
+        self._allocations = allocations
+        #: The idle milli-GPU of all devices that a request may use, and the most on one of them.
         self._totals: dict[Filter, tuple[int, int]] = {}
-        #: By pool and class of requests.
+        #: Answers by pool and class of requests.
         self._idle: dict[tuple[str, ClassKey], Idle] = {}
         self._room: dict[tuple[str, ClassKey], Room] = {}
 
-    def idle(self, workload: Workload, like: ClassKey) -> Idle:
-        """What is idle for it; `like` is its class."""
-        key = (self._pool(workload), like)
-        found = self._idle.get(key)
+    def idle(self, workload: Workload, key: ClassKey) -> Idle:
+        """Return what is idle for a workload of the class `key`."""
+        like = (self._pool(workload), key)
+        found = self._idle.get(like)
         if found is None:
-            with passing(self._books, None):  # what is held for somebody is idle, too
-                found = self._idle[key] = self._find_idle(workload)
+            with self._allocations.lifting_reservations(None):
+                found = self._idle[like] = self._find_idle(workload)
         return found
 
-    def room(self, workload: Workload, like: ClassKey) -> Room:
-        """Where it would fit; `like` is its class."""
-        key = (self._pool(workload), like)
-        found = self._room.get(key)
+    def room(self, workload: Workload, key: ClassKey) -> Room:
+        """Return the room for a workload of the class `key`."""
+        like = (self._pool(workload), key)
+        found = self._room.get(like)
         if found is None:
-            found = self._room[key] = self._find_room(workload)
+            found = self._room[like] = self._find_room(workload)
         return found
 
     def _pool(self, workload: Workload) -> str:
-        return self._books.account(workload).queue.pool
+        return self._allocations.account(workload).queue.pool
 
     def _find_idle(self, workload: Workload) -> Idle:
-        ledger, pool, request = self._books.ledger, self._pool(workload), leading_request(workload)
+        ledger, pool, request = self._allocations.ledger, self._pool(workload), leading_request(workload)
         selected = filter_of(pool, request if request.devices else Request(devices=1))
         if selected not in self._totals:
             index = ledger.scope(selected).index(View.NOW)
@@ -104,29 +106,30 @@ class Supply:
         if domains is not None:
             indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
             in_one_domain = max((index.total for index in indexes), default=0)
-        lack = self._books.index.shortage_when_empty(pool, workload)
+        lack = self._index.shortage_when_empty(pool, workload)
         return Idle(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:
-        books, ledger, pool = self._books, self._books.ledger, self._pool(workload)
+        ledger, pool = self._allocations.ledger, self._pool(workload)
         idle, place = ledger.total(pool), None
-        with passing(books, None):  # what is held for somebody is idle, too
-            if books.holds:
+        with self._allocations.lifting_reservations(None):
+            if self._allocations.any_reservations:
                 mark = ledger.mark()
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
                 ledger.rollback(mark)
-            return Room(held=ledger.total(pool) - idle, place=place, tight=self._find_tight(workload))
+            return Room(reserved=ledger.total(pool) - idle, place=place, tight=self._find_tight(workload))
 
     def _find_tight(self, workload: Workload) -> Tight | None:
-        ledger, pool = self._books.ledger, self._pool(workload)
+        """Return why the workload does not fit although enough devices are idle; None if devices are short."""
+        ledger, pool = self._allocations.ledger, self._pool(workload)
         for group in gang.groups_of(workload):
             request = group.request
             if ledger.slots(pool, request, View.NOW) >= group.min_members or not ledger.layout.counts_room:
                 continue
             plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
             if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:
-                needs = what(replace(request, devices=0)) if plain != request else "room for one more task"
-                where = "no node" if not request.devices else f"no node with {gpus(request.milli)} idle"
+                needs = describe_request(replace(request, devices=0)) if plain != request else "room for one more task"
+                where = "no node" if not request.devices else f"no node with {describe_gpus(request.milli)} idle"
                 return PendingReason.NO_CPU_OR_MEMORY, f"{where} has {needs} free"
         domains = required_domains(ledger, workload)
         if domains and not gang.needs_devices(workload):

@@ -1,13 +1,16 @@
-"""The idle rule: a notebook that nobody uses gives its share back, after a warning, to somebody who waits for it.
+"""The idle rule: when the share of a notebook counts as unused, and when its owner is warned.
 
 Rules
 -----
-1. Unknown is never idle: no report, an old report, an unknown kernel state. A busy kernel is never idle.
-2. No verdict before `grace` has passed since the start. What the owner keeps is kept.
-3. The owner is warned from `warning` before `after` on. The warning names an absolute time: at least `warning` from
-   now, and not before `after` of idleness.
+Unknown is never idle: no report, an old report and an unknown kernel state all mean unknown. A busy kernel is never
+idle.
 
-Who is warned, and what happens then, is decided in `idle`.
+Grace: no notebook is idle before `grace` has passed since its start. A notebook that its owner keeps is not warned.
+
+Warning: the owner is warned once only `warning` of the time `after` is left. The warning names an absolute time, which
+is at least `warning` from now and not before the notebook has been idle for `after`.
+
+What happens to idle notebooks is decided in `lending` and `reclaim_idle`.
 """
 
 from jupyter_gq.domain.amount import Instant
@@ -17,7 +20,7 @@ from jupyter_gq.scheduling.policy import IdleRule
 
 
 def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | None:
-    """Since when the notebook's share has been unused; None when it is in use, or unknown, or too new to judge."""
+    """Return since when the share of a notebook is unused; None if it is in use, unknown or too new to judge."""
     activity = workload.activity
     if workload.kind is not Kind.NOTEBOOK or workload.state is not State.RUNNING or workload.request.devices == 0:
         return None
@@ -31,7 +34,7 @@ def idle_since(workload: Workload, rule: IdleRule, now: Instant) -> Instant | No
 
 
 def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
-    """It has been idle for so long that its owner may be warned, and he has not said "Keep it"."""
+    """Tell whether a notebook has been idle for so long that its owner may be warned, and is not kept."""
     since = idle_since(workload, rule, now)
     if since is None or now < since + rule.after - rule.warning:
         return False
@@ -40,9 +43,15 @@ def may_be_warned(workload: Workload, rule: IdleRule, now: Instant) -> bool:
 
 
 def expiry(workload: Workload, rule: IdleRule, now: Instant) -> Instant:
-    """When its share will be taken: as the owner has been told, or as he would be told now."""
+    """Return when the share will be taken: as the owner was told or, before any warning, would be told now."""
     activity = workload.activity
     if activity is not None and activity.expire_at is not None:
         return activity.expire_at
     since = idle_since(workload, rule, now)
     return Instant(max(now + rule.warning, (now if since is None else since) + rule.after))
+
+
+def idle_time(workload: Workload, rule: IdleRule, now: Instant) -> float:
+    """Return for how many seconds the notebook has been idle; 0 if it is not."""
+    since = idle_since(workload, rule, now)
+    return 0.0 if since is None else now - since

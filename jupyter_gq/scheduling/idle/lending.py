@@ -1,14 +1,16 @@
-"""Idle notebooks lend the bytes of their share, without loss, and get them back when they are used again.
+"""Lend the devices of idle notebooks without loss, and give them back when the notebooks are used again.
 
 Rules
 -----
-1. An idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does not fit,
-   before anybody is disturbed: idle for `IdleRule.after`, not kept by its owner. It keeps its quota.
-2. Only preemptible training starts on the share of a suspended notebook, and only where nothing else is free.
-3. A suspended notebook gets its bytes back, on the devices that it had, as soon as it is used again (`wants_back`):
-   before anybody else is served. Who borrowed them gives way: first those whose queue is above its quota, then who
-   loses least. A fixed quota is a place, so this holds against everybody.
-4. While they stop, its room is kept for it in each cycle.
+1. Lending: an idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does
+   not fit, before any running work is disturbed. It must have been idle for `IdleRule.after`, and its owner does not
+   keep it. It keeps its quota.
+2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
+   free.
+3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other
+   work is served. The borrowers give way: first those of queues above their quota, then those that lose least. A fixed
+   quota is a place, so this holds against all borrowers.
+4. Meanwhile: while the borrowers stop, the place of the notebook is kept for it in each cycle.
 """
 
 from collections.abc import Sequence
@@ -16,103 +18,122 @@ from collections.abc import Sequence
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.admit.held_devices import lend, passing
-from jupyter_gq.scheduling.admit.turns import take_turns
+from jupyter_gq.scheduling.admit.job_order import job_order
 from jupyter_gq.scheduling.decision import Resume
 from jupyter_gq.scheduling.evict import notices
-from jupyter_gq.scheduling.evict.eviction import evict, suspend
+from jupyter_gq.scheduling.evict.eviction import suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
+from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_workloads
 from jupyter_gq.scheduling.quota.accounts import entitled
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.reservations import Reservations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import disruption
 from jupyter_gq.scheduling.workloads.seniority import seniority
 
-from .idle_rule import expiry, idle_since, may_be_warned
+from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 
 
-def wants_back(workload: Workload) -> bool:
-    """It is used again: a kernel executes something, or waits for the device in order to."""
+def is_wanted_back(workload: Workload) -> bool:
+    """Tell whether a suspended notebook is used again: a kernel executes something or waits for the device to do so."""
     return workload.state is State.SUSPENDED and workload.activity is not None and workload.activity.busy is True
 
 
-def resume(books: Books) -> None:
-    """Rules 3 and 4; what the others have lent is held against all who could not give it back (rule 2)."""
-    suspended = sorted(books.index.holders.suspended.values(), key=seniority)
-    for notebook in suspended:
-        if wants_back(notebook):
-            _give_back(books, notebook)
-        elif books.ledger.exists(notebook.placement):
-            lend(books, notebook)
+def resume_notebooks(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> None:
+    """Give notebooks that are used again their devices back, and reserve what the other suspended ones have lent."""
+    for notebook in sorted(index.holders.suspended.values(), key=seniority):
+        if is_wanted_back(notebook) and index.is_observed(notebook):
+            _give_back(index, allocations, evictions, notebook)
+        elif allocations.ledger.exists(notebook.placement):
+            reservations.reserve_lent(notebook)
 
 
-def use_idle_shares(books: Books) -> None:
-    """Rule 1."""
-    idle = [notebook for notebook in books.notebooks() if _may_be_suspended(books, notebook)]
+def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
+    """Suspend idle notebooks for pending work, in the job order (see the rule on lending)."""
+    idle = [each for each in staying_notebooks(inputs.index, evictions) if _may_be_suspended(inputs, each)]
     if not idle:
         return
-    idle.sort(key=lambda notebook: (idle_since(notebook, books.policy.idle, books.now) or 0.0, notebook.id))
-    turn = take_turns(books)
-    while (workload := turn.next()) is not None:
-        if _suspend_for(books, workload, [notebook for notebook in idle if notebook.id not in books.evicted]):
-            turn.done()
+    rule, now = inputs.policy.idle, inputs.now
+    idle.sort(key=lambda notebook: (idle_since(notebook, rule, now) or 0.0, notebook.id))
+    order = job_order(inputs.index, allocations, evictions)
+    while (workload := order.next()) is not None:
+        left = [notebook for notebook in idle if notebook.id not in evictions.evicted]
+        if _suspend_for(inputs, allocations, evictions, workload, left):
+            order.done()
         else:
-            turn.pass_over()
+            order.pass_over()
 
 
-def _may_be_suspended(books: Books, notebook: Workload) -> bool:
-    rule, now = books.policy.idle, books.now
+def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
+    rule, now = inputs.policy.idle, inputs.now
     if not notebook.suspendable or not may_be_warned(notebook, rule, now):
         return False
     since = idle_since(notebook, rule, now)
     return since is not None and (now >= since + rule.after or expiry(notebook, rule, now) <= now)
 
 
-def _suspend_for(books: Books, workload: Workload, idle: Sequence[Workload]) -> bool:
-    account = books.account(workload)
+def _suspend_for(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, workload: Workload, idle: Sequence[Workload]
+) -> bool:
+    """Nominate the workload by suspending idle notebooks; False changes nothing."""
+    account = allocations.account(workload)
     if not account.known or not workload.preemptible or workload.kind is not Kind.TRAINING or not idle:
         return False
     if not entitled(account, gang.smallest(workload)):
         return False
-    fitting = [notebook for notebook in idle if account.queue.pool in books.pools_of(notebook)]
-    with passing(books, workload):
-        taken = make_room(books, workload, lambda: fitting) if fitting else None
+    fitting = [notebook for notebook in idle if account.queue.pool in inputs.index.pools_of(notebook)]
+    with allocations.lifting_reservations(workload):
+        taken = make_room(allocations, workload, lambda: fitting) if fitting else None
     for notebook in taken or ():
-        since = idle_since(notebook, books.policy.idle, books.now)
-        idle_for = books.now - (books.now if since is None else since)
-        suspend(books, notebook, workload.id, notices.suspended(notebook, workload, idle_for))
+        idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
+        sentence = notices.describe_suspension(notebook, workload, idle_for)
+        suspend(allocations, evictions, notebook, workload.id, sentence)
     return taken is not None
 
 
-def _give_back(books: Books, notebook: Workload) -> None:
-    if books.ledger.take_at(notebook, notebook.placement):
-        books.resumed.append(Resume(workload=notebook.id, placement=notebook.placement))
+def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload) -> None:
+    """Resume the notebook, or evict borrowers until its devices will be free.
+
+    If that is not possible, since a device is lost or its user cannot give way, nothing changes.
+    """
+    ledger, place = allocations.ledger, notebook.placement
+    if ledger.take_at(notebook, place):
+        allocations.resumed.append(Resume(workload=notebook.id, placement=place))
         return
-    mark = books.ledger.mark()
+    mark = ledger.mark()
     gone: list[Workload] = []
-    for borrower in _borrowers(books, notebook):
-        if books.ledger.keep_at(notebook, notebook.placement):
+    for borrower in _borrowers(index, allocations, evictions, notebook):
+        if ledger.keep_at(notebook, place):
             break
-        books.release(borrower)
+        allocations.release(borrower)
         gone.append(borrower)
     else:
-        if not books.ledger.keep_at(notebook, notebook.placement):
-            books.ledger.rollback(mark)  # a device is lost, or held by what cannot give way
+        if not ledger.keep_at(notebook, place):
+            ledger.rollback(mark)
             for borrower in gone:
-                books.recharge(borrower)
+                allocations.recharge(borrower)
             return
     for borrower in gone:
-        if not books.unrelease(borrower):
-            evict(books, borrower, EvictReason.RECLAIMED, notebook.id, notices.reclaimed(borrower, notebook))
+        if not allocations.take_back(borrower):
+            sentence = notices.describe_reclaim(borrower, notebook)
+            evictions.evict(borrower, EvictReason.RECLAIMED, notebook.id, sentence)
 
 
-def _borrowers(books: Books, notebook: Workload) -> list[Workload]:
+def _borrowers(
+    index: ClusterIndex, allocations: Allocations, evictions: Evictions, notebook: Workload
+) -> list[Workload]:
+    """Return the work that runs on the devices of the notebook, in the order in which it gives way."""
     devices = {device for task in notebook.placement for device in task.devices}
     there = [
         workload
-        for workload in books.staying()
+        for workload in staying_workloads(index, allocations, evictions)
         if workload.preemptible
         and workload.kind is Kind.TRAINING
         and any(device in devices for task in workload.placement for device in task.devices)
     ]
-    return sorted(there, key=lambda workload: (books.account(workload).over_quota == 0, disruption(workload)))
+    return sorted(there, key=lambda each: (allocations.account(each).over_quota == 0, disruption(each)))

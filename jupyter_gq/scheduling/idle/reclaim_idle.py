@@ -1,12 +1,14 @@
-"""Idle notebooks give their share to somebody who waits for it (what idle means: `idle_rule`).
+"""Take the shares of idle notebooks for pending work, after a warning (what counts as idle: `idle_rule`).
 
 Rules
 -----
-1. A notebook is warned only if somebody waits whom this share would unblock, or if the policy says always.
-2. At the time named, if somebody still waits: suspended without loss if possible and the one who waits is preemptible;
-   otherwise evicted, and only for work within its quota, never for somebody's over-quota work.
-3. Several shares for one who waits are taken together, when the last of their warnings is over.
-4. Used again, or nobody waits any more: the warning is taken back.
+1. Warned for a reason: a notebook is warned only if its share would let a pending workload start, or if the policy says
+   always.
+2. Taken in time: at the time that the warning names, the share is taken if work still waits for it. The notebook is
+   suspended without loss if possible and if that work is preemptible. Otherwise it is evicted, but only for work within
+   its quota.
+3. Together: if one workload needs several shares, they are taken together, when the last of the warnings has run out.
+4. Taken back: if the notebook is used again, or if no work waits for its share any more, the warning is taken back.
 """
 
 from collections.abc import Sequence
@@ -14,79 +16,96 @@ from collections.abc import Sequence
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
-from jupyter_gq.scheduling.admit.held_devices import passing
-from jupyter_gq.scheduling.admit.start import try_promise
-from jupyter_gq.scheduling.admit.turns import take_turns
+from jupyter_gq.scheduling.admit.job_order import job_order
+from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.decision import Unwarn, Warn
 from jupyter_gq.scheduling.evict import notices
-from jupyter_gq.scheduling.evict.eviction import evict, suspend
+from jupyter_gq.scheduling.evict.eviction import suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
+from jupyter_gq.scheduling.evict.victims import staying_notebooks
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.scheduling.quota.accounts import entitled
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import CycleInputs
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.state.findings import Findings
 from jupyter_gq.scheduling.workloads import gang
 
-from .idle_rule import expiry, idle_since, may_be_warned
+from .idle_rule import expiry, idle_since, idle_time, may_be_warned
 
 
-def take_idle(books: Books) -> None:
-    """Warn, take, or take warnings back, for those who still wait after everything else."""
-    rule, now = books.policy.idle, books.now
-    idle = [w for w in books.notebooks() if may_be_warned(w, rule, now)]
-    idle.sort(key=lambda w: _first_to_go(w, rule, now))
-    wanted = _match(books, idle) if idle else {}
+def reclaim_idle_shares(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, findings: Findings
+) -> None:
+    """Warn owners, take shares, and take warnings back, for the work that is still pending after all other steps."""
+    rule, now = inputs.policy.idle, inputs.now
+    idle = [each for each in staying_notebooks(inputs.index, evictions) if may_be_warned(each, rule, now)]
+    idle.sort(key=lambda notebook: _reclaim_order(notebook, rule, now))
+    wanted = _match(inputs, allocations, evictions, findings, idle) if idle else {}
     if rule.always:
         for notebook in idle:
             if notebook.id not in wanted:
                 wanted[notebook.id] = None
                 if expiry(notebook, rule, now) <= now:
-                    books.release(notebook)
-                    _take(books, notebook, None)
-    _tell(books, wanted)
+                    allocations.release(notebook)
+                    _take(inputs, allocations, evictions, notebook, None)
+    _tell(inputs, evictions, wanted)
 
 
-def _first_to_go(workload: Workload, rule: IdleRule, now: Instant) -> tuple[bool, float, float, int, str]:
-    """Those warned already, the earliest first; then the longest idle, then the largest."""
-    warned = workload.activity is not None and workload.activity.expire_at is not None
-    since = idle_since(workload, rule, now)
-    return (not warned, expiry(workload, rule, now), since or 0.0, -gang.held(workload), workload.id)
+def _reclaim_order(notebook: Workload, rule: IdleRule, now: Instant) -> tuple[bool, float, float, int, str]:
+    """Return a sort key: warned notebooks, the earliest first; then the longest idle, then the largest."""
+    since = idle_since(notebook, rule, now)
+    return (not _is_warned(notebook), expiry(notebook, rule, now), since or 0.0, -gang.held(notebook), notebook.id)
 
 
-def _match(books: Books, idle: Sequence[Workload]) -> dict[str, str | None]:
-    """For each idle notebook that somebody waits for: who. Takes those whose time has come."""
-    rule, now = books.policy.idle, books.now
+def _is_warned(notebook: Workload) -> bool:
+    return notebook.activity is not None and notebook.activity.expire_at is not None
+
+
+def _match(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, findings: Findings, idle: Sequence[Workload]
+) -> dict[str, str | None]:
+    """Nominate pending work for the shares of idle notebooks, and take the shares whose time has come.
+
+    Returns the id of the workload that wants each notebook's share, by the id of the notebook.
+    """
+    rule, now = inputs.policy.idle, inputs.now
     wanted: dict[str, str | None] = {}
-    turn = take_turns(books)
-    while (workload := turn.next()) is not None:
-        with passing(books, workload):
-            taken = _unblock(books, workload, [n for n in idle if n.id not in wanted])
+    order = job_order(inputs.index, allocations, evictions)
+    while (workload := order.next()) is not None:
+        with allocations.lifting_reservations(workload):
+            free = [notebook for notebook in idle if notebook.id not in wanted]
+            taken = _unblock(inputs.index, allocations, workload, free)
         if taken is None:
-            turn.pass_over()
+            order.pass_over()
             continue
-        turn.done()
+        order.done()
         wanted.update({notebook.id: workload.id for notebook in taken})
-        place = books.promised[workload.id]
+        place = allocations.nominated[workload.id]
         waits_for = [n for n in idle if n in taken or (n.id in wanted and _overlap(n, place))]
         if any(expiry(notebook, rule, now) > now for notebook in waits_for):
-            books.awaited[workload.id] = tuple(waits_for)
+            findings.awaited_notebooks[workload.id] = tuple(waits_for)
             continue
         for notebook in waits_for:
-            if notebook.id not in books.evicted:
-                _take(books, notebook, workload)
+            if notebook.id not in evictions.evicted:
+                _take(inputs, allocations, evictions, notebook, workload)
     return wanted
 
 
-def _unblock(books: Books, workload: Workload, idle: Sequence[Workload]) -> list[Workload] | None:
-    """The idle notebooks whose shares would let it start; promises it their room."""
-    account = books.account(workload)
+def _unblock(
+    index: ClusterIndex, allocations: Allocations, workload: Workload, idle: Sequence[Workload]
+) -> list[Workload] | None:
+    """Nominate the workload by releasing idle notebooks, and return those; None if that is not possible."""
+    account = allocations.account(workload)
     if not account.known:
         return None
-    if try_promise(books, workload):
+    if try_nominate(allocations, workload):
         return []
     within = entitled(account, gang.smallest(workload))
     pool = account.queue.pool
-    fitting = [n for n in idle if pool in books.pools_of(n) and (within or (n.suspendable and workload.preemptible))]
-    return make_room(books, workload, lambda: fitting) if fitting else None
+    fitting = [n for n in idle if pool in index.pools_of(n) and (within or (n.suspendable and workload.preemptible))]
+    return make_room(allocations, workload, lambda: fitting) if fitting else None
 
 
 def _overlap(notebook: Workload, place: Sequence[TaskPlacement]) -> bool:
@@ -94,26 +113,28 @@ def _overlap(notebook: Workload, place: Sequence[TaskPlacement]) -> bool:
     return any(device in held for task in place for device in task.devices)
 
 
-def _take(books: Books, notebook: Workload, by: Workload | None) -> None:
-    since = idle_since(notebook, books.policy.idle, books.now)
-    idle_for = books.now - (books.now if since is None else since)
+def _take(
+    inputs: CycleInputs, allocations: Allocations, evictions: Evictions, notebook: Workload, by: Workload | None
+) -> None:
+    """Suspend or evict a released notebook for the workload `by`, or for none."""
+    idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
     name = None if by is None else by.id
     if notebook.suspendable and (by is None or by.preemptible):
-        suspend(books, notebook, name, notices.suspended(notebook, by, idle_for))
+        suspend(allocations, evictions, notebook, name, notices.describe_suspension(notebook, by, idle_for))
     else:
-        evict(books, notebook, EvictReason.IDLE, name, notices.evicted_idle(notebook, by, idle_for))
+        evictions.evict(notebook, EvictReason.IDLE, name, notices.describe_idle_eviction(notebook, by, idle_for))
 
 
-def _tell(books: Books, wanted: dict[str, str | None]) -> None:
-    """Warn who is wanted and does not know it yet; tell the others that it is over."""
-    rule, now = books.policy.idle, books.now
-    for notebook in sorted(books.notebooks(), key=lambda w: w.id):
-        warned = notebook.activity is not None and notebook.activity.expire_at is not None
+def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | None]) -> None:
+    """Warn the owners of wanted notebooks that were not warned yet, and take back warnings of all others."""
+    index, rule, now = inputs.index, inputs.policy.idle, inputs.now
+    for notebook in sorted(staying_notebooks(index, evictions), key=lambda each: each.id):
+        warned = _is_warned(notebook)
         if warned and notebook.id not in wanted:
-            books.instructions.append(Unwarn(workload=notebook.id))
+            evictions.warnings.append(Unwarn(workload=notebook.id))
         elif not warned and notebook.id in wanted:
             by = wanted[notebook.id]
-            since = idle_since(notebook, rule, now)
-            sentence = notices.warned(None if by is None else books.workloads[by], now - (since or now))
+            preemptor = None if by is None else index.workloads[by]
+            sentence = notices.describe_warning(preemptor, idle_time(notebook, rule, now))
             at = expiry(notebook, rule, now)
-            books.instructions.append(Warn(workload=notebook.id, expire_at=at, by=by, sentence=sentence))
+            evictions.warnings.append(Warn(workload=notebook.id, expire_at=at, by=by, sentence=sentence))

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from jupyter_gq.domain.workload import Workload
 
 #: A sort key that ends with the id of the workload, so that no two are the same.
-Key = TypeVar("Key", bound=tuple[Any, ...])
+Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class Ranked(Generic[Key]):

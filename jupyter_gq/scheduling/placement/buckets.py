@@ -1,17 +1,20 @@
-"""Members by what is free on them and how much room their node has; finds the lowest that fits without a search."""
+"""Buckets: members by free amount and host resources of their node; the lowest that fits is found at once.
+
+See docs/decisions/0010-group-free-places-in-buckets.md.
+"""
 
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from .host_resources import ROOMY, Room
+from .host_resources import UNLIMITED, HostResources
 
 #: A heap may hold so many entries of members that have moved on, and as many again as it has members.
 STALE = 32
 
 
 class Buckets:
-    """Members in buckets of equal (amount, room)."""
+    """Members in buckets of equal amount and host resources."""
 
     __slots__ = ("amounts", "heaps", "population", "state")
 
@@ -19,13 +22,13 @@ class Buckets:
         #: The amounts that some member has, ascending.
         self.amounts: list[int] = []
         #: By amount and room, all members that have both, and some that had.
-        self.heaps: dict[int, dict[Room, list[int]]] = {}
+        self.heaps: dict[int, dict[HostResources, list[int]]] = {}
         #: How many members have them now; only what is above 0.
-        self.population: dict[int, dict[Room, int]] = {}
-        self.state: dict[int, tuple[int, Room]] = {}
+        self.population: dict[int, dict[HostResources, int]] = {}
+        self.state: dict[int, tuple[int, HostResources]] = {}
 
-    def put(self, member: int, amount: int, room: Room) -> None:
-        """It is new, or has changed."""
+    def put(self, member: int, amount: int, room: HostResources) -> None:
+        """Add a member, or move it to another bucket."""
         if member in self.state:
             self.drop(member)
         self.state[member] = (amount, room)
@@ -45,7 +48,7 @@ class Buckets:
             self.heaps[amount][room] = [member]
 
     def drop(self, member: int) -> None:
-        """It has nothing any more."""
+        """Remove a member."""
         amount, room = self.state.pop(member)
         rooms = self.population[amount]
         if rooms[room] > 1:
@@ -57,35 +60,38 @@ class Buckets:
             del self.amounts[bisect_left(self.amounts, amount)]
 
     def at_least(self, amount: int, *, descending: bool) -> Iterable[int]:
-        """The amounts from `amount` on."""
+        """Return the amounts that some member has, from `amount` on."""
         found = self.amounts[bisect_left(self.amounts, amount) :]
         return reversed(found) if descending else found
 
-    def lowest(self, amount: int, need: Room) -> int | None:
-        """The lowest member with that amount whose node has room."""
+    def lowest(self, amount: int, need: HostResources) -> int | None:
+        """Return the lowest member with that amount whose node has the host resources; None if there is none."""
         best: int | None = None
         for room, heap in self.heaps[amount].items():
-            if room is ROOMY or (room[0] >= need[0] and room[1] >= need[1] and room[2] >= need[2]):
+            if room is UNLIMITED or (room[0] >= need[0] and room[1] >= need[1] and room[2] >= need[2]):
                 found = self._top(heap, amount, room)
                 if best is None or found < best:
                     best = found
         return best
 
-    def counts(self) -> Iterator[tuple[int, Room, int]]:
-        """Amount, room, and how many members have them."""
+    def counts(self) -> Iterator[tuple[int, HostResources, int]]:
+        """Yield each amount and host resources with the number of members that have both."""
         for amount, rooms in self.population.items():
             for room, members in rooms.items():
                 yield amount, room, members
 
-    def tightest(self, amount: int, need: Room, *, roomiest: bool) -> int | None:
-        """A member with that amount in the least room that is enough (in the most, if `roomiest`)."""
+    def tightest(self, amount: int, need: HostResources, *, roomiest: bool) -> int | None:
+        """Return a member with that amount and the least host resources that are enough.
+
+        With `roomiest`, the most host resources instead.
+        """
         fitting = [room for room in self.heaps.get(amount, ()) if all(r >= n for r, n in zip(room, need, strict=True))]
         if not fitting:
             return None
         room = max(fitting) if roomiest else min(fitting)
         return self._top(self.heaps[amount][room], amount, room)
 
-    def _top(self, heap: list[int], amount: int, room: Room) -> int:
+    def _top(self, heap: list[int], amount: int, room: HostResources) -> int:
         while self.state.get(heap[0]) != (amount, room):
             heapq.heappop(heap)
         return heap[0]

@@ -1,18 +1,18 @@
-"""The seam for placement policies: among the places that fit, which one to take.
+"""The protocol of placement policies: among the places that fit, which one to take.
 
-A policy is a `Choice`. The ledger calls `settle` once, before anything is placed, with the `Ground` (what is where, and
-what is free in both views: live lists, to be read only), then `changed` with the number of a node after each change of
-what is free on it (also when a change is rolled back), and `choose` for each task. A policy that computes scores of
-nodes keeps them until `changed` names the node. `choose` is given a scope, whose groups and devices have passed the
-filters of the request, and must return a place that fits in the view asked for, or None if there is none:
+The ledger calls `settle` once, before anything is placed. The `FreeResources` that it passes are live lists, to be read
+only. The ledger then calls `changed` with the number of a node after each change of what is free on that node, also if
+a change is rolled back, and `choose` for each task. A policy that computes scores of nodes keeps them until `changed`
+names the node. `choose` gets a scope, whose groups and devices have passed the filters of the request. The policy must
+return a place that fits in the view asked for, or None if there is none:
 
-* a request of whole devices: devices of one group whose amount is 1000;
-* of fractions: devices of one group with at least that amount each;
+* for a request of whole devices: devices of one group with 1000 free milli-GPU each;
+* for fractions: devices of one group with at least that amount each;
 * without devices: a group of a bare scope, and no devices;
-* and always: the room of the group's node in that view is enough (`tasks_in(room, need_of(request)) >= 1`).
+* always: enough host resources of the group's node in that view (`tasks_that_fit(...) >= 1`).
 
 The same input gives the same choice; ties go to the lowest numbers. `Policy.placement` names the policy for whole
-devices and for tasks without devices, `Policy.fraction_placement` the one for fractions; `choice_of` makes them.
+devices and for tasks without devices, `Policy.fraction_placement` the one for fractions; `make_policy` makes them.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,23 @@ from typing import NamedTuple, Protocol
 
 from jupyter_gq.domain.workload import Request
 
-from .host_resources import WHOLE, Room, View, need_of, tasks_in
+from .host_resources import WHOLE, HostResources, View, host_request_of, tasks_that_fit
 from .layout import Layout
 from .scope import Index, Scope
 
 
 class Spot(NamedTuple):
-    """Where a task goes: a group and devices of it, by their numbers in the layout."""
+    """The place of one task: a group and devices of it, by their numbers in the layout."""
 
     group: int
     ranks: Sequence[int] = ()
 
 
-class Ground:
-    """All that a policy may look at. `amount` by device, `room` by node; in NOW the lesser of free and future."""
+class FreeResources:
+    """Free milli-GPU by device and free host resources by node, for both views.
+
+    In the view NOW an amount is the lesser of what is free now and in future.
+    """
 
     __slots__ = ("_amounts", "_rooms", "layout")
 
@@ -43,44 +46,44 @@ class Ground:
         self._rooms = (list(layout.room), list(layout.room))
 
     def amount(self, view: View) -> list[int]:
-        """Milli-GPU that are free on each device, never below 0."""
+        """Return the free milli-GPU of each device, never below 0."""
         return self._amounts[view is not View.NOW]
 
-    def room(self, view: View) -> list[Room]:
-        """CPU, memory and tasks that are free on each node; may be below 0 where more is held than there is."""
+    def room(self, view: View) -> list[HostResources]:
+        """Return the free CPU, memory and tasks of each node; below 0 if more is held than there is."""
         return self._rooms[view is not View.NOW]
 
 
-class Choice(Protocol):
-    """One placement policy."""
+class PlacementPolicy(Protocol):
+    """A rule that chooses among places that fit."""
 
-    def settle(self, ground: Ground) -> None:
-        """This is where tasks will be placed."""
+    def settle(self, ground: FreeResources) -> None:
+        """Begin: tasks will be placed on these resources."""
 
     def changed(self, node: int) -> None:
-        """What is free on this node is no longer what it was, now or in future."""
+        """Note that the free resources of this node have changed, now or in future."""
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """The place to take for one task."""
+        """Return the place to take for one task; None if none fits."""
 
 
-class ByFullness:
-    """Pack: the fullest that fits. Spread: the emptiest."""
+class FullnessPolicy:
+    """Pack takes the fullest place that fits, spread the emptiest."""
 
     def __init__(self, *, spread: bool = False) -> None:
         self.spread = spread
-        self._ground: Ground | None = None
+        self._ground: FreeResources | None = None
 
-    def settle(self, ground: Ground) -> None:
-        """Everything else lies in the buckets of the scopes."""
+    def settle(self, ground: FreeResources) -> None:
+        """Keep the free resources; everything else is in the buckets of the scopes."""
         self._ground = ground
 
     def changed(self, node: int) -> None:
-        """The buckets know it."""
+        """Do nothing: the buckets of the scopes are up to date."""
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """By how many devices of the node are wholly free, or by what is free on the device."""
-        index, need = scope.index(view), need_of(request)
+        """Return the place, by the number of wholly free devices of a node or by the free amount of a device."""
+        index, need = scope.index(view), host_request_of(request)
         if not request.devices:
             return self._bare(index, need)
         if request.milli_per_device == WHOLE:
@@ -90,14 +93,14 @@ class ByFullness:
             return self._fraction(scope, request.milli_per_device, need, view)
         return self._fractions(scope, request, need, view)
 
-    def _bare(self, index: Index, need: Room) -> Spot | None:
+    def _bare(self, index: Index, need: HostResources) -> Spot | None:
         for amount in index.nodes.amounts:
             found = index.nodes.tightest(amount, need, roomiest=self.spread)
             if found is not None:
                 return Spot(found)
         return None
 
-    def _group(self, index: Index, devices: int, need: Room) -> int | None:
+    def _group(self, index: Index, devices: int, need: HostResources) -> int | None:
         for count in index.nodes.at_least(devices, descending=self.spread):
             found = index.nodes.lowest(count, need)
             if found is not None:
@@ -108,16 +111,16 @@ class ByFullness:
         amount = self._amount(view)
         return [rank for rank in scope.ranks[group] if amount[rank] == WHOLE][:count]
 
-    def _fraction(self, scope: Scope, milli: int, need: Room, view: View) -> Spot | None:
+    def _fraction(self, scope: Scope, milli: int, need: HostResources, view: View) -> Spot | None:
         if self.spread:
             return self._untouched(scope, need, view) or self._partly_used(scope, milli, need, view)
         return self._partly_used(scope, milli, need, view) or self._untouched(scope, need, view)
 
-    def _untouched(self, scope: Scope, need: Room, view: View) -> Spot | None:
+    def _untouched(self, scope: Scope, need: HostResources, view: View) -> Spot | None:
         group = self._group(scope.index(view), 1, need)
         return None if group is None else Spot(group, self._whole(scope, group, 1, view))
 
-    def _partly_used(self, scope: Scope, milli: int, need: Room, view: View) -> Spot | None:
+    def _partly_used(self, scope: Scope, milli: int, need: HostResources, view: View) -> Spot | None:
         devices = scope.index(view).devices
         for amount in devices.at_least(milli, descending=self.spread):
             rank = devices.lowest(amount, need)
@@ -125,14 +128,14 @@ class ByFullness:
                 return Spot(self._layout().group_of[rank], (rank,))
         return None
 
-    def _fractions(self, scope: Scope, request: Request, need: Room, view: View) -> Spot | None:
-        """Several devices of one node with the same fraction each; rare, so every node is looked at."""
+    def _fractions(self, scope: Scope, request: Request, need: HostResources, view: View) -> Spot | None:
+        """Return several devices of one node with the same fraction each; rare, so every node is looked at."""
         amount, milli = self._amount(view), request.milli_per_device
         sign = -1 if self.spread else 1
         best: tuple[int, int, list[int]] | None = None
         for group in scope.groups:
             fitting = [rank for rank in scope.ranks[group] if amount[rank] >= milli]
-            if len(fitting) < request.devices or not tasks_in(scope.index(view).nodes.state[group][1], need):
+            if len(fitting) < request.devices or not tasks_that_fit(scope.index(view).nodes.state[group][1], need):
                 continue
             fitting.sort(key=lambda rank: (sign * amount[rank], rank))
             candidate = (sign * len(fitting), group, fitting[: request.devices])

@@ -1,8 +1,8 @@
-"""Requests for an amount of device memory: what part of a device they make.
+"""Requests for device memory, translated into a part of a device.
 
-It is ceil(100 x memory / memory of the device) hundredths of the *smallest* suitable device: one of the pool, of a
-required model, with at least that much. On a larger device the same part is more than was asked for. The part is
-settled once, when a snapshot enters the core, for what waits and for what runs, and is the same everywhere after that.
+The part is ceil(100 x memory / memory of the device) hundredths of the *smallest* suitable device: a device of the
+pool, of a required model, with at least that much memory. On a larger device the same part is more than was asked for.
+The part is fixed once, when a snapshot enters the core, for pending and running work alike.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ HUNDREDTH = ONE_GPU // 100
 
 
 def resolved(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot with `milli_per_device` of every memory request; itself if there is none."""
+    """Return the snapshot with `milli_per_device` of every memory request; the same object if there is none."""
     if not any(_asks_for_memory(workload) for workload in snapshot.workloads):
         return snapshot
     pools = {queue.name: queue.pool for queue in snapshot.queues}
@@ -33,14 +33,14 @@ def _asks_for_memory(workload: Workload) -> bool:
 
 
 class MemoryParts:
-    """What memory requests make of the devices there are."""
+    """The parts that memory requests make of the devices there are."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         kinds = {(d.pool, d.model, int(d.memory)) for node in nodes for d in node.devices}
         self._kinds = sorted(kinds, key=lambda kind: kind[2])
 
     def of_workload(self, workload: Workload, pool: str) -> Workload:
-        """The same workload with `milli_per_device` of its memory requests."""
+        """Return the workload with `milli_per_device` of its memory requests."""
         if not _asks_for_memory(workload):
             return workload
         groups = tuple(replace(group, request=self._of(group.request, pool)) for group in workload.groups)

@@ -1,20 +1,22 @@
-"""The policy `fragmentation`: a task goes where it costs the others least of what they could still use.
+"""The policy `fragmentation`: a task goes where the request mix loses least of what it could still use.
 
 After "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (USENIX ATC '23).
 
 Rules
 -----
-1. The *mix* is what is asked for at present: each kind of request with its number of tasks.
-2. What a kind could use is counted on each node (`states`) and summed over all nodes.
-3. What the cluster is good for is the sum over the kinds of number x log(what the kind could use): to take the last
-   nodes from a kind costs much, to take a few of very many costs little. Kinds whose nodes are scarce are spared.
-4. A task goes where that sum falls least: each node's loss of a kind counts by number / what the kind could use.
-5. Ties: the fullest devices, then the fullest node, then the lowest names.
+1. Mix. The *mix* holds each kind of request that is known at present, with its number of tasks.
+2. Usable amounts. What a kind could use is counted on each node (`node_states`) and summed over all nodes.
+3. Value. The value of the cluster is the sum over the kinds of number x log(usable amount). Taking the last nodes from
+   a kind costs much, taking a few of very many costs little. Kinds whose nodes are scarce are spared.
+4. Choice. A task goes where that sum falls least: each node's loss of a kind counts by number / usable amount.
+5. Ties go to the fullest devices, then the fullest node, then the lowest names.
 
-All depends on what is free now and on the mix alone, not on the way there: nothing to roll back, and scores that were
-kept are the scores that would be computed. Sums are sums of whole numbers, exact in any order.
+Everything depends on the present free amounts and on the mix alone, not on the way there. So there is nothing to roll
+back, and kept scores are the scores that would be computed. All sums are of whole numbers, exact in any order.
 
 Cost: what is known of a state of a node is kept, and a choice looks at the states that nodes are in, not at the nodes.
+
+See docs/decisions/0012-place-where-other-requests-lose-least.md.
 """
 
 import itertools
@@ -25,41 +27,41 @@ import numpy as np
 
 from jupyter_gq.domain.workload import Request
 
-from .choice import Ground, Spot
+from .choice import FreeResources, Spot
 from .host_resources import View
 from .node_states import DeviceKind, Integers, NodeState, Numbers, Slot, States
-from .node_transitions import Ways
-from .request_mix import MOST, Mix
+from .node_transitions import Transitions
+from .request_mix import MOST, RequestMix
 from .scope import Filter, Scope
 
-#: All weights together make that, so that a weighted sum of what is usable stays below 2**53: exact.
+#: The sum of all weights. A weighted sum of usable amounts stays below 2**53, and so exact.
 _WEIGHT = 1 << 36
-#: When more states than that are known, those that no node is in are forgotten.
+#: The most known states; beyond that, states without nodes are forgotten.
 _MOST_STATES = 20_000
-#: When there are more scopes, they are all made anew.
+#: The most scopes; beyond that, all are made anew.
 _MOST_BOARDS = 200
-#: Of so many kinds of request it is kept where they can go, in each scope.
+#: Number of kinds of request whose transitions are kept, in each scope.
 _MOST_REQUESTS = 256
 
 
-class ByFragmentation:
-    """Fragmentation: where the mix loses least."""
+class FragmentationPolicy:
+    """The fragmentation policy: the place where the mix loses least."""
 
-    def __init__(self, mix: Mix) -> None:
+    def __init__(self, mix: RequestMix) -> None:
         self._mix = mix
         self._sheets: dict[View, _Sheet] = {}
         self._dirty: set[int] = set()
 
-    def settle(self, ground: Ground) -> None:
-        """Everything is looked at when it is first needed."""
+    def settle(self, ground: FreeResources) -> None:
+        """Keep the free resources; nodes are looked at when first needed."""
         self._ground = ground
 
     def changed(self, node: int) -> None:
-        """It is looked at again when a place is next chosen."""
+        """Mark a node as changed; it is looked at again when a place is next chosen."""
         self._dirty.add(node)
 
     def choose(self, scope: Scope, request: Request, view: View) -> Spot | None:
-        """The place where the mix loses least."""
+        """Return the place where the mix loses least; None if none fits."""
         for each in self._sheets.values():
             each.dirty |= self._dirty
         self._dirty.clear()
@@ -71,9 +73,9 @@ class ByFragmentation:
 
 
 class _Sheet:
-    """The nodes in one view: which state each is in, and what each kind could use of them all."""
+    """The nodes in one view: the state of each, and the usable amount of each kind over all of them."""
 
-    def __init__(self, ground: Ground, view: View, mix: Mix) -> None:
+    def __init__(self, ground: FreeResources, view: View, mix: RequestMix) -> None:
         layout = ground.layout
         self.layout = layout
         self._amount, self._room = ground.amount(view), ground.room(view)
@@ -95,7 +97,7 @@ class _Sheet:
         self._boards: dict[Filter, _Board] = {}
 
     def catch_up(self) -> None:
-        """Take notice of what has changed since."""
+        """Take in what has changed since the last call."""
         if self._mix.version != self._version:
             self._learn()
         nodes = sorted(self.dirty)
@@ -109,13 +111,13 @@ class _Sheet:
                     board.move(node, old, new)
 
     def weights(self) -> Numbers:
-        """What a milli-GPU is worth that a kind could use: whole numbers."""
+        """Return what a milli-GPU that a kind could use is worth, as whole numbers."""
         raw = self._counts / (self._total + self.states.columns.size)
         whole = raw.sum()
         return np.rint(raw * (_WEIGHT / whole)) if whole else raw
 
     def board(self, scope: Scope) -> "_Board":
-        """The nodes of that scope."""
+        """Return the nodes of a scope by their states."""
         board = self._boards.get(scope.filter)
         if board is None or len(board.seen) > _MOST_STATES:
             if len(self._boards) >= _MOST_BOARDS:
@@ -124,7 +126,7 @@ class _Sheet:
         return board
 
     def pick(self, ranks: Iterable[int], slots: Sequence[Slot]) -> list[int]:
-        """The first of these devices that are as described."""
+        """Return the first of these devices that match the slots."""
         wanted, found = list(slots), []
         for rank in ranks if wanted else ():
             slot = (self._kind_of[rank], self._amount[rank])
@@ -134,7 +136,7 @@ class _Sheet:
         return found
 
     def _learn(self) -> None:
-        """The mix has changed."""
+        """Take in a changed mix."""
         mix = self._mix
         self._version = mix.version
         frequent = mix.frequent()
@@ -165,16 +167,16 @@ class _Board:
         )
         #: The nodes in each state, ascending.
         self._members: dict[int, list[int]] = {}
-        #: How many they are, by state.
+        #: The number of nodes by state.
         self._count: Integers = np.zeros(len(sheet.states), np.int64)
         #: States in the order in which nodes came to be in them.
         self.seen: list[int] = []
-        self._ways: dict[Request, Ways] = {}
+        self._ways: dict[Request, Transitions] = {}
         for node in self._group_of:
             self._enter(node, sheet.state_of[node])
 
     def move(self, node: int, old: int, new: int) -> None:
-        """That node has changed."""
+        """Move a node from one state to another."""
         if node in self._group_of:
             members = self._members[old]
             del members[bisect_left(members, node)]
@@ -182,10 +184,10 @@ class _Board:
             self._enter(node, new)
 
     def choose(self, scope: Scope, request: Request, weights: Numbers) -> Spot | None:
-        """The best place for a task of it."""
+        """Return the best place for a task of the request; None if none fits."""
         ways = self._ways.pop(request, None)
         if ways is None:
-            ways = Ways(self._sheet.states, request, self._suitable)
+            ways = Transitions(self._sheet.states, request, self._suitable)
             if len(self._ways) >= _MOST_REQUESTS:
                 del self._ways[next(iter(self._ways))]  # the one that was not asked for for the longest time
         self._ways[request] = ways

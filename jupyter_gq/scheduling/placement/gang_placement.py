@@ -1,16 +1,17 @@
-"""Assemble a gang: places for the smallest gang of a workload, all or nothing.
+"""Gang placement: places for the smallest gang of a workload, all or nothing.
 
 Rules
 -----
-1. A workload starts with at least `min_members` tasks of each of its groups, or not at all. Large requests go first.
-2. A *required* level: all tasks of that workload or group, with all groups inside it, stand in one domain of it.
-   Domains that cannot have room are left out by what is free in them; of the others pack tries the one with the least
+1. Gang. A workload starts with at least `min_members` tasks of each of its groups, or not at all. Large requests go
+   first.
+2. Required level. All tasks of that workload or group, with all groups inside it, stand in one domain of the level.
+   Domains that cannot have room are left out by what is free in them. Of the others, pack tries the one with the least
    room first, spread the one with the most; ties go to the lowest values of the labels.
-3. A *preferred* level: the same, in the narrowest domain that has room: the preferred level first, then wider ones, as
-   far as the required one, or else anywhere.
-4. What is added to something that runs keeps to the domains in which that stands: the required ones always, the
+3. Preferred level. The same, in the narrowest domain that has room: the preferred level first, then wider ones, as far
+   as the required one, or else anywhere.
+4. Growth. What is added to running work keeps to the domains of the running tasks: the required ones always, the
    preferred ones as long as there is room.
-5. Groups inside a domain of their parent choose their own domains inside it.
+5. Nesting. Groups inside a domain of their parent choose their own domains inside it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ Within = tuple[Domain, ...]
 
 
 def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tuple[TaskPlacement, ...] | None:
-    """Take places for its smallest gang, all or nothing; None changes nothing."""
+    """Take places for the smallest gang, all or nothing; None changes nothing."""
     assembly = _Assembly(ledger, pool, workload, view)
     if not workload.groups and workload.topology is None:
         return assembly.all_the_same() if may_fit(ledger, pool, workload, view) else None
@@ -35,7 +36,7 @@ def place(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> tu
 
 
 def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> bool:
-    """A cheap bound before anything is placed: False is certain."""
+    """Return False if the smallest gang certainly has no place; a cheap bound before anything is placed."""
     if not workload.groups and workload.topology is None:
         least = workload.min_members
         return ledger.slots(pool, workload.request, view, enough=least) >= least
@@ -44,13 +45,13 @@ def may_fit(ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> 
 
 
 def may_fit_within(ledger: DeviceLedger, pool: str, workload: Workload, view: View, domain: Domain) -> bool:
-    """As `may_fit`, if all of it had to be in that domain."""
+    """Return False if the smallest gang certainly has no place inside that domain."""
     assembly = _Assembly(ledger, pool, workload, view)
     return assembly.possible_inside(assembly.root, (domain,))
 
 
 def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] | None:
-    """The domains of which one has to take all of it; None if it may be anywhere."""
+    """Return the domains of which one must take the whole gang; None if tasks may be anywhere."""
     groups = groups_of(workload)
     constraint = workload.topology
     if (constraint is None or constraint.required is None) and len(groups) == 1:
@@ -65,7 +66,7 @@ def required_domains(ledger: DeviceLedger, workload: Workload) -> list[Domain] |
 
 
 def leading_request(workload: Workload) -> Request:
-    """The request of its group that is hardest to place."""
+    """Return the request of the group that is hardest to place."""
     if not workload.groups:
         return workload.request
     needed = [group for group in groups_of(workload) if group.min_members]
@@ -73,12 +74,12 @@ def leading_request(workload: Workload) -> Request:
 
 
 def _standing(workload: Workload) -> tuple[TaskPlacement, ...]:
-    """Where the others stand whom it joins; what is placed as a whole may go anywhere."""
+    """Return the placement that a replica joins; empty for a workload that is placed as a whole."""
     return workload.whole.placement if isinstance(workload, Replica) else ()
 
 
 def largest_first(group: TaskGroup) -> tuple[int, int, int, int]:
-    """Sort key: who is harder to place goes first."""
+    """Return a sort key that puts the group first that is harder to place."""
     request = group.request
     return (-request.devices, -request.milli_per_device, -request.cpu_milli, -request.memory)
 
@@ -88,7 +89,7 @@ class _Branch:
     """A workload, or a group of it, with the groups inside."""
 
     constraint: TopologyConstraint | None
-    #: Tasks of its own.
+    #: Groups whose tasks are the branch's own.
     own: tuple[TaskGroup, ...]
     inside: tuple["_Branch", ...]
     #: The groups with tasks of the whole branch, itself included.
@@ -98,7 +99,7 @@ class _Branch:
 
 
 class _Assembly:
-    """One attempt."""
+    """An attempt to place the smallest gang of one workload."""
 
     def __init__(self, ledger: DeviceLedger, pool: str, workload: Workload, view: View) -> None:
         self.ledger = ledger
@@ -130,7 +131,7 @@ class _Assembly:
     # --- taking places
 
     def all_the_same(self) -> tuple[TaskPlacement, ...] | None:
-        """Without any topology or groups; `may_fit` has been asked."""
+        """Take places without any topology or groups; `may_fit` must have been asked."""
         mark = self.ledger.mark()
         placed = self._groups(groups_of(self.workload), ())
         if placed is None:
@@ -139,7 +140,7 @@ class _Assembly:
         return tuple(placed)
 
     def alike(self) -> list[TaskPlacement] | None:
-        """Without any topology: group by group."""
+        """Take places without any topology, group by group."""
         groups = groups_of(self.workload)
         if not self._enough(groups, ()):
             return None
@@ -150,7 +151,7 @@ class _Assembly:
         return placed
 
     def branch(self, branch: _Branch, within: Within) -> list[TaskPlacement] | None:
-        """All tasks of the smallest gang of that branch; None changes nothing."""
+        """Take places for the smallest gang of a branch; None changes nothing."""
         for domains in self._candidates(branch, within):
             mark = self.ledger.mark()
             placed = self._inside(branch, domains)
@@ -171,7 +172,7 @@ class _Assembly:
         return placed
 
     def _groups(self, groups: Sequence[TaskGroup], within: Within) -> list[TaskPlacement] | None:
-        """What was placed stays placed, also on failure."""
+        """Take places group by group; on failure, return None and leave what was placed in the ledger."""
         placed: list[TaskPlacement] = []
         for group in sorted(groups, key=largest_first) if len(groups) > 1 else groups:
             for _ in range(group.min_members):
@@ -184,7 +185,7 @@ class _Assembly:
     # --- domains
 
     def _candidates(self, branch: _Branch, within: Within) -> Iterator[Within]:
-        """Where the branch may go, the best first (rules 2 to 4)."""
+        """Yield the domains where the branch may go: of the preferred level first, then of wider ones."""
         constraint = branch.constraint
         if constraint is None:
             yield within
@@ -203,7 +204,7 @@ class _Assembly:
             yield within
 
     def _ranked(self, branch: _Branch, topology: str, level: str, within: Within) -> list[Domain]:
-        """The domains of a level that may have room, in the order in which to try them."""
+        """Return the domains of a level that may have room, in the order in which to try them."""
         if branch.near:
             there = self.ledger.domains.around(branch.near[0].node, topology, level)
             return [] if there is None else [there]
@@ -220,7 +221,7 @@ class _Assembly:
     # --- bounds
 
     def possible(self, branch: _Branch, within: Within) -> bool:
-        """There is a domain for it that may have room."""
+        """Return True if some domain may have room for the branch."""
         constraint = branch.constraint
         if constraint is None or constraint.required is None:
             return self.possible_inside(branch, within)
@@ -230,11 +231,11 @@ class _Assembly:
         return any(self.possible_inside(branch, (*within, domain)) for domain in domains)
 
     def possible_inside(self, branch: _Branch, within: Within) -> bool:
-        """These domains may have room for all of it."""
+        """Return True if these domains may have room for the whole branch."""
         return self._enough(branch.groups, within) and all(self.possible(each, within) for each in branch.inside)
 
     def _enough(self, groups: Sequence[TaskGroup], within: Within) -> bool:
-        """For each request on its own, and in sum, is there enough?"""
+        """Return True if there is enough for each request by itself, and in sum."""
         if len(groups) == 1:
             (group,) = groups
             least = group.min_members
@@ -256,7 +257,7 @@ def _position(levels: Sequence[str], level: str | None) -> int | None:
 
 
 def _nested(domain: Domain, within: Within) -> bool:
-    """It lies in the domains of the same topology that were chosen before."""
+    """Return True if the domain lies in the domains of the same topology that were chosen before."""
     return all(
         domain.values[: len(outer.values)] == outer.values for outer in within if outer.topology == domain.topology
     )
@@ -267,6 +268,6 @@ def _names(branches: Iterable[_Branch]) -> Iterator[str]:
 
 
 def _hardest_first(branch: _Branch) -> tuple[int, tuple[int, int, int, int]]:
-    """Who asks for the most, goes first."""
+    """Return a sort key that puts the branch first that asks for most."""
     milli = sum(group.request.milli * group.min_members for group in branch.groups)
     return (-milli, min((largest_first(group) for group in branch.groups), default=(0, 0, 0, 0)))

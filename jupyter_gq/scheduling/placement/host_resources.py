@@ -1,4 +1,4 @@
-"""What is left of a node beside its devices: CPU, memory, and how many tasks it still takes."""
+"""Host resources: CPU and memory of a node, and how many tasks it still takes."""
 
 from enum import StrEnum
 
@@ -7,32 +7,32 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 
 WHOLE = int(ONE_GPU)
-#: More than any node has: what is not counted.
+#: An amount that no node has: the resource is not counted.
 UNCOUNTED = 1 << 60
 
 #: CPU in thousandths of a core, memory in MiB, tasks.
-Room = tuple[int, int, int]
+HostResources = tuple[int, int, int]
 
-#: Of a node that counts nothing.
-ROOMY: Room = (UNCOUNTED, UNCOUNTED, UNCOUNTED)
+#: The host resources of a node that counts none.
+UNLIMITED: HostResources = (UNCOUNTED, UNCOUNTED, UNCOUNTED)
 
-#: Of a node that takes no tasks.
-NO_ROOM: Room = (0, 0, 0)
+#: The host resources of a node that takes no tasks.
+NO_RESOURCES: HostResources = (0, 0, 0)
 
 
 class View(StrEnum):
-    """Which of the two amounts is asked for."""
+    """The moment that a free amount is asked for."""
 
     NOW = "NOW"
     FUTURE = "FUTURE"
 
 
-def room_of(node: Node) -> Room:
-    """All that tasks may use of it."""
+def host_resources_of(node: Node) -> HostResources:
+    """Return everything that tasks may use of a node."""
     if node.closed:
-        return NO_ROOM
+        return NO_RESOURCES
     if node.cpu_milli is None and node.memory is None and node.max_tasks is None:
-        return ROOMY
+        return UNLIMITED
     return (
         UNCOUNTED if node.cpu_milli is None else node.cpu_milli,
         UNCOUNTED if node.memory is None else node.memory,
@@ -40,14 +40,14 @@ def room_of(node: Node) -> Room:
     )
 
 
-def need_of(request: Request) -> Room:
-    """What one task of it takes."""
+def host_request_of(request: Request) -> HostResources:
+    """Return the host resources that one task of a request takes."""
     return (request.cpu_milli, request.memory, 1)
 
 
-def tasks_in(room: Room, need: Room) -> int:
-    """So many tasks fit into that room."""
-    if room is ROOMY:
+def tasks_that_fit(room: HostResources, need: HostResources) -> int:
+    """Return how many tasks of that need fit into these host resources."""
+    if room is UNLIMITED:
         return UNCOUNTED
     cpu, memory, tasks = need
     most = room[2] // tasks

@@ -1,19 +1,19 @@
-"""What does not change in a cycle: devices in their order, grouped by (node, pool), and what nodes are."""
+"""The layout: devices in their order, grouped by node and pool. Nothing of it changes in a cycle."""
 
 from collections.abc import Iterable
 
 from jupyter_gq.domain.cluster import Device, Node
 
-from .host_resources import ROOMY, Room, room_of
+from .host_resources import UNLIMITED, HostResources, host_resources_of
 
-#: Groups of a node all of whose devices are of one pool.
+#: Number of groups of a node whose devices are all of one pool.
 IT_AND_BARE = 2
 
 
 class Layout:
-    """Nodes by name, devices by (index, id), each with its number; a *group* is the devices of a pool on a node.
+    """Nodes by name and devices by index and id, each with its number. A *group* is the devices of a pool on one node.
 
-    Each node has one group more, without devices, for tasks that need none: `bare[node]`.
+    Each node has one more group, without devices, for tasks that need none: `bare[node]`.
     """
 
     __slots__ = (
@@ -36,9 +36,9 @@ class Layout:
     def __init__(self, nodes: Iterable[Node], pools: Iterable[str]) -> None:
         self.nodes = sorted(nodes, key=lambda node: node.name)
         self.node_of = {node.name: number for number, node in enumerate(self.nodes)}
-        #: All that tasks may use of each node beside its devices.
-        self.room: list[Room] = [room_of(node) for node in self.nodes]
-        self.counts_room = any(room is not ROOMY for room in self.room)
+        #: Host resources that tasks may use, by node.
+        self.room: list[HostResources] = [host_resources_of(node) for node in self.nodes]
+        self.counts_room = any(room is not UNLIMITED for room in self.room)
         self.devices: list[Device] = []
         self.group_of: list[int] = []
         self.group_node: list[int] = []
@@ -52,7 +52,7 @@ class Layout:
             group = self._group(number, "")
             self.bare.append(group)
             self.groups_of_node[number].append(group)
-        #: It is the only group of its node that has devices.
+        #: True for a group that is the only one of its node with devices.
         self.alone = [len(self.groups_of_node[node]) <= IT_AND_BARE for node in self.group_node]
         self.rank_of = {device.id: rank for rank, device in enumerate(self.devices)}
         self.pools = sorted({*self.group_pool, *pools} - {""})

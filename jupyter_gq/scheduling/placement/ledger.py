@@ -1,4 +1,4 @@
-"""The books of devices and nodes: what is held, what will be free, what is promised, with the way back."""
+"""The device ledger: what is held, what will be free and what is promised, on devices and nodes, with rollback."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,15 +8,15 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request, TaskPlacement, Workload
 
-from .choice import ByFullness, Choice, Ground, Spot
-from .host_resources import ROOMY, UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
+from .choice import FreeResources, FullnessPolicy, PlacementPolicy, Spot
+from .host_resources import UNCOUNTED, UNLIMITED, WHOLE, HostResources, View, host_request_of, tasks_that_fit
 from .layout import Layout
 from .scope import Domain, Filter, Index, Scope, filter_of
 from .topology import Domains
 
 #: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
 #: is free, to the future, and to what is promised.
-_Entry = tuple[int, Sequence[int], int, Room, int, int, int]
+_Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
 
 #: A device, what was free on it, and what is.
 _Change = tuple[int, int, int]
@@ -27,35 +27,38 @@ MOST_SCOPES = 5000
 
 
 class DeviceLedger:
-    """What is free on every device and node. Devices that are not healthy have room for nothing."""
+    """Free amounts of every device and node. Nothing fits on a device that is not healthy."""
 
     def __init__(
         self,
         nodes: Iterable[Node],
         pools: Iterable[str],
         *,
-        choice: Choice | None = None,
-        fractions: Choice | None = None,
+        choice: PlacementPolicy | None = None,
+        fractions: PlacementPolicy | None = None,
         topologies: Iterable[Topology] = (),
     ) -> None:
-        """`choice`: for whole devices and tasks without any; `fractions`: for the rest. Both pack unless given."""
+        """Begin with free nodes.
+
+        `choice` places whole devices and tasks without devices, `fractions` the rest. The default of each is to pack.
+        """
         self.layout = layout = Layout(nodes, pools)
-        self.ground = Ground(layout)
+        self.ground = FreeResources(layout)
         self.domains = Domains(layout, topologies)
-        self._choice = choice or ByFullness()
-        self._fractions = fractions or choice or ByFullness()
-        #: Of domains, too, the emptiest is taken.
-        self.spreads = isinstance(self._choice, ByFullness) and self._choice.spread
+        self._choice = choice or FullnessPolicy()
+        self._fractions = fractions or choice or FullnessPolicy()
+        #: True if the emptiest domain is taken as well.
+        self.spreads = isinstance(self._choice, FullnessPolicy) and self._choice.spread
         choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
-        #: Policies that keep something by node; what `ByFullness` goes by lies in the scopes.
-        self._told = [each for each in choices if not isinstance(each, ByFullness)]
+        #: Policies that keep something by node; what `FullnessPolicy` goes by lies in the scopes.
+        self._told = [each for each in choices if not isinstance(each, FullnessPolicy)]
         self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
         self._future = list(self._free)
-        #: What is promised of the future, for `take_again`; of devices, and tasks on nodes.
+        #: Promised parts of the future, for `take_again`: milli-GPU by device, tasks by node.
         self._promised = [0] * len(layout.devices)
         self._promised_tasks = [0] * len(layout.nodes)
-        self._free_room: list[Room] = list(layout.room)
-        self._future_room: list[Room] = list(layout.room)
+        self._free_room: list[HostResources] = list(layout.room)
+        self._future_room: list[HostResources] = list(layout.room)
         self._amounts = (self.ground.amount(View.NOW), self.ground.amount(View.FUTURE))
         self._rooms = (self.ground.room(View.NOW), self.ground.room(View.FUTURE))
         for amount in self._amounts:
@@ -69,28 +72,28 @@ class DeviceLedger:
     # --- changes
 
     def hold(self, workload: Workload, *, stopping: bool, sign: int = 1) -> None:
-        """Take off what `workload` holds; of what is stopping the future is free. `sign` -1: it holds it no more."""
+        """Take off what a workload holds; `sign` -1 gives it back. If it is stopping, its future stays free."""
         self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
 
     def keep_room(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
-        """Change the books of its CPU and memory only: what is suspended lives on without its devices."""
+        """Change CPU and memory only: a suspended workload lives on without its devices."""
         if self.layout.counts_room:
             for task in workload.placement:
                 self._shift_task(workload, replace(task, devices=()), free=free, future=future)
 
     def release(self, workload: Workload) -> None:
-        """It is told to stop: its devices will be free, and its room.
+        """Free the future of a workload's devices and host resources: it is told to stop.
 
-        What may be suspended instead keeps its room, whatever becomes of it.
+        A workload that may be suspended instead keeps its host resources in any case.
         """
         self._shift_all(workload, workload.placement, future=1)
         if workload.suspendable and workload.state is State.RUNNING:
             self.keep_room(workload, future=-1)
 
     def take_again(self, workload: Workload, *, promised: bool) -> bool:
-        """Undo a release, if its room has not been promised to another; False changes nothing.
+        """Undo a release, if nothing of it has been promised to another workload; False changes nothing.
 
-        `promised`: it had only been promised its place; otherwise it holds it.
+        With `promised`, the workload had only been promised its place; otherwise it holds it.
         """
         mark = self.mark()
         if workload.suspendable and workload.state is State.RUNNING:
@@ -107,11 +110,11 @@ class DeviceLedger:
         return True
 
     def give_up(self, workload: Workload) -> None:
-        """A released workload was never started: its devices are free now."""
+        """Free the devices of a released workload now: it was never started."""
         self._shift_all(workload, workload.placement, free=1)
 
     def promise(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Keep the future of these places for it."""
+        """Keep the future of these places for a workload."""
         self._shift_all(workload, placement, future=-1, promised=1)
 
     def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
@@ -121,10 +124,10 @@ class DeviceLedger:
     def place(
         self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
     ) -> TaskPlacement | None:
-        """Find a place for one task, and take it: now, or once it is free. None changes nothing.
+        """Find a place for one task and take it: now, or once it is free. None changes nothing.
 
-        `group`: the name of its `TaskGroup`; `within`: only nodes of all these domains. A cluster without any node
-        still has room for what needs no device.
+        `group` is the name of the task's group; `within` allows only nodes of all these domains. A cluster without
+        nodes still takes tasks that need no device.
         """
         if not request.devices and not self.layout.nodes:
             return TaskPlacement(node="", group=group)
@@ -132,7 +135,7 @@ class DeviceLedger:
         if spot is None:
             return None
         node = self.layout.group_node[spot.group]
-        milli, need = request.milli_per_device, need_of(request)
+        milli, need = request.milli_per_device, host_request_of(request)
         if view is View.NOW:
             self._shift((node, spot.ranks, milli, need, -1, -1, 0))
         else:
@@ -142,23 +145,26 @@ class DeviceLedger:
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
 
     def take_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
-        """Take these very places for it now; False changes nothing."""
+        """Take these very places for a workload now; False changes nothing."""
         return self._at(workload, placement, View.NOW)
 
     def keep_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
-        """Keep the future of these very places for it; False changes nothing: one is gone, or promised to another."""
+        """Keep the future of these very places for a workload.
+
+        False changes nothing: a place is gone, or promised to another.
+        """
         return self._at(workload, placement, View.FUTURE)
 
     def hold_back(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Nobody finds room at these places, free or not, as far as it needs them."""
+        """Hide these places, free or not, as far as the workload needs them, so that nobody else finds room there."""
         self._shift_all(workload, placement, future=-1)
 
     def let_go(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Take `hold_back` back."""
+        """Undo `hold_back`."""
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:
-        """These places are there, and their devices healthy."""
+        """Return True if these places are there and their devices healthy."""
         layout = self.layout
         return all(
             task.node in layout.node_of
@@ -167,7 +173,7 @@ class DeviceLedger:
         )
 
     def mark(self) -> int:
-        """A point to which `rollback` returns."""
+        """Return a point to which `rollback` returns."""
         return len(self._journal)
 
     def rollback(self, mark: int) -> None:
@@ -181,7 +187,7 @@ class DeviceLedger:
             self._refresh(node, devices)
 
     def settle(self) -> None:
-        """What has been done so far is not undone any more: marks count from here."""
+        """Make everything done so far final: marks count from here."""
         self._journal.clear()
         if len(self._scopes) > MOST_SCOPES:  # of a long life; those still needed are made again
             self._scopes.clear()
@@ -191,7 +197,7 @@ class DeviceLedger:
     # --- questions
 
     def amount(self, device: str, view: View) -> int:
-        """What is free on that device; 0 for one that does not exist."""
+        """Return the free milli-GPU of a device; 0 for a device that does not exist."""
         rank = self.layout.rank_of.get(device)
         return 0 if rank is None else self.ground.amount(view)[rank]
 
@@ -204,13 +210,13 @@ class DeviceLedger:
         within: tuple[Domain, ...] = (),
         enough: int = UNCOUNTED,
     ) -> int:
-        """An upper bound of the tasks of that request that fit; counting ends when there are `enough`."""
+        """Return an upper bound of the tasks of a request that fit; counting ends at `enough`."""
         if not request.devices and not self.layout.nodes:
             return UNCOUNTED
         return self.index(pool, request, view, within).slots(request, enough)
 
     def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
-        """So many tasks of that request fit, and not one more; takes a step for each node."""
+        """Return exactly how many tasks of a request fit; takes a step for each node."""
         if request.devices <= 1 and self.layout.nodes and not self.layout.counts_room:
             return self.slots(pool, request, view)
         if not self.layout.nodes:
@@ -218,12 +224,12 @@ class DeviceLedger:
         return sum(self.slots_on(node.name, pool, request, view) for node in self.layout.nodes)
 
     def slots_on(self, node: str, pool: str, request: Request, view: View) -> int:
-        """So many tasks of that request fit on one node; exact."""
+        """Return exactly how many tasks of a request fit on one node."""
         scope = self.scope(filter_of(pool, request))
         number = self.layout.node_of.get(node)
         if number is None:
             return 0
-        most = tasks_in(self.ground.room(view)[number], need_of(request))
+        most = tasks_that_fit(self.ground.room(view)[number], host_request_of(request))
         if not request.devices:
             return most if self.layout.bare[number] in scope.ranks else 0
         amount = self.ground.amount(view)
@@ -235,15 +241,15 @@ class DeviceLedger:
         return min(most, _in_different(parts, request.devices))
 
     def total(self, pool: str, view: View = View.NOW) -> int:
-        """What is free in the pool, in sum."""
+        """Return the free milli-GPU of a pool, in sum."""
         return self.scope(Filter(pool)).index(view).total
 
     def largest(self, pool: str, view: View = View.NOW) -> int:
-        """The most that is free on one device of the pool."""
+        """Return the most milli-GPU that is free on one device of a pool."""
         return self.scope(Filter(pool)).index(view).largest()
 
     def scope(self, selected: Filter) -> Scope:
-        """The scope of that filter, with what is free there; kept up to date from its first use on."""
+        """Return the scope of a filter with what is free there; kept up to date from its first use on."""
         scope = self._scopes.get(selected)
         if scope is None:
             nodes = self.domains.nodes(selected.domains[-1]) if selected.domains else range(len(self.layout.nodes))
@@ -257,7 +263,7 @@ class DeviceLedger:
         return scope
 
     def index(self, pool: str, request: Request, view: View, within: tuple[Domain, ...] = ()) -> Index:
-        """What is free of all that this request may use."""
+        """Return what is free of all that a request may use."""
         return self.scope(filter_of(pool, request, within)).index(view)
 
     # --- inside
@@ -280,7 +286,9 @@ class DeviceLedger:
             request = workload.request_of(task.group)
             amount = self.ground.amount(view)
             there = len(ranks) == len(task.devices) and all(amount[rank] >= request.milli_per_device for rank in ranks)
-            if not there or (node is not None and not tasks_in(self.ground.room(view)[node], need_of(request))):
+            if not there or (
+                node is not None and not tasks_that_fit(self.ground.room(view)[node], host_request_of(request))
+            ):
                 self.rollback(mark)
                 return False
             if view is View.NOW:
@@ -313,7 +321,7 @@ class DeviceLedger:
         if ranks:  # where a device really is counts, should the two disagree
             node = self.layout.group_node[self.layout.group_of[ranks[0]]]
         if node is not None:
-            self._shift((node, ranks, request.milli_per_device, need_of(request), free, future, promised))
+            self._shift((node, ranks, request.milli_per_device, host_request_of(request), free, future, promised))
 
     def _shift(self, entry: _Entry) -> None:
         self._journal.append(entry)
@@ -321,19 +329,19 @@ class DeviceLedger:
         self._refresh(entry[0], entry[1])
 
     def _apply(self, entry: _Entry, sign: int) -> None:
-        """Add (-1: take off) `free`, `future` and `promised` times what one task takes."""
+        """Add (`sign` -1: subtract) `free`, `future` and `promised` times what one task takes."""
         node, ranks, milli, need, free, future, promised = entry
         for rank in ranks:
             self._free[rank] += sign * free * milli
             self._future[rank] += sign * future * milli
             self._promised[rank] += sign * promised * milli
-        if self.layout.room[node] is not ROOMY:
+        if self.layout.room[node] is not UNLIMITED:
             self._promised_tasks[node] += sign * promised
             self._free_room[node] = _added(self._free_room[node], need, sign * free)
             self._future_room[node] = _added(self._future_room[node], need, sign * future)
 
     def _refresh(self, node: int, ranks: Iterable[int]) -> None:
-        """Bring the ground, the scopes and the policies up to date."""
+        """Bring the free resources, the scopes and the policies up to date."""
         amount_now, amount_later = self._amounts
         now: list[_Change] = []
         later: list[_Change] = []
@@ -347,13 +355,13 @@ class DeviceLedger:
             if amount_now[rank] != free:
                 now.append((rank, amount_now[rank], free))
                 amount_now[rank] = free
-        if self.layout.room[node] is not ROOMY:
+        if self.layout.room[node] is not UNLIMITED:
             self._refresh_room(node, now, later)
         else:
             if later:
-                self._tell_scopes(_groups(self.layout.group_of, later), later, ROOMY, FUTURE)
+                self._tell_scopes(_groups(self.layout.group_of, later), later, UNLIMITED, FUTURE)
             if now:
-                self._tell_scopes(_groups(self.layout.group_of, now), now, ROOMY, NOW)
+                self._tell_scopes(_groups(self.layout.group_of, now), now, UNLIMITED, NOW)
         for choice in self._told:
             choice.changed(node)
 
@@ -368,7 +376,7 @@ class DeviceLedger:
             elif changes:
                 self._tell_scopes(_groups(self.layout.group_of, changes), changes, new, which)
 
-    def _tell_scopes(self, groups: Iterable[int], changes: list[_Change], room: Room, which: int) -> None:
+    def _tell_scopes(self, groups: Iterable[int], changes: list[_Change], room: HostResources, which: int) -> None:
         for group in groups:
             there = self.layout.group_devices[group]
             for scope in self._scopes_of[group]:
@@ -380,9 +388,10 @@ class DeviceLedger:
 
 
 def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, healthy: bool = True) -> DeviceLedger:
-    """The nodes as if nobody held anything.
+    """Return a ledger of these nodes as if nobody held anything.
 
-    `healthy`: only devices that work now, and without what others take of the nodes; otherwise all that there may be.
+    With `healthy`, only devices that work now count, without what foreign pods take of the nodes; otherwise everything
+    that there may ever be.
     """
     if not healthy:
         nodes = map(at_its_best, nodes)
@@ -390,7 +399,7 @@ def empty_ledger(nodes: Iterable[Node], topologies: Iterable[Topology] = (), *, 
 
 
 def at_its_best(node: Node) -> Node:
-    """As it would be if it took new work, all its devices worked and nobody but us used it."""
+    """Return the node as if it took new work, all its devices worked, and nobody else used it."""
     return replace(
         node,
         devices=tuple(replace(device, healthy=True) for device in node.devices),
@@ -399,7 +408,7 @@ def at_its_best(node: Node) -> Node:
         cpu_by_others=0,
         memory_by_others=NO_MEMORY,
         closed="",
-        emptying=False,
+        draining=False,
     )
 
 
@@ -409,8 +418,8 @@ def _groups(group_of: Sequence[int], changes: list[_Change]) -> Iterable[int]:
     return sorted({group_of[change[0]] for change in changes})
 
 
-def _added(room: Room, need: Room, times: int) -> Room:
-    """That room and `times` the need; what is not counted stays so."""
+def _added(room: HostResources, need: HostResources, times: int) -> HostResources:
+    """Return host resources plus `times` the need; resources that are not counted stay so."""
     if not times:
         return room
     cpu, memory, tasks = room
@@ -422,7 +431,7 @@ def _added(room: Room, need: Room, times: int) -> Room:
 
 
 def _in_different(parts: Sequence[int], devices: int) -> int:
-    """How many tasks of `devices` different devices each fit where each device takes so many parts."""
+    """Return how many tasks of `devices` different devices each fit, if each device takes so many parts."""
     if devices == 1:
         return sum(parts)
     fewest, most = 0, sum(parts) // devices

@@ -1,41 +1,42 @@
-"""States that nodes can be in, and how much of the devices of such a node each kind of request could still use.
+"""Node states: how much of the devices of a node in that state each kind of request could still use.
 
-Two nodes with the same room and the same amounts free on devices of the same kinds are in the same state, whatever
-their names: what is known of a state is computed once for all of them.
+Two nodes with the same host resources and the same free amounts on devices of the same kinds are in the same state,
+whatever their names. What is known of a state is computed once for all of them.
 
-How much a kind of request could use of a node, if it alone came:
+The usable amount of a kind of request, if requests of that kind alone came:
 
-1. `by_devices`: all that is free on the devices that have enough for it; of whole devices, as many as make up tasks.
-2. `by_room`: a whole device for each task for which there is CPU and memory, and parts of a task count too.
-3. The number is 1 / (1/by_devices + 1/by_room), or 0 where not one task fits. The lesser of the two would say more
-   exactly what the kind could use if it came alone, but does not see what becomes scarce when others come too.
-   Where CPU and memory are not counted, it is `by_devices`.
+1. `by_devices`: everything free on devices that have enough for one task; of whole devices, as many as make up tasks.
+2. `by_room`: a whole device for each task for which there is CPU and memory, with parts of a task counted.
+3. The usable amount is 1 / (1/by_devices + 1/by_room), or 0 if not one task fits. The lesser of the two would say more
+   exactly what the kind could use alone, but does not see what becomes scarce when other kinds come too. If CPU and
+   memory are not counted, the usable amount is `by_devices`.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jupyter_gq.domain.cluster import Device
 
-from .host_resources import WHOLE, Room
-from .request_mix import Asked
+from .host_resources import WHOLE, HostResources
+from .request_mix import RequestKind
 
 Integers = NDArray[np.int64]
 #: Whole numbers kept as floats: sums and products of them are exact below 2**53, in any order.
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Array = TypeVar("Array", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_])
 
-#: What is not counted, here.
+#: An amount that stands for a resource that is not counted.
 _UNCOUNTED = 1 << 40
 #: So many rows are computed at once: what they need stays in the processor's cache.
 _AT_ONCE = 256
 
 
 class DeviceKind(NamedTuple):
-    """What requests select devices by."""
+    """The properties of a device that requests select by."""
 
     pool: str
     model: str
@@ -43,11 +44,11 @@ class DeviceKind(NamedTuple):
 
     @classmethod
     def of(cls, device: Device) -> "DeviceKind":
-        """The kind of that device."""
+        """Return the kind of a device."""
         return cls(device.pool, device.model, device.memory)
 
     def selected(self, pool: str, models: Sequence[str], memory: int) -> bool:
-        """A device of it is suitable, were it free."""
+        """Return True if a free device of this kind would be suitable."""
         return self.pool == pool and (not models or self.model in models) and self.memory >= memory
 
 
@@ -56,17 +57,17 @@ Slot = tuple[int, int]
 
 
 class NodeState(NamedTuple):
-    """All that matters of a node now."""
+    """The free amounts of a node: everything that matters to placement."""
 
-    room: Room
-    #: Of all its devices, ascending.
+    room: HostResources
+    #: Slots of all devices, ascending.
     slots: tuple[Slot, ...]
 
 
 class Columns:
-    """Kinds of request as arrays, a column for each."""
+    """Kinds of request as arrays, with one column for each."""
 
-    def __init__(self, asked: Sequence[Asked], kinds: Sequence[DeviceKind]) -> None:
+    def __init__(self, asked: Sequence[RequestKind], kinds: Sequence[DeviceKind]) -> None:
         self.asked = asked
         numbers = np.array([kind[1:5] for kind in asked], np.int64).reshape(len(asked), 4)
         self.devices, self.milli, cpu, memory = numbers.T
@@ -82,11 +83,14 @@ class Columns:
             self.serves[row] = [kind.selected(each.pool, each.models, each.device_memory) for each in asked]
 
     def fits(self, kinds: Integers, amounts: Integers) -> Flags:
-        """Which of these devices have enough for which kind of request."""
+        """Return which of these devices have enough for which kind of request."""
         return (amounts[:, None] >= self.milli) & self.serves[kinds]
 
     def usable(self, count: Integers, total: Integers, room: Integers) -> Numbers:
-        """`count` devices that fit, with `total` free on them, and that room; a row for each node."""
+        """Return the usable amount by node (rows) and kind of request (columns).
+
+        `count` devices fit, `total` milli-GPU are free on them, and `room` are the host resources of the node.
+        """
         by_devices = total.astype(np.float64)
         possible = count > 0
         if len(self._several):
@@ -106,10 +110,10 @@ class Columns:
 
 
 class States:
-    """Every state that was asked for, by number, with what is usable in it of each kind of request in `columns`."""
+    """The node states that were asked for, by number, with the usable amount of each kind of request in `columns`."""
 
-    def __init__(self, kinds: Sequence[DeviceKind], widest: int, asked: Sequence[Asked] = ()) -> None:
-        """The kinds of device there are, the most devices that a node has, the kinds of request that count."""
+    def __init__(self, kinds: Sequence[DeviceKind], widest: int, asked: Sequence[RequestKind] = ()) -> None:
+        """Begin with the kinds of device, the most devices of a node, and the kinds of request that count."""
         self.kinds = kinds
         self.columns = Columns(asked, kinds)
         self.of: list[NodeState] = []
@@ -126,8 +130,8 @@ class States:
     def __len__(self) -> int:
         return len(self.of)
 
-    def ask(self, asked: Sequence[Asked]) -> None:
-        """These kinds of request count too from now on."""
+    def ask(self, asked: Sequence[RequestKind]) -> None:
+        """Add kinds of request that count from now on."""
         first = len(self.columns.asked)
         self.columns = Columns([*self.columns.asked, *asked], self.kinds)
         new = Columns(asked, self.kinds)
@@ -137,7 +141,7 @@ class States:
         self._fill(0, first, new)
 
     def numbers(self, states: Sequence[NodeState]) -> list[int]:
-        """The number of each of these."""
+        """Return the number of each of these states; unknown states get one."""
         known, first = self._numbers, len(self)
         found = []
         for state in states:
@@ -150,10 +154,13 @@ class States:
             self._enter(first)
         return found
 
-    def usable_after(self, before: Integers, taken: Integers, milli: int, need: Room, columns: Columns) -> Numbers:
-        """What is left usable of nodes in the states `before` when `milli` of each of the devices `taken` is gone.
+    def usable_after(
+        self, before: Integers, taken: Integers, milli: int, need: HostResources, columns: Columns
+    ) -> Numbers:
+        """Return the usable amounts of nodes in the states `before` once `milli` of each device in `taken` is gone.
 
-        `columns`: the last ones of all. A row for each; `taken` has a column for each device of a task.
+        `columns` are the last columns of all. The result has a row for each entry; `taken` has a column for each device
+        of a task.
         """
         found = np.zeros((len(before), len(columns.asked)))
         for start in range(0, len(before), _AT_ONCE):
@@ -161,7 +168,7 @@ class States:
             found[rows] = self._after(before[rows], taken[rows], milli, need, columns)
         return found
 
-    def _after(self, before: Integers, taken: Integers, milli: int, need: Room, columns: Columns) -> Numbers:
+    def _after(self, before: Integers, taken: Integers, milli: int, need: HostResources, columns: Columns) -> Numbers:
         first = self.usable.shape[1] - len(columns.asked)
         count, total = self._count[before, first:], self._total[before, first:]
         for device in range(taken.shape[1]):
@@ -204,6 +211,6 @@ class States:
             )
 
 
-def doubled(array: NDArray[Any]) -> NDArray[Any]:
-    """The same with as many rows of zeros after it."""
+def doubled(array: Array) -> Array:
+    """Return the array followed by as many rows of zeros."""
     return np.concatenate([array, np.zeros_like(array)])

@@ -1,4 +1,4 @@
-"""Where a task of one kind of request can go: from which state of a node to which, and what the mix loses by it."""
+"""Transitions between node states by a task of one kind of request, and what the request mix loses by each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,25 +7,25 @@ import numpy as np
 
 from jupyter_gq.domain.workload import Request
 
-from .host_resources import WHOLE, need_of
+from .host_resources import WHOLE, host_request_of
 from .node_states import Columns, Integers, Numbers, Slot, States, doubled
 
 
-class Way(NamedTuple):
-    """One way to place a task on a node that is in that state."""
+class Transition(NamedTuple):
+    """A way to place a task on a node in that state."""
 
     state: int
-    #: What is taken from: as many as the request has devices.
+    #: The slots that are taken from: as many as the request has devices.
     slots: list[Slot]
 
 
-class Ways:
-    """All ways of one request, for the states that were seen; those of states without nodes are forgotten in time."""
+class Transitions:
+    """The transitions of one request for the states that were seen; states without nodes are forgotten in time."""
 
     def __init__(self, states: States, request: Request, suitable: Sequence[int]) -> None:
-        """`suitable`: numbers of the kinds of device that it may use."""
+        """Begin without states; `suitable` are the numbers of the kinds of device that the request may use."""
         self._states, self._devices, self._milli = states, request.devices, int(request.milli_per_device)
-        self._need = need_of(request)
+        self._need = host_request_of(request)
         self._suitable = np.zeros(len(states.kinds) + 1, np.bool_)
         self._suitable[list(suitable)] = True
         #: States that were looked at, and how many have been seen.
@@ -39,7 +39,7 @@ class Ways:
         self._loss: Numbers = np.zeros((16, states.usable.shape[1]))
 
     def learn(self, seen: Sequence[int]) -> None:
-        """Look at the states that have been seen since."""
+        """Look at the states that have been seen since the last call."""
         columns = self._states.columns
         known = self._loss.shape[1]
         if known < len(columns.asked):
@@ -52,8 +52,11 @@ class Ways:
             self._known.update(states)
             self._add(np.array(states, np.int64))
 
-    def best(self, count: Integers, weights: Numbers) -> list[Way]:
-        """The ways by which least is lost, from states that `count` nodes are in; several if nothing decides."""
+    def best(self, count: Integers, weights: Numbers) -> list[Transition]:
+        """Return the transitions with the least loss, from states that `count` nodes are in.
+
+        Several are returned if nothing decides between them.
+        """
         alive = np.flatnonzero(count[self._before[: self._size]])
         if not len(alive):
             return []
@@ -65,13 +68,13 @@ class Ways:
         tie = self._tie[best]
         return [self._way(row) for row in best[tie == tie.min()].tolist()]
 
-    def _way(self, row: int) -> Way:
+    def _way(self, row: int) -> Transition:
         state = int(self._before[row])
         slots = self._states.of[state].slots
-        return Way(state, [slots[device] for device in self._taken[row].tolist()])
+        return Transition(state, [slots[device] for device in self._taken[row].tolist()])
 
     def _add(self, states: Integers) -> None:
-        """Every way from these states."""
+        """Add every transition from these states."""
         table = self._states
         states = states[(table.rooms[states] >= self._need).all(axis=1)]
         before, taken = self._from(states)
@@ -89,7 +92,7 @@ class Ways:
         self._lose(first, table.columns)
 
     def _from(self, states: Integers) -> tuple[Integers, Integers]:
-        """The states and the devices of each way."""
+        """Return the states and the devices of each transition."""
         if not self._devices:
             return states, np.zeros((len(states), 0), np.int64)
         kinds, amounts = self._states.slot_kinds[states], self._states.slot_amounts[states]
@@ -109,7 +112,7 @@ class Ways:
         self._loss[rows, there] = self._states.usable[before, there] - after
 
     def _keep(self, alive: Integers) -> None:
-        """Forget the others."""
+        """Keep only these transitions."""
         self._size = size = len(alive)
         for array in (self._before, self._taken, self._tie, self._loss):
             array[:size] = array[alive]

@@ -2,14 +2,14 @@
 
 from jupyter_gq.scheduling.policy import Placement
 
-from .choice import ByFullness, Choice
-from .request_mix import Mix
+from .choice import FullnessPolicy, PlacementPolicy
+from .request_mix import RequestMix
 
 
-def choice_of(placement: Placement, mix: Mix | None = None) -> Choice:
-    """A new object for the policy of that name; `mix` is what is asked for, kept up to date by its owner."""
+def make_policy(placement: Placement, mix: RequestMix | None = None) -> PlacementPolicy:
+    """Return a new policy of that name; `mix` is the request mix, kept up to date by its owner."""
     if placement is Placement.FRAGMENTATION:
-        from .fragmentation import ByFragmentation  # here, so that numpy is only loaded where it is used
+        from .fragmentation import FragmentationPolicy  # here, so that numpy is only loaded where it is used
 
-        return ByFragmentation(Mix() if mix is None else mix)
-    return ByFullness(spread=placement is Placement.SPREAD)
+        return FragmentationPolicy(RequestMix() if mix is None else mix)
+    return FullnessPolicy(spread=placement is Placement.SPREAD)

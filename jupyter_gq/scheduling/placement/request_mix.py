@@ -1,15 +1,15 @@
-"""What is asked for at present: the kinds of request of all the work that is known, and how often each occurs."""
+"""The request mix: the kinds of request of all known work, and how often each occurs."""
 
 from typing import NamedTuple
 
 from jupyter_gq.domain.workload import Request
 
-#: No more kinds than that are looked at: the most frequent ones.
+#: The most kinds that are looked at; the most frequent ones count.
 MOST = 128
 
 
-class Asked(NamedTuple):
-    """A kind of request, as far as it matters to what can still be used of a node."""
+class RequestKind(NamedTuple):
+    """The part of a request that decides what can still be used of a node."""
 
     pool: str
     devices: int
@@ -21,8 +21,8 @@ class Asked(NamedTuple):
     device_memory: int = 0
 
     @classmethod
-    def by(cls, pool: str, request: Request) -> "Asked":
-        """The kind of that request."""
+    def by(cls, pool: str, request: Request) -> "RequestKind":
+        """Return the kind of a request."""
         return cls(
             pool,
             request.devices,
@@ -34,24 +34,24 @@ class Asked(NamedTuple):
         )
 
 
-class Mix:
-    """How many tasks of each kind are known, waiting or running. Tasks without devices do not count."""
+class RequestMix:
+    """The number of tasks of each kind, pending or running. Tasks without devices do not count."""
 
     __slots__ = ("_number", "counts", "kinds", "version")
 
     def __init__(self) -> None:
-        #: Every kind that there ever was, and how many tasks of it there are now.
-        self.kinds: list[Asked] = []
+        #: Every kind that there ever was, and the number of its tasks now.
+        self.kinds: list[RequestKind] = []
         self.counts: list[int] = []
-        self._number: dict[Asked, int] = {}
-        #: Another one after each change.
+        self._number: dict[RequestKind, int] = {}
+        #: Grows with each change.
         self.version = 0
 
     def add(self, pool: str, request: Request, tasks: int) -> None:
-        """So many more tasks of that request; a negative number takes them out again."""
+        """Add `tasks` tasks of a request; a negative number takes them out again."""
         if not request.devices or not tasks:
             return
-        kind = Asked.by(pool, request)
+        kind = RequestKind.by(pool, request)
         number = self._number.get(kind)
         if number is None:
             number = self._number[kind] = len(self.kinds)
@@ -61,7 +61,7 @@ class Mix:
         self.version += 1
 
     def frequent(self) -> list[int]:
-        """Numbers of the kinds to look at, in the order in which they came."""
+        """Return the numbers of the kinds to look at, in the order in which they came."""
         there = [number for number, count in enumerate(self.counts) if count]
         if len(there) <= MOST:
             return there

@@ -1,4 +1,4 @@
-"""A scope: the places that a kind of task may use at all, and what is free there in both views."""
+"""Scopes: the places that a kind of task may use at all, and what is free there in both views."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,23 +7,23 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.workload import Request
 
 from .buckets import Buckets
-from .host_resources import UNCOUNTED, WHOLE, Room, View, need_of, tasks_in
+from .host_resources import UNCOUNTED, WHOLE, HostResources, View, host_request_of, tasks_that_fit
 from .layout import Layout
 
 
 class Domain(NamedTuple):
-    """The nodes that have the same values of the first levels of a topology; the more values, the narrower."""
+    """The nodes that have the same values of the first levels of a topology; more values make a narrower domain."""
 
-    #: Its name.
+    #: Name of the topology.
     topology: str
-    #: Label keys of those levels.
+    #: Label keys of the levels.
     levels: tuple[str, ...]
-    #: The value of each.
+    #: The value of each level.
     values: tuple[str, ...]
 
 
 class Filter(NamedTuple):
-    """What a scope selects by, all of which stays as it is during a cycle."""
+    """The criteria of a scope, none of which changes during a cycle."""
 
     pool: str
     #: For tasks without devices: nodes instead of devices.
@@ -35,7 +35,7 @@ class Filter(NamedTuple):
     domains: tuple[Domain, ...] = ()
 
     def takes_device(self, device: Device) -> bool:
-        """Of its pool, one of its models, large enough."""
+        """Return True if the device is in the pool, of an allowed model, and large enough."""
         return (
             device.pool == self.pool
             and (not self.models or device.model in self.models)
@@ -43,7 +43,7 @@ class Filter(NamedTuple):
         )
 
     def takes_node(self, labels: Mapping[str, str]) -> bool:
-        """It has the labels, and is in the domains."""
+        """Return True if a node with these labels has all required labels and lies in all domains."""
         if not all(labels.get(key) == value for key, value in self.labels):
             return False
         return all(
@@ -54,14 +54,14 @@ class Filter(NamedTuple):
 
 
 def filter_of(pool: str, request: Request, domains: tuple[Domain, ...] = ()) -> Filter:
-    """What its tasks may use."""
+    """Return the filter for the places that tasks of this request may use."""
     if not request.devices:
         return Filter(pool, bare=True, labels=request.node_labels, domains=domains)
     return Filter(pool, False, request.models, request.device_memory or 0, request.node_labels, domains)
 
 
 class Index:
-    """One view of a scope."""
+    """Free amounts of one view of a scope."""
 
     __slots__ = ("devices", "nodes", "total")
 
@@ -73,8 +73,8 @@ class Index:
         #: What is free, in sum.
         self.total = 0
 
-    def enter(self, group: int, room: Room, ranks: Sequence[int], amount: Sequence[int], base: int) -> None:
-        """Its first state; `base` counts as wholly free."""
+    def enter(self, group: int, room: HostResources, ranks: Sequence[int], amount: Sequence[int], base: int) -> None:
+        """Add a group with its first state; `base` devices count as wholly free."""
         whole = base
         for rank in ranks:
             free = amount[rank]
@@ -85,8 +85,10 @@ class Index:
                 self.devices.put(rank, free, room)
         self.nodes.put(group, whole, room)
 
-    def update(self, group: int, room: Room, ranks: Sequence[int], changes: Iterable[tuple[int, int, int]]) -> None:
-        """The room is this now, and each of `changes` (device, from, to) has happened."""
+    def update(
+        self, group: int, room: HostResources, ranks: Sequence[int], changes: Iterable[tuple[int, int, int]]
+    ) -> None:
+        """Set the host resources of a group's node, and apply changes (device, amount before, amount after)."""
         count, before = self.nodes.state[group]
         whole = count
         for rank, old, new in changes:
@@ -106,31 +108,31 @@ class Index:
         self.nodes.put(group, whole, room)
 
     def largest(self) -> int:
-        """The most that is free on one device."""
+        """Return the most milli-GPU that is free on one device."""
         if self.nodes.amounts and self.nodes.amounts[-1] > 0:
             return WHOLE
         return self.devices.amounts[-1] if self.devices.amounts else 0
 
     def slots(self, request: Request, enough: int = UNCOUNTED) -> int:
-        """At most so many tasks of this request fit; exact for whole devices, and for one fraction in ample room.
+        """Return an upper bound of the tasks of this request that fit; counting ends at `enough`.
 
-        Counting ends when there are `enough`.
+        The bound is exact for whole devices, and for one fraction if host resources are ample.
         """
-        devices, milli, need = request.devices, request.milli_per_device, need_of(request)
+        devices, milli, need = request.devices, request.milli_per_device, host_request_of(request)
         if not devices:
-            return _sum((n * tasks_in(room, need) for _, room, n in self.nodes.counts()), enough)
+            return _sum((n * tasks_that_fit(room, need) for _, room, n in self.nodes.counts()), enough)
         if milli == WHOLE:
             counts = self.nodes.counts()
-            return _sum((n * min(count // devices, tasks_in(room, need)) for count, room, n in counts), enough)
+            return _sum((n * min(count // devices, tasks_that_fit(room, need)) for count, room, n in counts), enough)
         each = WHOLE // milli
         enough = min(UNCOUNTED, enough * devices)
         on_devices = _sum(
-            (n * min(count * each, tasks_in(room, need) * devices) for count, room, n in self._whole()), enough
+            (n * min(count * each, tasks_that_fit(room, need) * devices) for count, room, n in self._whole()), enough
         )
         if on_devices < enough:
             on_devices += _sum(
                 (
-                    n * min(amount // milli, tasks_in(room, need))
+                    n * min(amount // milli, tasks_that_fit(room, need))
                     for amount, room, n in self.devices.counts()
                     if amount >= milli
                 ),
@@ -138,17 +140,17 @@ class Index:
             )
         return on_devices // devices
 
-    def _whole(self) -> Iterable[tuple[int, Room, int]]:
+    def _whole(self) -> Iterable[tuple[int, HostResources, int]]:
         return (entry for entry in self.nodes.counts() if entry[0])
 
 
 class Scope:
-    """The groups and devices that a filter lets through, in their order."""
+    """The groups and devices that pass a filter, in their order."""
 
     __slots__ = ("filter", "groups", "ranks", "views")
 
     def __init__(self, layout: Layout, selected: Filter, nodes: Sequence[int]) -> None:
-        """`nodes`: those that may pass, at least."""
+        """Select from `nodes`, which must include every node that passes."""
         self.filter = selected
         #: The devices of each group that may be used.
         self.ranks: dict[int, Sequence[int]] = {}
@@ -162,11 +164,11 @@ class Scope:
         self.groups = sorted(self.ranks)
 
     def index(self, view: View) -> Index:
-        """What is free in that view."""
+        """Return what is free in that view."""
         return self.views[view is not View.NOW]
 
     def base(self, layout: Layout, group: int) -> int:
-        """Tasks that need no device go first where there is none."""
+        """Return 1 for a bare group on a node with devices, so that tasks without devices go there last."""
         return int(self.filter.bare and bool(layout.nodes[layout.group_node[group]].devices))
 
     def _take_devices(self, layout: Layout, nodes: Sequence[int]) -> None:
@@ -183,7 +185,7 @@ class Scope:
                     self.ranks[group] = there if len(allowed) == len(there) else allowed
 
     def _take_nodes(self, layout: Layout, nodes: Sequence[int]) -> None:
-        """Nodes of the pool and nodes without devices; all if the cluster has none of either."""
+        """Select the nodes of the pool and the nodes without devices; all nodes if the cluster has neither."""
         pool, everywhere = self.filter.pool, range(len(layout.nodes))
         any_node = not any(_is_near(layout, number, pool) for number in everywhere)
         for number in nodes:
@@ -198,7 +200,7 @@ def _is_near(layout: Layout, node: int, pool: str) -> bool:
 
 
 def _sum(numbers: Iterable[int], enough: int) -> int:
-    """Their sum, or of the first of them that make `enough`; never more than a number of what is not counted."""
+    """Return the sum of the numbers, or of the first ones that reach `enough`; at most `UNCOUNTED`."""
     total = 0
     for number in numbers:
         total += number

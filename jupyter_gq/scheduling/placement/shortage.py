@@ -1,10 +1,10 @@
-"""What a cluster lacks for a workload, even if nobody else were there: in words, with numbers, and what would do.
+"""Shortages: what a cluster lacks for a workload even if nobody else were there, with numbers and a remedy.
 
 Rules
 -----
-1. The first thing that no node has is named, in this order: devices, their model, their memory, labels of the node, its
-   CPU, its memory; what was passed before holds for the nodes that are counted after it.
-2. Then whether the smallest gang fits as a whole; then whether it fits into one domain.
+1. Order. The first demand that no node meets is named: devices, their model, their memory, labels of the node, its CPU,
+   its memory. Only nodes that meet all earlier demands are counted for a later one.
+2. Gangs. After that: whether the smallest gang fits as a whole, and whether it fits into one domain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from jupyter_gq.domain.amount import NO_MEMORY
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import Resource
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
-from jupyter_gq.scheduling.wording import cores, enumerate_names, gpus, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory, enumerate_names
 from jupyter_gq.scheduling.workloads import gang
 
 from . import DeviceLedger, View
@@ -22,24 +22,24 @@ from . import gang_placement as assemble
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lack:
-    """One thing that is missing."""
+class Shortage:
+    """A demand that the cluster cannot meet, with the supply and a remedy."""
 
-    #: What was asked for: "4 GPUs on one node".
+    #: The demand, such as "4 GPUs on one node".
     asked: str
-    #: What there is, to be put after "but".
+    #: The supply, as a clause that follows "but".
     have: str
-    #: What the user can do.
+    #: The remedy, as a sentence for the user.
     fix: str
     numbers: Mapping[str, int]
-    #: So many devices on another suitable node would do, for all its tasks.
+    #: Number of devices on another suitable node that would do, for all tasks.
     devices: int
-    #: What of the request it is about.
+    #: The part of the request that is short.
     resource: Resource = Resource.GPU
 
 
-def lack_of(ledger: DeviceLedger, pool: str, workload: Workload) -> Lack | None:
-    """What it lacks on these nodes; None when it fits. `ledger`: of empty nodes (`empty_ledger`)."""
+def find_shortage(ledger: DeviceLedger, pool: str, workload: Workload) -> Shortage | None:
+    """Return what a workload lacks on these nodes; None if it fits. `ledger` holds empty nodes (`empty_ledger`)."""
     groups = sorted(gang.groups_of(workload), key=assemble.largest_first)
     needed = _tasks_by_request(groups)
     for request, tasks in needed.items():
@@ -55,7 +55,7 @@ def lack_of(ledger: DeviceLedger, pool: str, workload: Workload) -> Lack | None:
     return None
 
 
-def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Lack | None:
+def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Shortage | None:
     if ledger.slots_exactly(pool, request):
         return None
     nodes = ledger.layout.nodes
@@ -68,7 +68,7 @@ def _of_one_task(ledger: DeviceLedger, pool: str, request: Request) -> Lack | No
 
 
 def _steps(request: Request) -> Iterator[Request]:
-    """The request with one demand after the other; those that it does not make are left out."""
+    """Yield the request with one demand after the other; demands that it does not make are left out."""
     step = replace(
         request, device_memory=None, models=(), preferred_models=(), cpu_milli=0, memory=NO_MEMORY, node_labels=()
     )
@@ -80,28 +80,28 @@ def _steps(request: Request) -> Iterator[Request]:
             yield step
 
 
-def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) -> Lack:
-    """What the last demand of `step` finds on none of these nodes, which pass all before it."""
+def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) -> Shortage:
+    """Return the shortage of the last demand of `step`, which none of these nodes meets."""
     devices = [[d for d in node.devices if d.pool == pool and d.healthy] for node in nodes]
     largest = max(map(len, devices), default=0)
-    there = f"{gpus(step.milli)} on one node" if step.devices else "a node"
+    there = f"{describe_gpus(step.milli)} on one node" if step.devices else "a node"
     numbers = {"largest_node": 1000 * largest}
     if step.memory:
         most: int = max((node.memory for node in nodes if node.memory is not None), default=NO_MEMORY)
-        return Lack(
-            asked=f"{memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {memory(most)}",
-            fix=f"Ask for {memory(most)} or less.",
+        return Shortage(
+            asked=f"{describe_memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
+            have=f"no such node of the pool {pool} has more than {describe_memory(most)}",
+            fix=f"Ask for {describe_memory(most)} or less.",
             numbers={**numbers, "most_memory": most},
             devices=step.devices,
             resource=Resource.MEMORY,
         )
     if step.cpu_milli:
         most = max((node.cpu_milli for node in nodes if node.cpu_milli is not None), default=0)
-        return Lack(
-            asked=cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {cores(most)}",
-            fix=f"Ask for {cores(most)} or less.",
+        return Shortage(
+            asked=describe_cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
+            have=f"no such node of the pool {pool} has more than {describe_cores(most)}",
+            fix=f"Ask for {describe_cores(most)} or less.",
             numbers={**numbers, "most_cpu_milli": most},
             devices=step.devices,
             resource=Resource.CPU,
@@ -110,7 +110,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         return _no_sharing(pool, step, there, numbers, nodes)
     if step.node_labels:
         wanted = enumerate_names([f"{key}={value}" for key, value in step.node_labels])
-        return Lack(
+        return Shortage(
             asked=f"{there} with {wanted}",
             have=f"no node of the pool {pool} that has the rest has that",
             fix="Ask your administrator which labels there are.",
@@ -118,7 +118,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
             devices=step.devices,
         )
     if not step.devices:
-        return Lack(
+        return Shortage(
             asked=there,
             have=f"no node takes new work{_closed(nodes)}",
             fix="Ask your administrator.",
@@ -129,8 +129,8 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
         # Of a node without devices nobody knows the pool; that it is closed may be why it has none.
         why = _closed(of_pool or (node for node in nodes if not node.devices))
-        return Lack(
-            asked=gpus(step.milli),
+        return Shortage(
+            asked=describe_gpus(step.milli),
             have=f"the pool {pool} has no GPU{why}",
             fix="Ask your administrator.",
             numbers=numbers,
@@ -139,36 +139,38 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
 
 
-def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Lack:
+def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int], nodes: list[Node]) -> Shortage:
     have = f"GPUs of the pool {pool} cannot be shared now, because no node of it has a working agent"
     fix = "Ask for whole GPUs, or ask your administrator to look at the agents of the nodes."
     if nodes and all(NEVER_SHARED in node.labels.items() for node in nodes):
         have = f"the devices of the pool {pool} are slices of GPUs (MIG), which are not divided further"
         fix = "Ask for 1, which is one slice."
-    return Lack(asked=there, have=have, fix=fix, numbers=numbers, devices=step.devices)
+    return Shortage(asked=there, have=have, fix=fix, numbers=numbers, devices=step.devices)
 
 
 def _closed(nodes: Iterable[Node]) -> str:
-    """Why these nodes take nothing new, in brackets; "" when nothing is said."""
+    """Return in brackets why these nodes take nothing new; "" if nothing is known."""
     reasons = [node.closed for node in nodes if node.closed]
     return f" ({enumerate_names(reasons)})" if reasons else ""
 
 
-def _missing_device(pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]) -> Lack:
+def _missing_device(
+    pool: str, step: Request, devices: list[Device], there: str, numbers: Mapping[str, int]
+) -> Shortage:
     if step.device_memory is not None:
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
-        return Lack(
-            asked=f"{memory(step.device_memory)} of GPU memory",
+        return Shortage(
+            asked=f"{describe_memory(step.device_memory)} of GPU memory",
             have=f"no node of the pool {pool} has {'it' if step.devices == 1 else f'{step.devices} such GPUs'}; "
-            f"the largest GPU has {memory(most)}",
-            fix=f"Ask for {memory(most)} or less.",
+            f"the largest GPU has {describe_memory(most)}",
+            fix=f"Ask for {describe_memory(most)} or less.",
             numbers={**numbers, "most_device_memory": most},
             devices=step.devices,
         )
     if step.models:
         known = sorted({d.model for d in devices})
-        return Lack(
+        return Shortage(
             asked=f"{there}, of the model {enumerate_names(step.models, 'or')}",
             have=f"no node of the pool {pool} has that; it has {enumerate_names(known)}",
             fix=f"Ask for {enumerate_names(known, 'or')}.",
@@ -177,18 +179,18 @@ def _missing_device(pool: str, step: Request, devices: list[Device], there: str,
             resource=Resource.MODEL,
         )
     largest = numbers["largest_node"]
-    return Lack(
-        asked=gpus(step.milli),
-        have=f"no node of the pool {pool} has more than {gpus(largest)}",
+    return Shortage(
+        asked=describe_gpus(step.milli),
+        have=f"no node of the pool {pool} has more than {describe_gpus(largest)}",
         fix=f"Ask for {largest // 1000} or less.",
         numbers=numbers,
         devices=step.devices,
     )
 
 
-def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Lack:
-    return Lack(
-        asked=f"{tasks} tasks of {what(request)} that start together",
+def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Shortage:
+    return Shortage(
+        asked=f"{tasks} tasks of {describe_request(request)} that start together",
         have=f"the pool {pool} has room for {slots} of them",
         fix=f"Ask for {slots} tasks or less.",
         numbers={"slots": slots},
@@ -196,7 +198,7 @@ def _of_all_tasks(pool: str, request: Request, tasks: int, slots: int) -> Lack:
     )
 
 
-def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Iterable[TaskGroup]) -> Lack | None:
+def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Iterable[TaskGroup]) -> Shortage | None:
     mark = ledger.mark()
     placed = assemble.place(ledger, pool, workload, View.NOW)
     ledger.rollback(mark)
@@ -207,7 +209,7 @@ def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Itera
     for constraint in (workload.topology, *(group.topology for group in workload.groups)):
         if constraint is not None and constraint.required not in (None, *ledger.domains.levels(constraint.topology)):
             known = ledger.domains.levels(constraint.topology)
-            return Lack(
+            return Shortage(
                 asked=f"tasks in one {constraint.required} of the topology {constraint.topology}",
                 have=f"it has the levels {enumerate_names(known)}" if known else "there is no such topology",
                 fix="Ask your administrator which there are.",
@@ -216,7 +218,7 @@ def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Itera
             )
     domains = assemble.required_domains(ledger, workload)
     if domains is None:
-        return Lack(
+        return Shortage(
             asked=f"{tasks} tasks that start together",
             have=f"the nodes of the pool {pool} cannot take all of them at once as it asks",
             fix="Ask for less.",
@@ -226,8 +228,8 @@ def _together(ledger: DeviceLedger, pool: str, workload: Workload, groups: Itera
     request = assemble.leading_request(workload)
     slots = max((ledger.slots(pool, request, View.NOW, within=(domain,)) for domain in domains), default=0)
     level = domains[0].levels[-1] if domains else "domain"
-    return Lack(
-        asked=f"{tasks} tasks of {what(request)} in one {level}",
+    return Shortage(
+        asked=f"{tasks} tasks of {describe_request(request)} in one {level}",
         have=f"no {level} of the pool {pool} has room for more than {min(slots, tasks - 1)} of them",
         fix=f"Ask for {min(slots, tasks - 1)} tasks or less, or do not require one {level}.",
         numbers={"slots": slots, "domains": len(domains)},
@@ -242,13 +244,13 @@ def _tasks_by_request(groups: Iterable[TaskGroup]) -> dict[Request, int]:
     return tasks
 
 
-def what(request: Request) -> str:
-    """Such as "2 GPUs", "0.5 GPU, 4 CPU cores and 16 GiB of memory"; what a task asks for."""
+def describe_request(request: Request) -> str:
+    """Return what a task asks for in words, such as "0.5 GPU, 4 CPU cores and 16 GiB of memory"."""
     parts = []
     if request.devices:
-        parts.append(gpus(request.milli))
+        parts.append(describe_gpus(request.milli))
     if request.cpu_milli:
-        parts.append(cores(request.cpu_milli))
+        parts.append(describe_cores(request.cpu_milli))
     if request.memory:
-        parts.append(f"{memory(request.memory)} of memory")
+        parts.append(f"{describe_memory(request.memory)} of memory")
     return enumerate_names(parts) if parts else "no GPU"

@@ -1,4 +1,7 @@
-"""Topologies: which nodes stand together, level by level."""
+"""Topologies: which nodes stand together, level by level.
+
+See docs/decisions/0011-try-one-topology-domain-after-the-other.md.
+"""
 
 from collections.abc import Iterable
 
@@ -9,9 +12,9 @@ from .scope import Domain
 
 
 class Domains:
-    """The domains of every level of every topology; worked out when first asked for.
+    """The domains of every level of every topology, worked out when first asked for.
 
-    A node that lacks the label of a level, or of one above it, is in no domain of that level.
+    A node that lacks the label of a level, or of a wider one, is in no domain of that level.
     """
 
     def __init__(self, layout: Layout, topologies: Iterable[Topology]) -> None:
@@ -20,20 +23,20 @@ class Domains:
         self._nodes: dict[tuple[str, str], dict[Domain, list[int]]] = {}
 
     def levels(self, topology: str) -> tuple[str, ...]:
-        """The label keys of its levels, the widest first; none if there is no such topology."""
+        """Return the label keys of a topology's levels, widest first; empty if there is no such topology."""
         found = self._topologies.get(topology)
         return () if found is None else found.levels
 
     def of(self, topology: str, level: str) -> list[Domain]:
-        """All domains of that level, by their values; none if there is no such level."""
+        """Return all domains of a level, by their values; empty if there is no such level."""
         return list(self._level(topology, level))
 
     def nodes(self, domain: Domain) -> list[int]:
-        """Numbers of the nodes in it, ascending."""
+        """Return the numbers of the nodes in a domain, ascending."""
         return self._level(domain.topology, domain.levels[-1]).get(domain, [])
 
     def around(self, node: str, topology: str, level: str) -> Domain | None:
-        """The domain of that level in which the node stands."""
+        """Return the domain of that level in which a node stands; None if it stands in none."""
         number = self._layout.node_of.get(node)
         if number is None or level not in self.levels(topology):
             return None

@@ -1,4 +1,4 @@
-"""What is asked before something is queued: may it be asked for at all, could it ever run, what would happen now."""
+"""Checks before queueing: may it be asked for at all, could it ever run, what would happen now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,38 +14,44 @@ from jupyter_gq.domain.workload import Kind, Request, TaskPlacement, Workload
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
-from jupyter_gq.scheduling.placement.shortage import lack_of
+from jupyter_gq.scheduling.placement.shortage import find_shortage
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
-from jupyter_gq.scheduling.scale.wanted_nodes import wanted_nodes
-from jupyter_gq.scheduling.wording import enumerate_names, gpus, is_build, rest_amount, rest_limit, who_with_amount
+from jupyter_gq.scheduling.wording import (
+    describe_gpus,
+    describe_host_amount,
+    describe_host_limit,
+    describe_with_amount,
+    enumerate_names,
+    is_fixed_quota,
+)
 from jupyter_gq.scheduling.workloads import gang
 
-#: A preview names at most so many other queues.
+#: The most other queues that a preview names.
 NAMED_QUEUES = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
-    """What would happen to a workload if it were queued now."""
+    """The fate of a workload if it were queued now."""
 
     starts_now: bool
-    #: One sentence for its owner.
+    #: A sentence for the owner.
     sentence: str
-    #: Place in its queue, from 1; None when it starts now.
+    #: Place in the queue, from 1; None if the workload starts now.
     position: int | None = None
-    #: Part that could be reclaimed, if it started now.
+    #: The part that could be reclaimed if the workload started now.
     over_quota: MilliGpu = NO_GPU
-    #: Where it would go; empty when it waits.
+    #: Where the workload would go; empty if it waits.
     placement: tuple[TaskPlacement, ...] = ()
-    #: Why it would wait; None when it starts now.
+    #: Why the workload would wait; None if it starts now.
     why: Explanation | None = None
 
 
 def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
-    """Raise `QuotaExceeded` when a notebook asks for more than is left of its owner's fixed quota.
+    """Raise `QuotaExceeded` if a notebook asks for more than is left of its owner's fixed quota.
 
-    What waits counts, for it was granted; what is stopping does not, for it will be gone when this one starts.
+    Pending notebooks count, for they were granted. Stopping ones do not: they will be gone when this one starts.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     quota = 0 if queue is None else queue.quota
@@ -64,21 +70,21 @@ def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
             requested=format_gpus(workload.milli),
             quota=format_gpus(quota),
             used=format_gpus(used),
-            holders=tuple(who_with_amount(other, other.milli) for other in holders),
+            holders=tuple(describe_with_amount(other, other.milli) for other in holders),
         )
 
 
 def check_fits(snapshot: Snapshot, workload: Workload) -> None:
-    """Raise `NeverFits` when no node, pool, limit or quota could ever give what it needs, however long it waits.
+    """Raise `NeverFits` if no node, pool, limit or quota could ever give what a workload needs, however long it waits.
 
-    A node that cannot share its devices now may do so again, and one that the cluster may add may come: who needs that
-    waits.
+    A node that cannot share its devices now may do so again, and a node that the cluster may add may come: a workload
+    that needs such a node waits.
     """
     queue = next((q for q in snapshot.queues if q.name == workload.queue), None)
     if queue is None:
         return
     chain = Accounts(snapshot.queues).of(workload.queue).chain
-    _check_rest(chain, workload)
+    _check_host_limits(chain, workload)
     every_kind = (*snapshot.nodes, *(new.like for new in snapshot.new_nodes))
     if not _is_never_shared(queue.pool, every_kind):
         workload = replace(workload, request=_lasting(workload.request))
@@ -87,20 +93,21 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     milli = gang.smallest(workload)
     for account in chain:
         limit, name = account.queue.limit, account.queue.name
-        owner = "your fixed quota" if is_build(name) else f"the limit of {name}"
+        owner = "your fixed quota" if is_fixed_quota(name) else f"the limit of {name}"
         if limit is not None and milli > limit:
             raise NeverFits(
-                f"You asked for {gpus(milli)}, but {owner} is {gpus(limit)}. Ask for {gpus(limit)} or less."
+                f"You asked for {describe_gpus(milli)}, but {owner} is {describe_gpus(limit)}. "
+                f"Ask for {describe_gpus(limit)} or less."
             )
         if not workload.preemptible and milli > account.queue.quota:
             raise NeverFits(
-                f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
-                f"{gpus(account.queue.quota)}. Ask for that or less."
+                f"You asked for {describe_gpus(milli)} that cannot be paused, but the quota of {name} is "
+                f"{describe_gpus(account.queue.quota)}. Ask for that or less."
             )
 
 
 def _is_never_shared(pool: str, nodes: Sequence[Node]) -> bool:
-    """The pool has devices, and none of them can ever be shared."""
+    """Return True if the pool has devices and none of them can ever be shared."""
     of_pool = [node for node in nodes if any(device.pool == pool for device in node.devices)]
     return bool(of_pool) and all(NEVER_SHARED in node.labels.items() for node in of_pool)
 
@@ -109,14 +116,14 @@ def _lasting(request: Request) -> Request:
     return replace(request, node_labels=tuple(label for label in request.node_labels if label != SHARE_LABEL))
 
 
-def _check_rest(chain: Sequence[Account], workload: Workload) -> None:
-    needed = gang.smallest_rest(workload)
+def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
+    needed = gang.smallest_host(workload)
     for account in chain:
-        for which, limit in enumerate(account.rest_limit):
+        for which, limit in enumerate(account.host_limits):
             if limit is not None and needed[which] > limit:
                 raise NeverFits(
-                    f"You asked for {rest_amount(which, needed[which])}, but "
-                    f"{rest_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    f"You asked for {describe_host_amount(which, needed[which])}, but "
+                    f"{describe_host_limit(account.queue.name, which, limit)}. Ask for that or less.",
                     (Resource.CPU, Resource.MEMORY)[which],
                 )
 
@@ -127,14 +134,17 @@ def _check_place(snapshot: Snapshot, queue: Queue, workload: Workload) -> None:
     if _plainly_fits(snapshot, queue.pool, workload):
         return
     tasks = sum(group.min_members for group in gang.groups_of(workload))
-    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.some(tasks)))
-    lack = lack_of(empty_ledger(nodes, snapshot.topologies, healthy=False), queue.pool, workload)
+    nodes = (*snapshot.nodes, *(node for new in snapshot.new_nodes for node in new.first(tasks)))
+    lack = find_shortage(empty_ledger(nodes, snapshot.topologies, healthy=False), queue.pool, workload)
     if lack is not None:
         raise NeverFits(f"You asked for {lack.asked}, but {lack.have}. {lack.fix}", lack.resource)
 
 
 def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
-    """A bound that needs no ledger, which takes a while to make of a large cluster: True is certain."""
+    """Return True if the workload certainly fits; a bound that needs no ledger.
+
+    Making a ledger of a large cluster takes long.
+    """
     request = workload.request
     if workload.groups or workload.topology or request.device_memory is not None or request.node_labels:
         return False
@@ -144,7 +154,7 @@ def _plainly_fits(snapshot: Snapshot, pool: str, workload: Workload) -> bool:
 
 
 def _places(node: Node, pool: str, request: Request) -> int:
-    """For so many tasks there is room on it for certain, if nobody else were there."""
+    """Return the number of tasks that certainly fit on the node if nobody else were there."""
     models = request.models
     fitting = sum(device.pool == pool and (not models or device.model in models) for device in node.devices)
     places = fitting // max(1, request.devices)
@@ -156,19 +166,19 @@ def _places(node: Node, pool: str, request: Request) -> int:
 
 
 def preview(snapshot: Snapshot, policy: Policy, now: Instant, workload: Workload) -> Outlook:
-    """Run the cycle as if `workload` had been queued, and say what became of it."""
+    """Run the cycle as if the workload had been queued, and return what became of it."""
     others = tuple(other for other in snapshot.workloads if other.id != workload.id)
     decision = run_cycle(replace(snapshot, workloads=(*others, queued(workload))), policy, now)
     return outlook(snapshot, workload, decision)
 
 
 def queued(workload: Workload) -> Workload:
-    """As it waits when it has just been queued."""
+    """Return the workload as it waits just after it has been queued."""
     return replace(workload, state=State.PENDING, placement=())
 
 
 def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlook:
-    """What became of `workload` in this decision on the snapshot and it."""
+    """Return what became of a workload in this decision on the snapshot that holds it."""
     for instruction in decision.instructions:
         if isinstance(instruction, Admit) and instruction.workload == workload.id:
             return Outlook(
@@ -178,22 +188,14 @@ def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlo
                 placement=instruction.placement,
             )
     entry = next(entry for entry in decision.pending if entry.workload == workload.id)
-    sentence, pool = _later(entry.why), _makes_grow(snapshot, decision, queued(workload))
-    if pool is not None:
-        sentence += f" The cluster is asked for a new node of {pool}."
-    return Outlook(starts_now=False, sentence=sentence, position=entry.position, why=entry.why)
-
-
-def _makes_grow(snapshot: Snapshot, decision: Decision, workload: Workload) -> str | None:
-    """The pool that a new node is asked for if this one waits as well; None = no pool grows for it."""
-    others = tuple(other for other in snapshot.workloads if other.id != workload.id)
-    wanted = wanted_nodes(replace(snapshot, workloads=(*others, workload)), decision)
-    return wanted.served.get(workload.id)
+    return Outlook(starts_now=False, sentence=_later(entry.why), position=entry.position, why=entry.why)
 
 
 def _later(why: Explanation) -> str:
     """What a waiting workload is told, for one that has not been queued yet."""
     text = why.sentence.removeprefix("Waiting: ")
+    if why.reason is PendingReason.STARTS_SOON:
+        return text
     if why.reason is PendingReason.WAITS_FOR_EVICTION:
         return f"Starts soon: {text}"
     return f"Would wait: {text}"
@@ -215,15 +217,15 @@ def _starts_now(snapshot: Snapshot, workload: Workload, over_quota: MilliGpu) ->
 
 
 def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
-    """What of it is above its queue's quota: GPUs, and CPU cores and memory where the queue says something of them."""
+    """Return the part above the queue's quota in words: GPUs, and CPU and memory if the queue has a quota of them."""
     queue = next((each for each in snapshot.queues if each.name == workload.queue), None)
     quotas = (None, None) if queue is None else (queue.cpu_quota, queue.memory_quota)
-    held = [gang.held_rest(other) for other in snapshot.workloads if other.queue == workload.queue]
-    rest = []
-    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_rest(workload), strict=True)):
+    held = [gang.held_host(other) for other in snapshot.workloads if other.queue == workload.queue]
+    host = []
+    for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
         above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
         if above > 0:
-            rest.append(rest_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
-    if not rest:
+            host.append(describe_host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+    if not host:
         return format_gpus(milli) if milli else ""
-    return enumerate_names([gpus(milli), *rest] if milli else rest)
+    return enumerate_names([describe_gpus(milli), *host] if milli else host)

@@ -20,7 +20,7 @@ from operator import attrgetter
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.scheduling.workloads.gang import NO_REST, Rest
+from jupyter_gq.scheduling.workloads.gang import NO_HOST, HostAmounts
 
 from .fair_share import Claim, divide
 from .past_usage import NO_PAST, Past
@@ -32,7 +32,7 @@ class Rule(StrEnum):
     LIMIT = "LIMIT"
     QUOTA = "QUOTA"
     #: A limit of processors or memory.
-    REST = "REST"
+    HOST = "HOST"
 
 
 #: A queue says nothing of processors and memory.
@@ -49,16 +49,16 @@ class Account:
         "fair_share",
         "fixed_lasting",
         "fixed_used",
+        "host_lasting",
+        "host_limits",
+        "host_quotas",
+        "host_used",
         "known",
         "lasting",
         "parent",
         "past",
         "pledged",
         "queue",
-        "rest_lasting",
-        "rest_limit",
-        "rest_quota",
-        "rest_used",
         "stale",
         "used",
     )
@@ -77,9 +77,9 @@ class Account:
         self.fixed_used = 0
         self.fixed_lasting = 0
         #: Processors and memory of `used` and `lasting`, with limits and quotas; counted only if some queue names any.
-        self.rest_used = self.rest_lasting = NO_REST
-        self.rest_limit = (queue.cpu_limit, queue.memory_limit)
-        self.rest_quota = (queue.cpu_quota, queue.memory_quota)
+        self.host_used = self.host_lasting = NO_HOST
+        self.host_limits = (queue.cpu_limit, queue.memory_limit)
+        self.host_quotas = (queue.cpu_quota, queue.memory_quota)
         #: The part of `lasting` that is only promised and holds nothing yet.
         self.pledged = 0
         #: What the subtree holds and wants, as far as the limits below this queue allow.
@@ -117,10 +117,10 @@ class Obstacle:
 
 
 #: What a cycle changes of each account.
-_Sums = tuple[int, int, int, int, int, Rest, Rest]
+_Sums = tuple[int, int, int, int, int, HostAmounts, HostAmounts]
 Sums = list[tuple[Account, _Sums]]
 _sums: Callable[[Account], _Sums] = attrgetter(
-    "used", "lasting", "fixed_used", "fixed_lasting", "pledged", "rest_used", "rest_lasting"
+    "used", "lasting", "fixed_used", "fixed_lasting", "pledged", "host_used", "host_lasting"
 )
 
 
@@ -146,10 +146,10 @@ class Accounts:
         for account in self._by_name.values():
             account.chain = _chain(account)
         #: True if some queue names a limit or quota of processors or memory; otherwise neither is counted.
-        self.counts_rest = any(
+        self.counts_host = any(
             bound is not None
             for account in self._by_name.values()
-            for bound in (*account.rest_limit, *account.rest_quota)
+            for bound in (*account.host_limits, *account.host_quotas)
         )
         self._past_counts = past.counts
         for name, part in past.parts.items():
@@ -198,13 +198,13 @@ class Accounts:
         for account, sums in before:
             if _sums(account) != sums:
                 account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums[:5]
-                account.rest_used, account.rest_lasting = sums[5:]
+                account.host_used, account.host_lasting = sums[5:]
 
 
 def charge(
-    account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, rest: Rest = NO_REST
+    account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, host: HostAmounts = NO_HOST
 ) -> None:
-    """Add `milli` (negative: subtract) and `rest`, from the leaf to the root.
+    """Add `milli` (negative: subtract) and `host`, from the leaf to the root.
 
     Adds to `used` if `now`, and to `lasting` if `later`.
     """
@@ -216,24 +216,24 @@ def charge(
         if fixed:
             each.fixed_used += used
             each.fixed_lasting += lasting
-        if rest is not NO_REST:
-            each.rest_used = _plus(each.rest_used, rest) if now else each.rest_used
-            each.rest_lasting = _plus(each.rest_lasting, rest) if later else each.rest_lasting
+        if host is not NO_HOST:
+            each.host_used = _plus(each.host_used, host) if now else each.host_used
+            each.host_lasting = _plus(each.host_lasting, host) if later else each.host_lasting
 
 
-def _plus(one: Rest, other: Rest) -> Rest:
+def _plus(one: HostAmounts, other: HostAmounts) -> HostAmounts:
     return (one[0] + other[0], one[1] + other[1])
 
 
-def pledge(account: Account, milli: int, *, fixed: bool, rest: Rest = NO_REST) -> None:
-    """Add a promise of `milli` and `rest` (negative: take it back) to `lasting`, from the leaf to the root."""
-    charge(account, milli, fixed=fixed, now=False, rest=rest)
+def pledge(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
+    """Add a promise of `milli` and `host` (negative: take it back) to `lasting`, from the leaf to the root."""
+    charge(account, milli, fixed=fixed, now=False, host=host)
     for each in account.chain:
         each.pledged += milli
 
 
-def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, rest: Rest = NO_REST) -> Obstacle | None:
-    """Return the first promise, from the leaf to the root, that forbids to add `milli` and `rest`, or None.
+def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, host: HostAmounts = NO_HOST) -> Obstacle | None:
+    """Return the first promise, from the leaf to the root, that forbids to add `milli` and `host`, or None.
 
     With `now`, present usage counts as well; otherwise only what is left once all that stops has stopped.
     """
@@ -245,14 +245,14 @@ def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, rest: Rest
             (max(each.fixed_used, each.fixed_lasting) if now else each.fixed_lasting) + milli > each.queue.quota
         ):
             return Obstacle(rule=Rule.QUOTA, account=each)
-        if each.rest_limit != UNSAID and _is_above_rest(each, rest, now):
-            return Obstacle(rule=Rule.REST, account=each)
+        if each.host_limits != UNSAID and _is_above_host_limit(each, host, now):
+            return Obstacle(rule=Rule.HOST, account=each)
     return None
 
 
-def _is_above_rest(account: Account, rest: Rest, now: bool) -> bool:
+def _is_above_host_limit(account: Account, host: HostAmounts, now: bool) -> bool:
     for limit, used, lasting, more in zip(
-        account.rest_limit, account.rest_used, account.rest_lasting, rest, strict=True
+        account.host_limits, account.host_used, account.host_lasting, host, strict=True
     ):
         if limit is not None and (max(used, lasting) if now else lasting) + more > limit:
             return True

@@ -9,7 +9,7 @@ Rules
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.gang import NO_REST, Rest
+from jupyter_gq.scheduling.workloads.gang import NO_HOST, HostAmounts
 
 from .accounts import Accounts, Obstacle, charge, obstacle, pledge
 
@@ -22,13 +22,13 @@ class Charges:
 
     def hold(self, unit: Workload, sign: int = 1, *, now: bool = True, later: bool = True) -> None:
         """Charge what the unit holds, to `used` (now) and to `lasting` (later)."""
-        account, rest = self._accounts.of(unit.queue), self._held_rest(unit, sign)
-        charge(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, rest=rest)
+        account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
+        charge(account, sign * gang.held(unit), fixed=not unit.preemptible, now=now, later=later, host=host)
 
     def promise(self, unit: Workload, sign: int = 1) -> None:
         """Charge to `lasting` what the unit will hold once others have stopped."""
-        account, rest = self._accounts.of(unit.queue), self._held_rest(unit, sign)
-        pledge(account, sign * gang.held(unit), fixed=not unit.preemptible, rest=rest)
+        account, host = self._accounts.of(unit.queue), self._held_host(unit, sign)
+        pledge(account, sign * gang.held(unit), fixed=not unit.preemptible, host=host)
 
     def obstacle(self, unit: Workload, *, now: bool) -> Obstacle | None:
         """Return the first promise of the unit's queues that forbids to start it, or None.
@@ -37,16 +37,16 @@ class Charges:
         """
         account = self._accounts.of(unit.queue)
         milli = gang.held(unit) if unit.placement else gang.smallest(unit)
-        return obstacle(account, milli, fixed=not unit.preemptible, now=now, rest=self._needed_rest(unit))
+        return obstacle(account, milli, fixed=not unit.preemptible, now=now, host=self._needed_host(unit))
 
-    def _needed_rest(self, unit: Workload) -> Rest:
-        if not self._accounts.counts_rest:
-            return NO_REST
-        return gang.held_rest(unit) if unit.placement else gang.smallest_rest(unit)
+    def _needed_host(self, unit: Workload) -> HostAmounts:
+        if not self._accounts.counts_host:
+            return NO_HOST
+        return gang.held_host(unit) if unit.placement else gang.smallest_host(unit)
 
-    def _held_rest(self, unit: Workload, sign: int) -> Rest:
-        return _times(gang.held_rest(unit), sign) if self._accounts.counts_rest else NO_REST
+    def _held_host(self, unit: Workload, sign: int) -> HostAmounts:
+        return _times(gang.held_host(unit), sign) if self._accounts.counts_host else NO_HOST
 
 
-def _times(rest: Rest, sign: int) -> Rest:
-    return (sign * rest[0], sign * rest[1])
+def _times(host: HostAmounts, sign: int) -> HostAmounts:
+    return (sign * host[0], sign * host[1])

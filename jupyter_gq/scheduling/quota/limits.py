@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.wording import gpus, rest_amount
+from jupyter_gq.scheduling.wording import describe_gpus, describe_host_amount
 from jupyter_gq.scheduling.workloads import gang
 
 from .accounts import UNSAID, Account
@@ -24,22 +24,22 @@ class Broken:
 
     def concerns(self, unit: Workload) -> bool:
         """Return True if the unit holds some of the resource that the queue has too much of."""
-        return bool(gang.held(unit) if self.which is None else gang.held_rest(unit)[self.which])
+        return bool(gang.held(unit) if self.which is None else gang.held_host(unit)[self.which])
 
     @property
     def amount(self) -> str:
         """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""
         if self.which is None:
-            return gpus(self.account.queue.limit or NO_GPU)
-        return rest_amount(self.which, self.account.rest_limit[self.which] or 0) + " of memory" * self.which
+            return describe_gpus(self.account.queue.limit or NO_GPU)
+        return describe_host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
 
 
 def broken_limits(account: Account) -> Iterator[Broken]:
     """Yield the exceeded limits of one queue."""
     if account.queue.limit is not None and account.lasting > account.queue.limit:
         yield Broken(account=account, which=None)
-    if account.rest_limit != UNSAID:
-        for which, (limit, lasting) in enumerate(zip(account.rest_limit, account.rest_lasting, strict=True)):
+    if account.host_limits != UNSAID:
+        for which, (limit, lasting) in enumerate(zip(account.host_limits, account.host_lasting, strict=True)):
             if limit is not None and lasting > limit:
                 yield Broken(account=account, which=which)
 

@@ -30,7 +30,7 @@ AT_ONCE = Seconds(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shield:
+class ProtectedVictims:
     """The victims that would give way to a pending workload once they have run long enough."""
 
     victims: tuple[Workload, ...]

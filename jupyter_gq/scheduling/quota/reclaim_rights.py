@@ -5,7 +5,7 @@ The rules are those of `evict.reclaim`: comparison, guarantee, fairness, and the
 
 from fractions import Fraction
 
-from jupyter_gq.scheduling.workloads.gang import Rest
+from jupyter_gq.scheduling.workloads.gang import HostAmounts
 
 from .accounts import Account
 
@@ -35,7 +35,7 @@ def may_take(
     return within_quota or _using(givers[-1], started) > givers[-1].fair_share
 
 
-def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
+def may_reclaim_host(taker: Account, giver: Account, needed: HostAmounts) -> bool:
     """Return True if processors or memory are a reason to reclaim.
 
     The taker must be within its quota of the resource, and the giver above.
@@ -44,19 +44,19 @@ def may_take_rest(taker: Account, giver: Account, needed: Rest) -> bool:
     if not takers or not givers:
         return False
     return any(
-        need and all(_within(each, which, need) for each in takers) and is_above_rest(givers, which)
+        need and all(_within(each, which, need) for each in takers) and is_above_host_quota(givers, which)
         for which, need in enumerate(needed)
     )
 
 
 def _within(account: Account, which: int, more: int) -> bool:
-    quota = account.rest_quota[which]
-    return quota is None or account.rest_lasting[which] + more <= quota
+    quota = account.host_quotas[which]
+    return quota is None or account.host_lasting[which] + more <= quota
 
 
-def is_above_rest(path: tuple[Account, ...], which: int) -> bool:
+def is_above_host_quota(path: tuple[Account, ...], which: int) -> bool:
     """Return True if each queue of the path that has a quota of this resource is above it, and at least one has."""
-    said = [each for each in path if each.rest_quota[which] is not None]
+    said = [each for each in path if each.host_quotas[which] is not None]
     return bool(said) and not any(_within(each, which, 0) for each in said)
 
 

@@ -1,33 +1,37 @@
-"""How many new nodes a cluster that can grow is asked for, and for whom: a guarantee makes it grow, a loan never does.
+"""New nodes that a growing cluster is asked for: a guarantee makes the cluster grow, a loan never does.
 
 Rules
 -----
-1. It grows for who waits for devices, and has a right to them: with what its queue holds, and with those before it in
-   the line, it stays within the guaranteed quotas on its path.
-2. Who waits for something else (a limit, somebody who gives way or will, a pause) makes no node come.
-3. New nodes are filled one after the other with whole gangs. What of a gang fits the nodes that are there needs no
-   others. Who would not fit a new node makes none come.
-4. No pool is asked for more than may still come.
+1. Right. The cluster grows for workloads that wait for devices and have a right to them: with what the queue holds, and
+   with the workloads before it in line, each stays within the guaranteed quotas on its path.
+2. Other reasons. A workload that waits for something else (a limit, an eviction, a back-off) makes no node come.
+3. Filling. New nodes are filled one after the other with whole gangs. The part of a gang that fits the present nodes
+   needs no others. A workload that would not fit a new node makes none come.
+4. Bound. No pool is asked for more nodes than may still come.
 
-A pure function. Where no pool can grow it costs nothing; where all quotas are used up, one look at who holds; else one
-at who waits as well, and a ledger of the new nodes that could be filled.
+A pure function. If no pool can grow, it costs nothing. If all quotas are used up, it costs one look at the holders.
+Otherwise it costs one look at the pending workloads as well, and a ledger of the new nodes that could be filled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.cluster import NewNodes
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.decision import Admit, Decision, Evict
+from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, WantedNodes
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, View, empty_ledger
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.quota.accounts import Accounts, charge, entitled
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.workloads import gang
 
-#: Who waits for one of these waits for devices.
+from .node_requests import describe_request
+
+#: Reasons of workloads that wait for devices.
 _FOR_DEVICES = frozenset(
     {
         PendingReason.NO_DEVICE,
@@ -38,21 +42,29 @@ _FOR_DEVICES = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WantedNodes:
-    """New nodes that would serve somebody."""
-
-    #: How many, by pool.
-    count: Mapping[str, int] = field(default_factory=dict)
-    #: The pool in which each workload would be served, by its id.
-    served: Mapping[str, str] = field(default_factory=dict)
-
-
 _NONE = WantedNodes()
 
 
+def with_wanted_nodes(decision: Decision, index: ClusterIndex, now: Instant) -> Decision:
+    """Return the decision with the new nodes that it leaves wanted, and with that told to the workloads they serve."""
+    if not any(new.count for new in index.new_nodes):
+        return decision
+    wanted = wanted_nodes(index.snapshot(), decision)
+    if not wanted.served:
+        return decision
+    told = {new.pool: describe_request(new.pool, new.request, now) for new in index.new_nodes}
+    pending = [_add_sentence(entry, told.get(wanted.served.get(entry.workload, ""), "")) for entry in decision.pending]
+    return replace(decision, pending=tuple(pending), wanted_nodes=wanted)
+
+
+def _add_sentence(entry: Pending, sentence: str) -> Pending:
+    if not sentence:
+        return entry
+    return replace(entry, why=replace(entry.why, sentence=f"{entry.why.sentence} {sentence}"))
+
+
 def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
-    """What is still missing when that decision has been carried out."""
+    """Return what is still missing after the decision has been carried out."""
     growing = {each.pool: each for each in snapshot.new_nodes if each.count}
     if not growing:
         return _NONE
@@ -71,14 +83,15 @@ def wanted_nodes(snapshot: Snapshot, decision: Decision) -> WantedNodes:
 
 
 def _tasks(workload: Workload) -> int:
-    """As many nodes would do for it, whatever it is."""
+    """Return the number of nodes that would do for the workload in any case."""
     return sum(group.min_members for group in gang.groups_of(workload))
 
 
 def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
-    """Those who hold devices once the decision is carried out, and go on."""
+    """Return the workloads that hold devices, and go on, once the decision has been carried out."""
     gone = {each.workload for each in decision.instructions if isinstance(each, Evict)}
-    begun = {each.workload: each.placement for each in decision.instructions if isinstance(each, Admit)}
+    admissions = (*(each for each in decision.instructions if isinstance(each, Admit)), *decision.deferred)
+    begun = {admission.workload: admission.placement for admission in admissions}
     found = []
     for workload in snapshot.workloads:
         if workload.id in begun:
@@ -91,13 +104,13 @@ def _holders(snapshot: Snapshot, decision: Decision) -> list[Workload]:
 def _entitled(
     snapshot: Snapshot, decision: Decision, holders: Iterable[Workload], pools: Mapping[str, str]
 ) -> Iterator[Workload]:
-    """Those who wait for devices within the quotas on their path, in the order of the line; each takes its part."""
+    """Yield the workloads that wait for devices within the quotas on their path, in the order of the line."""
     accounts = Accounts(snapshot.queues)
     for holder in holders:
         charge(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
     within = {name for name in pools if entitled(accounts.of(name), 1)}
     waiting = {w.id: w for w in snapshot.workloads if w.queue in within and w.state is State.PENDING}
-    # The explanations of those who wait are written when they are read.
+    # Explanations of pending workloads are computed when they are read.
     for entry in decision.pending if waiting else ():
         workload = waiting.get(entry.workload)
         if workload is None or not gang.needs_devices(workload):
@@ -115,17 +128,17 @@ class _Filling:
     """The new nodes of a pool, as they are filled."""
 
     def __init__(self, snapshot: Snapshot, new: NewNodes, holders: Iterable[Workload], most: int) -> None:
-        """`most`: more nodes than that nobody could fill."""
+        """Begin with empty new nodes; `most` is the largest number that could be filled."""
         self._snapshot, self._holders, self._pool = snapshot, holders, new.pool
-        self._nodes = empty_ledger(new.some(most), snapshot.topologies)
+        self._nodes = empty_ledger(new.first(most), snapshot.topologies)
         self._parts = MemoryParts((*snapshot.nodes, new.like))
-        #: Nodes that are there, with what is idle of them; only gangs ask for it.
+        #: Present nodes with their idle devices; only gangs ask for them.
         self._there: DeviceLedger | None = None
-        #: Names of those that somebody needs.
+        #: Names of the new nodes that are needed.
         self.used: set[str] = set()
 
     def takes(self, workload: Workload) -> bool:
-        """It fits; from now on it has its place."""
+        """Return True if the workload fits; from then on it has its place."""
         workload = self._parts.of_workload(workload, self._pool)
         if workload.min_members < 2 or workload.groups or workload.topology is not None:
             return self._places(workload)

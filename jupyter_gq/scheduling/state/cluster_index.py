@@ -10,6 +10,8 @@ all that it did (`CycleState.undo`). Whoever carries the decision out puts the c
 
 No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
 (`set_time`). A workload that backs off counts nowhere: the other workloads are decided about as if it were not there.
+
+Unobserved kinds: their pending workloads count nowhere either. Their runs keep what they hold, and cannot be evicted.
 """
 
 from collections.abc import Mapping
@@ -20,9 +22,9 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
-from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, Mix, choice_of, empty_ledger
-from jupyter_gq.scheduling.placement.shortage import Lack, lack_of
+from jupyter_gq.domain.workload import Kind, Workload
+from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
+from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from jupyter_gq.scheduling.quota.charges import Charges
@@ -47,12 +49,14 @@ class ClusterConfig:
     topologies: tuple[Topology, ...]
     #: Past use of each queue in GPU-seconds, decayed.
     usage: Mapping[str, float]
+    #: Kinds of workload about which nothing is decided (see `Snapshot.unobserved`).
+    unobserved: tuple[Kind, ...]
     policy: Policy
 
     @property
     def draining(self) -> list[str]:
         """The names of the nodes that are being drained."""
-        return [node.name for node in self.nodes if node.emptying]
+        return [node.name for node in self.nodes if node.draining]
 
 
 class ClusterIndex:
@@ -65,17 +69,23 @@ class ClusterIndex:
             queues=snapshot.queues,
             topologies=snapshot.topologies,
             usage=snapshot.usage,
+            unobserved=snapshot.unobserved,
             policy=policy,
         )
+        #: What the cluster may add, and what can be launched soon. No index depends on them: they may be replaced.
+        self.new_nodes = snapshot.new_nodes
+        self.launch_capacity = snapshot.launch_capacity
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
-        self._mix = Mix()
+        self._mix = RequestMix()
         self._counts_mix = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
         self.ledger = self._empty_ledger(snapshot, policy)
         #: All workloads that are not final, by id.
         self.workloads: dict[str, Workload] = {}
         #: Pending workloads whose last place was refused; while they back off, no other index knows them.
         self.backoffs = BackoffIndex()
+        #: Pending workloads of unobserved kinds, by id; no other index knows them either.
+        self.unobserved: dict[str, Workload] = {}
         #: The workloads with a reservation, by id.
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
@@ -87,7 +97,7 @@ class ClusterIndex:
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
-        self._lacks: dict[object, Lack | None] = {}
+        self._lacks: dict[object, Shortage | None] = {}
         for workload in snapshot.workloads:
             self.put(workload)
 
@@ -117,6 +127,9 @@ class ClusterIndex:
 
     def _enter(self, workload: Workload) -> None:
         """Add a workload to every other index."""
+        if self._is_withheld(workload):
+            self.unobserved[workload.id] = workload
+            return
         if workload.reserved:
             self.reserved[workload.id] = workload
         self._count(workload, 1)
@@ -127,12 +140,35 @@ class ClusterIndex:
 
     def _leave(self, workload: Workload) -> None:
         """Undo `_enter`."""
+        if self._is_withheld(workload):
+            del self.unobserved[workload.id]
+            return
         self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:
             self.pending.remove(workload, self._pool(workload))
         elif workload.holds:
             self._remove_holder(workload)
+
+    def is_observed(self, workload: Workload) -> bool:
+        """Tell whether the backend of the workload's kind is observed, so that something may be decided about it."""
+        return workload.kind not in self.config.unobserved
+
+    def _is_withheld(self, workload: Workload) -> bool:
+        return workload.state is State.PENDING and not self.is_observed(workload)
+
+    def snapshot(self) -> Snapshot:
+        """Return the snapshot from which an equal index can be made."""
+        return Snapshot(
+            nodes=self.config.nodes,
+            queues=self.config.queues,
+            workloads=tuple(self.workloads.values()),
+            topologies=self.config.topologies,
+            usage=self.config.usage,
+            new_nodes=self.new_nodes,
+            unobserved=self.config.unobserved,
+            launch_capacity=self.launch_capacity,
+        )
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """Return the pools of the devices that the workload holds.
@@ -145,7 +181,7 @@ class ClusterIndex:
             return frozenset((self._pool(workload),))
         return found
 
-    def shortage_when_empty(self, pool: str, workload: Workload) -> Lack | None:
+    def shortage_when_empty(self, pool: str, workload: Workload) -> Shortage | None:
         """Return what the workload would lack if no workload held anything; None if it would fit.
 
         The answer is computed once for all workloads with the same requests.
@@ -154,17 +190,17 @@ class ClusterIndex:
         if key not in self._lacks:
             if self._empty is None:
                 self._empty = empty_ledger(self.config.nodes, self.config.topologies)
-            self._lacks[key] = lack_of(self._empty, pool, workload)
+            self._lacks[key] = find_shortage(self._empty, pool, workload)
         return self._lacks[key]
 
     def _empty_ledger(self, snapshot: Snapshot, policy: Policy) -> DeviceLedger:
-        choice = choice_of(policy.placement, self._mix)
+        choice = make_policy(policy.placement, self._mix)
         of_fractions = policy.fraction_placement or policy.placement
         return DeviceLedger(
             snapshot.nodes,
             self.accounts.pools(),
             choice=choice,
-            fractions=choice if of_fractions is policy.placement else choice_of(of_fractions, self._mix),
+            fractions=choice if of_fractions is policy.placement else make_policy(of_fractions, self._mix),
             topologies=snapshot.topologies,
         )
 
@@ -199,8 +235,9 @@ class ClusterIndex:
 
     def _add_holder(self, workload: Workload) -> None:
         core, surplus = split_replicas(workload)
-        self.holders.add(workload, (core, *surplus))
-        if workload.elastic and workload.state in EVICTABLE:
+        observed = self.is_observed(workload)
+        self.holders.add(workload, (core, *surplus), evictable=observed and workload.state in EVICTABLE)
+        if workload.elastic and workload.state in EVICTABLE and observed:
             wanted = wanted_replicas(workload)
             self.replicas.add(core, surplus, wanted)
             for replica in wanted:
@@ -208,6 +245,7 @@ class ClusterIndex:
 
     def _remove_holder(self, workload: Workload) -> None:
         core, surplus = split_replicas(workload)
-        self.holders.remove(workload, (core, *surplus))
+        evictable = self.is_observed(workload) and workload.state in EVICTABLE
+        self.holders.remove(workload, (core, *surplus), evictable=evictable)
         for replica in self.replicas.remove(workload.id):
             self.pending.dequeue(replica)

@@ -38,7 +38,7 @@ class HolderIndex:
         self._pools_of = pools_of
         self._by_user = by_user
 
-    def add(self, workload: Workload, units: Sequence[Workload]) -> None:
+    def add(self, workload: Workload, units: Sequence[Workload], *, evictable: bool) -> None:
         """Add a holder; `units` are its smallest gang and its surplus replicas, or itself."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, 1)
@@ -48,7 +48,7 @@ class HolderIndex:
             self.stopping[workload.id] = workload
         for replica in stopping_replicas(workload):
             self.stopping[replica.id] = replica
-        if workload.state in EVICTABLE:
+        if evictable:
             if workload.stale_since is not None:
                 self.stale[workload.id] = workload
             if workload.kind is Kind.NOTEBOOK:
@@ -56,15 +56,15 @@ class HolderIndex:
             for unit in units:
                 self._list(unit)
 
-    def remove(self, workload: Workload, units: Sequence[Workload]) -> None:
-        """Undo `add`; both arguments must be equal to those of the call."""
+    def remove(self, workload: Workload, units: Sequence[Workload], *, evictable: bool) -> None:
+        """Undo `add`; all arguments must be equal to those of the call."""
         if workload.state is not State.STOPPING:
             self._count_user(workload, -1)
         for named in (self.stopping, self.stale, self.suspended, self.notebooks):
             named.pop(workload.id, None)
         for replica in stopping_replicas(workload):
             self.stopping.pop(replica.id, None)
-        if workload.state in EVICTABLE:
+        if evictable:
             for unit in units:
                 self._unlist(unit)
 

@@ -1,51 +1,93 @@
-"""What the books come to in the end: the instructions of the cycle, in the order in which to carry them out."""
+"""The instructions of a cycle, made from its state when everything is decided, in the order of carrying them out."""
+
+from dataclasses import replace
 
 from jupyter_gq.domain.amount import MilliGpu
+from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement, Workload
-from jupyter_gq.scheduling.decision import Admit, Grow, Instruction, Reserve
+from jupyter_gq.scheduling.decision import Admit, Grow, Instruction, Reserve, Shrink
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
-from .cycle_state import Books
+from .allocations import Allocations
+from .cluster_index import ClusterIndex
+from .evictions import Evictions
+from .reservations import Reservations
 
 
-def decided(books: Books) -> tuple[Instruction, ...]:
-    """Everything to be done: first what starts, in the order of admission, then the rest in the order decided."""
-    shrinks = [shrink for shrink in books.units.shrinks() if shrink.workload not in books.evicted]
-    return (*books.resumed, *_starts(books), *books.instructions, *shrinks, *_reservations(books))
+def instructions_of(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> tuple[Instruction, ...]:
+    """Return everything to be done: first what starts, in the order of admission, then the rest as it was decided."""
+    return (
+        *allocations.resumed,
+        *_starts(allocations),
+        *evictions.evicted.values(),
+        *evictions.warnings,
+        *_shrinks(allocations, evictions),
+        *_reservations(index, allocations, reservations, evictions),
+    )
 
 
-def _starts(books: Books) -> list[Instruction]:
-    """Of each workload all units together; who came last counts first as above the quota."""
-    over = {account.queue.name: account.over_quota - account.pledged for account in books.accounts}
-    together: dict[str, list[Workload]] = {}
-    for unit in books.admitted.values():
-        together.setdefault(whole_workload(unit).id, []).append(unit)
-    starts: list[Instruction] = []
-    for name, units in reversed(together.items()):
+def _starts(allocations: Allocations) -> list[Admit | Grow]:
+    """Return one instruction for each workload that starts or grows.
+
+    What a queue uses above its quota counts as use of the workloads admitted last.
+    """
+    over = {account.queue.name: account.over_quota - account.pledged for account in allocations.accounts}
+    admitted: dict[str, list[Workload]] = {}
+    for each in allocations.admitted.values():
+        admitted.setdefault(whole_workload(each).id, []).append(each)
+    starts: list[Admit | Grow] = []
+    for name, units in reversed(admitted.items()):
         queue = units[0].queue
         milli = sum(gang.held(unit) for unit in units)
-        part = max(0, min(milli, over[queue])) if units[0].preemptible else 0
-        over[queue] -= part
+        over_quota = max(0, min(milli, over[queue])) if units[0].preemptible else 0
+        over[queue] -= over_quota
         placement = tuple(task for unit in units for task in unit.placement)
-        if name in books.admitted:
-            starts.append(Admit(workload=name, placement=placement, over_quota=MilliGpu(part)))
+        if name in allocations.admitted:
+            starts.append(Admit(workload=name, placement=placement, over_quota=MilliGpu(over_quota)))
         else:
             starts.append(Grow(workload=name, placement=placement))
     starts.reverse()
     return starts
 
 
-def _reservations(books: Books) -> list[Reserve]:
-    """What is to be written down of the places that are kept; who starts needs none any more."""
+def _shrinks(allocations: Allocations, evictions: Evictions) -> list[Shrink]:
+    """Return one instruction for all replicas that a workload loses for the same cause.
+
+    The sentence says what is left of the workload in the end.
+    """
+    found: dict[tuple[str, EvictReason, str | None], Shrink] = {}
+    for each in evictions.replicas.values():
+        left = allocations.replicas.current(each.replica.whole)
+        if left.id in evictions.evicted:
+            continue
+        key = (left.id, each.reason, each.by)
+        before = found[key].placement if key in found else ()
+        found[key] = Shrink(
+            workload=left.id,
+            placement=(*before, *each.replica.placement),
+            reason=each.reason,
+            by=each.by,
+            sentence=each.sentence(replace(each.replica, whole=left)),
+        )
+    return list(found.values())
+
+
+def _reservations(
+    index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
+) -> list[Reserve]:
+    """Return what changes about the recorded places of workloads that do not start; empty places end a record."""
     found = []
-    for name in sorted((books.index.reserved.keys() | books.kept) - books.admitted.keys()):
-        place = _kept_place(books, name) if name in books.kept else ()
-        if place != books.workloads[name].reserved:
+    for name in sorted((index.reserved.keys() | reservations.recorded) - allocations.admitted.keys()):
+        if not index.is_observed(index.workloads[name]):
+            continue
+        place: tuple[TaskPlacement, ...] = ()
+        if name in reservations.recorded:
+            reserved = reservations.by_owner.get(name)
+            place = allocations.nominated.get(name) or evictions.migrations.get(name) or ()
+            place = place or (reserved.place if reserved else ())
+        if place != index.workloads[name].reserved:
             found.append(Reserve(workload=name, placement=place))
     return found
-
-
-def _kept_place(books: Books, name: str) -> tuple[TaskPlacement, ...]:
-    hold = books.holds.get(name)
-    return books.promised.get(name) or books.moving.get(name) or (hold.place if hold else ())

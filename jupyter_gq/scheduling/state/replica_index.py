@@ -4,7 +4,7 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
 #: Replicas of one workload by their ids, the first one first.
-Replicas = dict[str, Replica]
+ReplicasById = dict[str, Replica]
 
 
 class ReplicaIndex:
@@ -12,11 +12,11 @@ class ReplicaIndex:
 
     def __init__(self) -> None:
         #: Surplus replicas that each workload holds; workloads without any are absent.
-        self.surplus: dict[str, Replicas] = {}
+        self.surplus: dict[str, ReplicasById] = {}
         #: The smallest gang of each workload with surplus replicas, under the id of the workload.
         self.cores: dict[str, Workload] = {}
         #: Replicas that each workload could still get; workloads that have all are absent.
-        self.wanted: dict[str, Replicas] = {}
+        self.wanted: dict[str, ReplicasById] = {}
 
     def add(self, core: Workload, surplus: list[Replica], wanted: list[Replica]) -> None:
         """Add an elastic workload, given as its smallest gang and its replicas."""

@@ -16,8 +16,8 @@ def needs_devices(workload: Workload) -> bool:
 
 
 #: Processors in thousandths of a core, and memory of nodes in MiB.
-Rest = tuple[int, int]
-NO_REST: Rest = (0, 0)
+HostAmounts = tuple[int, int]
+NO_HOST: HostAmounts = (0, 0)
 
 
 def groups_of(workload: Workload) -> tuple[TaskGroup, ...]:
@@ -55,7 +55,7 @@ def as_it_stands(workload: Workload) -> Workload:
     return replace(workload, tasks=count, min_members=count, groups=groups)
 
 
-def smallest_rest(workload: Workload) -> Rest:
+def smallest_host(workload: Workload) -> HostAmounts:
     """Return the processors and memory of the smallest gang."""
     groups = groups_of(workload)
     return (
@@ -64,7 +64,7 @@ def smallest_rest(workload: Workload) -> Rest:
     )
 
 
-def held_rest(workload: Workload) -> Rest:
+def held_host(workload: Workload) -> HostAmounts:
     """Return the processors and memory that the workload holds."""
     requests = [workload.request_of(task.group) for task in workload.placement]
     return (sum(request.cpu_milli for request in requests), sum(request.memory for request in requests))

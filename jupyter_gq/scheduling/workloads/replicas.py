@@ -9,11 +9,12 @@ Rules
 3. Wanted replicas. What a workload could still have is one replica for each task. What it lacks of its smallest gang is
    one replica, all or nothing.
 4. Rigid work. A workload whose backend can neither add nor take tasks has no replicas once it has started.
+
+See docs/decisions/0013-grow-and-shrink-elastic-jobs-by-task.md.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Leaving, TaskGroup, TaskPlacement, Workload
@@ -126,7 +127,7 @@ def _replica(workload: Workload, name: str, group: str, index: int, state: State
         leaving=(),
         stop=None,
     )
-    return Replica(**_fields(alone), whole=workload, index=index)
+    return _as_replica(alone, workload, index)
 
 
 def _repair(workload: Workload) -> Replica:
@@ -148,7 +149,7 @@ def _repair(workload: Workload) -> Replica:
         leaving=(),
         stop=None,
     )
-    return Replica(**_fields(lacking), whole=workload, index=0, vital=True)
+    return _as_replica(lacking, workload, 0, vital=True)
 
 
 def _stopping_replica(workload: Workload, leaving: Leaving, index: int) -> Replica:
@@ -164,5 +165,7 @@ def _only_group(workload: Workload, group: str, tasks: int) -> tuple[TaskGroup, 
     )
 
 
-def _fields(workload: Workload) -> dict[str, Any]:
-    return {field.name: getattr(workload, field.name) for field in fields(Workload)}
+def _as_replica(task: Workload, whole: Workload, index: int, *, vital: bool = False) -> Replica:
+    """Return a replica with the fields of the workload `task`."""
+    same = {field.name: getattr(task, field.name) for field in fields(Workload)}
+    return Replica(**same, whole=whole, index=index, vital=vital)

@@ -83,7 +83,7 @@ describe('a notebook is saved', () => {
     }
   });
 
-  it('again, once the user has saved his edits', async () => {
+  it('again, once the user has saved the edits', async () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
     document.edit();
@@ -117,7 +117,7 @@ describe('a notebook is saved', () => {
     expect(document.done).toEqual(['revert']);
   });
 
-  it('neither way where the file changed on disk and the user has edits: JupyterLab asks him', async () => {
+  it('neither way where the file changed on disk and the user has edits: JupyterLab asks', async () => {
     const document = new FakeDocument();
     const saver = await aSaver(document);
     document.edit();

@@ -7,45 +7,46 @@ from jupyter_gq.domain import validate
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
-from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow, keep_promises, run_cycle
+from jupyter_gq.scheduling.cycle import admit, admit_without_devices, grow_admitted, run_cycle, serve_preemptors
 from jupyter_gq.scheduling.decision import Admit, Evict, Grow, Instruction, Reserve, Shrink
 from jupyter_gq.scheduling.evict.consolidate import consolidate
 from jupyter_gq.scheduling.evict.preempt import preempt
 from jupyter_gq.scheduling.evict.reclaim import reclaim
-from jupyter_gq.scheduling.evict.reprieve import spare_needless
+from jupyter_gq.scheduling.evict.reprieve import reprieve_victims
 from jupyter_gq.scheduling.evict.stale_gangs import requeue_stale
 from jupyter_gq.scheduling.policy import Placement, Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import Books
-from jupyter_gq.scheduling.state.instructions import decided
+from jupyter_gq.scheduling.state.cycle_state import CycleState, begin_cycle
+from jupyter_gq.scheduling.state.instructions import instructions_of
 
 from .translate import NOW, Task, World, between_rounds, place_of, snapshot_of, workload_id, world_of
 from .verdict import Case, Difference
 
 
-def _allocate(books: Books) -> None:
-    admit_without_devices(books)
-    keep_promises(books)
-    admit(books)
-    grow(books)
+def _allocate(state: CycleState) -> None:
+    index = state.inputs.index
+    admit_without_devices(index, state.allocations)
+    serve_preemptors(state.allocations, state.reservations, state.evictions)
+    admit(index, state.allocations, state.evictions)
+    grow_admitted(state.allocations)
 
 
-def _reclaim(books: Books) -> None:
-    """The peer's reclaim first looks whether those who would lose have another place; with us that is a step apart."""
-    consolidate(books)
-    reclaim(books)
+def _reclaim(state: CycleState) -> None:
+    """Consolidate, then reclaim: the peer's reclaim first looks for another place for its victims, ours does not."""
+    _consolidate(state)
+    reclaim(state.inputs, state.allocations, state.evictions)
 
 
-def _requeue_stale(books: Books) -> None:
-    requeue_stale(books)
+def _requeue_stale(state: CycleState) -> None:
+    requeue_stale(state.inputs, state.allocations, state.evictions)
 
 
-def _preempt(books: Books) -> None:
-    preempt(books)
+def _preempt(state: CycleState) -> None:
+    preempt(state.inputs, state.allocations, state.evictions)
 
 
-def _consolidate(books: Books) -> None:
-    consolidate(books)
+def _consolidate(state: CycleState) -> None:
+    consolidate(state.inputs, state.allocations, state.reservations, state.evictions)
 
 
 #: Where workloads (and parts of them) go, by id.
@@ -55,7 +56,7 @@ Places = Mapping[str, tuple[TaskPlacement, ...]]
 GROWTH = "+"
 
 #: The steps of our cycle that do what one action of the peer does.
-ACTIONS: Mapping[str, Callable[[Books], None]] = {
+ACTIONS: Mapping[str, Callable[[CycleState], None]] = {
     "allocate": _allocate,
     "consolidation": _consolidate,
     "reclaim": _reclaim,
@@ -107,19 +108,21 @@ def _one_action(world: World, action: str) -> None:
     step = ACTIONS.get(action)
     if step is None:
         return
-    books = Books(ClusterIndex(snapshot_of(world), policy_of(world)), NOW)
+    index = ClusterIndex(snapshot_of(world), policy_of(world))
+    state = begin_cycle(index, NOW)
+    allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
     if action != "allocate":
-        _serve_once(books)
-    step(books)
-    spare_needless(books)
-    _write_down(world, decided(books), books.promised)
+        _serve_once(index)
+    step(state)
+    reprieve_victims(index, allocations, reservations, evictions)
+    _write_down(world, instructions_of(index, allocations, reservations, evictions), allocations.nominated)
 
 
-def _serve_once(books: Books) -> None:
-    """In an action that takes something the peer serves each job once, so elastic work gets one task more at most."""
-    for parts in books.index.replicas.wanted.values():
-        for part in list(parts.values())[1:]:
-            books.index.pending.dequeue(part)
+def _serve_once(index: ClusterIndex) -> None:
+    """Leave elastic work one wanted replica: in an action that takes something, the peer serves each job once."""
+    for replicas in index.replicas.wanted.values():
+        for replica in list(replicas.values())[1:]:
+            index.pending.dequeue(replica)
 
 
 def _one_cycle(world: World) -> None:

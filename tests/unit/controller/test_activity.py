@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest_asyncio.fixture
 async def crowded(world: World) -> World:
-    """Ann has 0.5, Bob 0.25, and Carol waits for 0.5: only Bob's share would let her start."""
+    """Ann has 0.5, Bob 0.25, and Carol waits for 0.5: only Bob's share would let Carol start."""
     await world.start_server(ANN, "0.5")
     await world.start_server(BOB, "0.25")
     world.ask(CAROL, "0.5")
@@ -26,7 +26,7 @@ async def spend(world: World, seconds: float, *, bob: bool | None = False, every
     since = world.clock.now()
     while world.clock.now() < since + seconds:
         world.report(ANN, busy=True)
-        if world.controller.notebooks(BOB).notebooks:
+        if world.controller.tickets.list_notebooks(BOB).notebooks:
             world.report(BOB, busy=bob)
         world.ask(CAROL, "0.5")
         await world.step(seconds=every)
@@ -39,8 +39,8 @@ async def test_idle_is_warned_then_taken_for_somebody_who_waits(crowded):
     assert warning.keep_seconds == 1800
     assert crowded.notebook(BOB).idle_since is not None
     await spend(crowded, 660)
-    assert crowded.controller.notebooks(BOB).notebooks == []
-    eviction = crowded.controller.me(BOB).last_eviction
+    assert crowded.controller.tickets.list_notebooks(BOB).notebooks == []
+    eviction = crowded.controller.overview.describe_user(BOB).last_eviction
     assert eviction is not None
     assert (eviction.reason, eviction.by) == ("IDLE", "carol")
 
@@ -48,11 +48,11 @@ async def test_idle_is_warned_then_taken_for_somebody_who_waits(crowded):
 async def test_why_the_share_was_taken_is_shown_until_the_owner_has_asked_for_one_again(crowded):
     await spend(crowded, 2000)
     crowded.restart()
-    assert crowded.controller.me(BOB).last_eviction is not None
+    assert crowded.controller.overview.describe_user(BOB).last_eviction is not None
     crowded.ask(BOB, "0")
-    assert crowded.controller.me(BOB).last_eviction is not None
+    assert crowded.controller.overview.describe_user(BOB).last_eviction is not None
     crowded.ask(BOB, "0.25")
-    assert crowded.controller.me(BOB).last_eviction is None
+    assert crowded.controller.overview.describe_user(BOB).last_eviction is None
 
 
 async def test_nobody_is_warned_while_nobody_waits(world):
@@ -70,7 +70,7 @@ async def test_with_the_policy_always_nobody_needs_to_wait(world):
     for _ in range(17):
         world.report(BOB)
         await world.step(seconds=60)
-    assert world.controller.notebooks(BOB).notebooks == []
+    assert world.controller.tickets.list_notebooks(BOB).notebooks == []
 
 
 async def test_a_busy_kernel_is_never_idle(crowded):
@@ -134,10 +134,10 @@ async def test_running_a_cell_takes_the_warning_back(crowded):
 
 async def test_keep_it_gives_time_and_is_bounded(crowded):
     with pytest.raises(Conflict, match="nothing to keep"):
-        crowded.controller.keep(BOB, "")
+        crowded.controller.tickets.keep(BOB, "")
     for wait, kept in ((1260, 1800), (1830, 3600)):
         await spend(crowded, wait)
-        view = crowded.controller.keep(BOB, "")
+        view = crowded.controller.tickets.keep(BOB, "")
         assert view.warning is None
         assert crowded.sql.get(view.id).workload.activity.kept_total == kept
     await spend(crowded, 1830)
@@ -145,12 +145,12 @@ async def test_keep_it_gives_time_and_is_bounded(crowded):
     assert warning is not None
     assert warning.keep_seconds == 0
     with pytest.raises(Conflict, match="all there is"):
-        crowded.controller.keep(BOB, "")
+        crowded.controller.tickets.keep(BOB, "")
 
 
 async def test_being_used_again_gives_the_full_keep_back(crowded):
     await spend(crowded, 1260)
-    crowded.controller.keep(BOB, "")
+    crowded.controller.tickets.keep(BOB, "")
     await spend(crowded, 60, bob=True)
     await spend(crowded, 1400)
     warning = crowded.notebook(BOB).warning
@@ -177,7 +177,7 @@ async def test_several_kernels_are_busy_when_one_is(world):
         ([], True),
     ):
         kernels = [KernelActivity(id=str(n), busy=busy, last_active=now) for n, busy in enumerate(states)]
-        world.controller.report_activity(BOB, "", ActivityReport(at=now, kernels=kernels))
+        world.controller.tickets.record_activity(BOB, "", ActivityReport(at=now, kernels=kernels))
         assert (world.notebook(BOB).idle_since is not None) == idle, states
 
 

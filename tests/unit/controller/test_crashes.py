@@ -30,7 +30,7 @@ def test_killed_anywhere_in_the_step_that_starts_a_job(tmp_path, place):
         assert (view.phase, view.run) == ("running", 1)
         assert world.backend.copies == {(job, 1): 1}
         assert world.sql.get(job).detail.consecutive_losses == 0
-        assert world.controller.task_of_token(job, world.backend.runs[(job, 1)].token) == 0
+        assert world.controller.pods.find_task(job, world.backend.runs[(job, 1)].token) == 0
 
     asyncio.run(play())
     world.close()
@@ -85,7 +85,7 @@ async def test_a_notebook_keeps_its_share_over_a_restart_of_the_service(world):
     ticket = await world.start_server(ANN, "0.5")
     world.restart()
     await world.step(3)
-    assert world.controller.ticket(ANN, ticket.id).phase == "running"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "running"
     assert world.notebook(ANN).devices == ["GPU-sim-box-0"]
 
 
@@ -95,8 +95,8 @@ async def test_a_notebook_that_died_while_the_service_was_down_gives_its_share_b
     world.servers.processes.clear()
     world.restart()
     await world.step(3)
-    assert world.controller.ticket(ANN, ticket.id).phase == "stopped"
-    assert world.controller.me(ANN).used == "0"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "stopped"
+    assert world.controller.overview.describe_user(ANN).used == "0"
 
 
 @pytest.mark.asyncio
@@ -106,7 +106,7 @@ async def test_a_cancel_that_comes_while_a_job_is_launched_is_not_forgotten(worl
     world.fuse.light(4)  # a look at each backend, the save of the admission: the service dies before the launch
     assert await world.step_or_die()
     assert world.sql.get(job).workload.state is State.ADMITTED
-    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelling"
     await world.step(2)
     assert world.job(job).phase == "cancelled"
     assert not world.backend.copies
@@ -119,7 +119,7 @@ async def test_a_cancel_after_a_launch_that_was_not_written_down_ends_the_proces
     assert await world.step_or_die()
     assert world.sql.get(job).workload.state is State.ADMITTED
     assert world.backend.copies == {(job, 1): 1}
-    world.controller.cancel(ANN, job)
+    world.controller.jobs.cancel(ANN, job)
     await world.step(3)
     assert world.job(job).phase == "cancelled"
     assert not world.backend.alive()
@@ -161,7 +161,7 @@ async def test_a_spawner_that_reports_its_process_before_the_restarted_service_h
     with pytest.raises(Conflict, match="Another process"):
         world.attach(ANN, ticket.id)
     await world.step(2)
-    assert world.controller.ticket(ANN, ticket.id).phase == "running"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "running"
     world.servers.processes.clear()
     await world.step(2)
-    assert world.controller.ticket(ANN, ticket.id).phase == "stopped"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "stopped"

@@ -16,7 +16,7 @@ from .world import ANN, BOB, CAROL, World
 
 pytestmark = pytest.mark.asyncio
 
-#: He has no notebook, so no leaf of the queue tree is his.
+#: Carol has no notebook, so the queue tree has no leaf of Carol's.
 DAVE = Caller(user="dave", groups=frozenset({"vision"}))
 
 
@@ -66,13 +66,13 @@ async def test_a_question_that_fails_spoils_nothing(world, deciding):
         deciding.outlooks(ANN, [known])
     context = world.controller._context
     assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
-    assert world.controller.preview(ANN, JobRequest(queue="vision", gpus="0.25")).sentence
+    assert world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25")).sentence
 
 
 async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
-    """As in the next step, which leaves him out."""
+    """As in the next step, which leaves it out."""
     with contextlib.closing(World(tmp_path, backend=PlaceIsTaken)) as world:
         refused = world.send(ANN, "vision")
         await world.step(3)
         assert "It is tried again after a pause" in world.job(refused).sentence
-        assert world.controller.preview(BOB, JobRequest(queue="nlp", gpus="1")).starts_now
+        assert world.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus="1")).starts_now

@@ -22,7 +22,7 @@ async def heard(subscription):
 
 
 async def test_each_change_is_heard_by_its_owner_and_by_administrators(world: World):
-    ann, bob, root = (world.controller.subscribe(caller, None) for caller in (ANN, BOB, ADMIN))
+    ann, bob, root = (world.controller.events.subscribe(caller, None) for caller in (ANN, BOB, ADMIN))
     job = world.send(ANN, "vision")
     await world.step(2)
     of_ann = [event for event in await heard(ann) if event.kind == "job"]
@@ -37,24 +37,24 @@ async def test_each_change_is_heard_by_its_owner_and_by_administrators(world: Wo
 async def test_who_comes_back_hears_what_was_missed(world):
     world.send(ANN, "vision")
     await world.step(2)
-    first = world.controller.subscribe(ANN, 0)
+    first = world.controller.events.subscribe(ANN, 0)
     events = await heard(first)
     world.restart()
-    resumed = await heard(world.controller.subscribe(ANN, events[1].id))
+    resumed = await heard(world.controller.events.subscribe(ANN, events[1].id))
     assert [event.id for event in resumed] == [event.id for event in events[2:]]
-    assert await heard(world.controller.subscribe(BOB, 0)) == []
+    assert await heard(world.controller.events.subscribe(BOB, 0)) == []
 
 
 async def test_who_comes_back_too_late_is_told_to_ask_again(world):
     world.send(ANN, "vision")
     await world.step(2)
     world.sql.prune_events(1)
-    assert [event.kind for event in await heard(world.controller.subscribe(ANN, 1))] == ["reset"]
-    assert [event.kind for event in await heard(world.controller.subscribe(ANN, 10_000))] == ["reset"]
+    assert [event.kind for event in await heard(world.controller.events.subscribe(ANN, 1))] == ["reset"]
+    assert [event.kind for event in await heard(world.controller.events.subscribe(ANN, 10_000))] == ["reset"]
 
 
 async def test_who_reads_too_slowly_is_told_to_ask_again(world):
-    slow = world.controller.subscribe(ANN, None)
+    slow = world.controller.events.subscribe(ANN, None)
     for n in range(MOST_UNREAD + 5):
         world.controller._context.broker.mention("ann", "job", f"job-{n}", {})
     kinds = [event.kind for event in await heard(slow)]
@@ -64,9 +64,9 @@ async def test_who_reads_too_slowly_is_told_to_ask_again(world):
 async def test_output_is_mentioned_once_however_often_it_grew(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     for seq in range(1, 6):
-        world.controller.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"}])
+        world.controller.jobs.append_outputs(job, [{"seq": seq, "op": "run", "state": "start"}])
     (event,) = await heard(listener)
     assert (event.id, event.kind, event.data) == (None, "output", {"job": job, "last_seq": 5})
 
@@ -75,10 +75,10 @@ async def test_a_new_position_is_news_without_being_remembered(world):
     running, waiting, last = world.send(ANN, "vision"), world.send(ANN, "vision"), world.send(ANN, "vision")
     await world.step(2)
     stored = world.sql.event_range()[1]
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     await world.step(3)
     assert await heard(listener) == []
-    world.controller.cancel(ANN, waiting)
+    world.controller.jobs.cancel(ANN, waiting)
     await world.step()
     news = [event for event in await heard(listener) if event.data.get("id") == last]
     assert [(event.id, event.data["position"]) for event in news] == [(None, 1)]
@@ -90,13 +90,13 @@ async def test_a_quiet_service_says_nothing(world):
     await world.start_server(ANN, "0.5")
     world.send(ANN, "vision")
     await world.step(3, seconds=6)
-    listener = world.controller.subscribe(ADMIN, None)
+    listener = world.controller.events.subscribe(ADMIN, None)
     await world.step(5)
     assert await heard(listener) == []
 
 
 async def test_closing_ends_the_iteration(world):
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     waiting = asyncio.create_task(anext(listener, "ended"))
     await asyncio.sleep(0)
     listener.close()
@@ -104,7 +104,7 @@ async def test_closing_ends_the_iteration(world):
 
 
 async def test_the_end_of_the_loop_ends_every_stream(world):
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     loop = asyncio.create_task(world.controller.run())
     await asyncio.sleep(0.01)
     loop.cancel()
@@ -117,7 +117,7 @@ async def test_memory_and_use_of_a_share_are_passing_news(world):
     await world.start_server(ANN, "0.5")
     await world.step(2, seconds=6)
     (kernel,) = [pids[1] for pids in world.controller._context.pids.values()]
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     world.probe.used[kernel] = 80
     await world.step(3, seconds=6)
     (event,) = await heard(listener)

@@ -1,12 +1,14 @@
 """A backend that does not do what it is told: the owner reads why, and nobody else suffers."""
 
 import asyncio
+import json
 
 import pytest
 
+from jupyter_gq.app import main
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import Heartbeat
-from jupyter_gq.controller.loop.unobserved import BLIND
+from jupyter_gq.scheduling.wording import UNOBSERVED
 from tests.fakes import (
     CannotBeObserved,
     DiesDuringStart,
@@ -35,7 +37,7 @@ def test_a_refused_launch_fails_the_job_with_the_reason_and_frees_the_device(tmp
             "failed",
             "It could not be started: the disk of the job folder is read-only",
         )
-        assert world.controller.devices(ANN).devices[1].used == "0"
+        assert world.controller.overview.list_devices(ANN).devices[1].used == "0"
 
     play(tmp_path, RefusesEveryLaunch, story)
 
@@ -117,13 +119,27 @@ def test_nothing_is_launched_while_the_backend_cannot_be_observed(tmp_path):
         await world.step(3)
         assert (world.job(job).phase, world.job(job).sentence) == ("waiting", UNSEEN)
         assert not world.backend.launches
-        health = world.controller.health()
-        assert (health.status, health.runs) == ("degraded", BLIND)
-        assert world.controller.unready() == "", "it answers, and knows what it knew"
+        health = world.controller.status.check_health()
+        assert (health.status, health.runs) == ("degraded", UNOBSERVED)
+        assert world.controller.status.explain_unready() == "", "it answers, and knows what it knew"
         world.backend.blind = False
         await world.step(2)
-        assert world.controller.health().runs == "ok"
+        assert world.controller.status.check_health().runs == "ok"
         assert world.job(job).phase == "running"
+
+    play(tmp_path, CannotBeObserved, story)
+
+
+def test_the_live_state_says_what_cannot_be_seen_and_replays_to_the_same_decision(tmp_path, capsys):
+    async def story(world):
+        world.backend.blind = True
+        world.send(ANN, "vision")
+        await world.step()
+        document = world.controller.overview.read_state()
+        assert document["snapshot"]["unobserved"] == ["TRAINING"]
+        file = tmp_path / "state.json"
+        file.write_text(json.dumps(document))
+        assert main(["replay", str(file)]) == 0, capsys.readouterr().out
 
     play(tmp_path, CannotBeObserved, story)
 
@@ -146,7 +162,7 @@ def test_the_grace_begins_when_a_run_can_be_told(tmp_path):
         job = world.send(ANN, "vision")
         await world.step(2)
         world.backend.blind = True
-        world.controller.cancel(ANN, job)
+        world.controller.jobs.cancel(ANN, job)
         await world.step(2, seconds=60)
         assert world.backend.stops == []
         world.backend.blind = False
@@ -188,7 +204,9 @@ async def test_a_job_that_comes_further_between_may_vanish_again_and_again(world
     for _ in range(5):
         world.clock.forward(lasted)
         if saves:
-            world.controller.heartbeat(job, Heartbeat(run=world.job(job).run, saved_at=world.clock.now() - 30))
+            world.controller.jobs.record_heartbeat(
+                job, Heartbeat(run=world.job(job).run, saved_at=world.clock.now() - 30)
+            )
         world.backend.end(job, Outcome.LOST, "Its node n1 is gone.")
         await world.step(3)
         if world.job(job).phase == "failed":
@@ -236,14 +254,14 @@ async def test_a_failing_step_does_not_end_the_loop(world, caplog):
 
     async def until_it_is(status: str) -> None:
         async with asyncio.timeout(20):
-            while world.controller.health().status != status:
+            while world.controller.status.check_health().status != status:
                 world.clock.forward(10)
                 world.controller.wake()
                 await asyncio.sleep(0)
 
     await until_it_is("degraded")
     for _ in range(3):
-        await world.controller._guarded("a step", world.controller.step())
+        await world.controller._run_guarded("a step", world.controller.step())
     assert sum("a step failed" in record.getMessage() for record in caplog.records) == 1
     context.meter = sound
     await until_it_is("ok")
@@ -261,7 +279,7 @@ def test_one_workload_that_cannot_be_handled_keeps_nobody_waiting_and_nobody_fro
         well = world.send(BOB, "nlp", "0.5")
         revisions = []
         for _ in range(3):
-            waiter = asyncio.create_task(world.controller._moved.wait(60))
+            waiter = asyncio.create_task(world.controller._changed.wait(60))
             await asyncio.sleep(0)
             with pytest.raises(RuntimeError, match="a defect"):
                 await world.controller.step()
@@ -271,7 +289,7 @@ def test_one_workload_that_cannot_be_handled_keeps_nobody_waiting_and_nobody_fro
             world.clock.forward(1)
         assert world.backend.copies == {(well, 1): 1}
         assert (world.job(hurt).phase, world.job(well).phase) == ("starting", "running")
-        assert world.controller._forecasts._revision == revisions[-1], "what ran was learnt of"
+        assert world.controller.forecasts._revision == revisions[-1], "what ran was learnt of"
         before = world.sql.get(hurt)
         with pytest.raises(RuntimeError):
             await world.controller.step()
@@ -279,6 +297,6 @@ def test_one_workload_that_cannot_be_handled_keeps_nobody_waiting_and_nobody_fro
         (tried,) = {launch.token for launch in world.backend.tried}
         world.backend.hurt = ""
         await world.step(2)
-        assert (world.job(hurt).phase, world.controller.task_of_token(hurt, tried)) == ("running", 0)
+        assert (world.job(hurt).phase, world.controller.pods.find_task(hurt, tried)) == ("running", 0)
 
     play(tmp_path, OneLaunchIsDefective, story)

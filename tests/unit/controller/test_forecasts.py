@@ -56,7 +56,7 @@ async def test_nothing_is_said_of_what_runs_or_was_cancelled(world: World):
     await world.step(2)
     assert world.job(waits).expected_start is not None
     assert world.job(runs).expected_start is None
-    world.controller.cancel(ANN, waits)
+    world.controller.jobs.cancel(ANN, waits)
     await world.step(2)
     assert world.job(waits).expected_start is None
 
@@ -83,7 +83,7 @@ async def test_durations_and_outcomes_outlive_a_restart(world: World):
 
 async def test_a_forecast_waits_for_a_step_in_which_nothing_happens_but_not_for_ever(world: World):
     for passed, due in ((0, False), (PATIENCE, True)):
-        looking, job = world.controller._forecasts, world.send(ANN, "vision", "1")
+        looking, job = world.controller.forecasts, world.send(ANN, "vision", "1")
         await world.controller.step()  # it is launched
         assert not looking._due.is_set()
         world.clock.forward(passed)
@@ -110,7 +110,7 @@ async def test_a_forecast_that_failed_is_made_again_though_nothing_changes(world
     for _ in range(4):
         await world.controller.step()
         world.clock.forward(1)
-    making = asyncio.create_task(world.controller._forecasts.run())
+    making = asyncio.create_task(world.controller.forecasts.run())
     async with asyncio.timeout(20):
         while world.job(waits).expected_start is None:
             await asyncio.sleep(0.01)

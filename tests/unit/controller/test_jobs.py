@@ -32,10 +32,10 @@ pytestmark = pytest.mark.asyncio
 )
 async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(world: World, changes, error, words):
     with pytest.raises(error, match=words):
-        world.controller.submit(ANN, a_submission(**changes), None)
+        world.controller.jobs.submit(ANN, a_submission(**changes), None)
     request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
     with pytest.raises(error, match=words):
-        world.controller.preview(ANN, request)
+        world.controller.jobs.preview(ANN, request)
     assert not world.bundles.kept
     assert not world.sql.live()
 
@@ -77,7 +77,7 @@ async def test_cpu_memory_and_models_that_no_node_has_are_refused(tmp_path, chan
     world = a_world(tmp_path, a_box())
     request = JobRequest.model_validate({"queue": "vision", "gpus": "1", **changes})
     with pytest.raises(error, match=words) as refused:
-        world.controller.preview(ANN, request)
+        world.controller.jobs.preview(ANN, request)
     assert refused.value.resource == resource
     world.close()
 
@@ -85,7 +85,7 @@ async def test_cpu_memory_and_models_that_no_node_has_are_refused(tmp_path, chan
 async def test_a_job_has_the_cpu_memory_and_model_that_it_asked_for(tmp_path):
     world = a_world(tmp_path, a_box("A100-40GB", "H100"))
     asked = a_submission(cpus=2, memory="4 GiB", gpu_model="H100", expected_seconds=3600)
-    view, _ = world.controller.submit(ANN, asked, None)
+    view, _ = world.controller.jobs.submit(ANN, asked, None)
     assert (view.cpus, view.memory, view.gpu_model, view.expected_seconds) == ("2", "4 GiB", "H100", 3600)
     await world.step(2)
     (launch,) = world.backend.launches
@@ -97,9 +97,9 @@ async def test_a_job_has_the_cpu_memory_and_model_that_it_asked_for(tmp_path):
 
 async def test_what_is_taken_is_waited_for_and_the_preview_says_so(tmp_path):
     world = a_world(tmp_path, a_box())
-    world.controller.submit(ANN, a_submission(gpus="0.25", cpus=6), None)
+    world.controller.jobs.submit(ANN, a_submission(gpus="0.25", cpus=6), None)
     await world.step(2)
-    preview = world.controller.preview(ANN, JobRequest(queue="vision", gpus="0.25", cpus=4))
+    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", cpus=4))
     assert not preview.starts_now
     assert "no node with 0.25 GPU idle has 4 CPU cores free" in preview.sentence
     world.close()
@@ -107,9 +107,9 @@ async def test_what_is_taken_is_waited_for_and_the_preview_says_so(tmp_path):
 
 async def test_a_job_that_names_nothing_gets_what_its_queue_says(tmp_path):
     world = a_world(tmp_path, a_box(), default_cpus=3, default_memory="6 GiB")
-    preview = world.controller.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert (preview.cpus, preview.memory) == ("3", "6 GiB")
-    named, _ = world.controller.submit(ANN, a_submission(cpus=1), None)
+    named, _ = world.controller.jobs.submit(ANN, a_submission(cpus=1), None)
     assert (named.cpus, named.memory) == ("1", "6 GiB")
     world.close()
 
@@ -120,27 +120,27 @@ async def test_who_is_refused_for_an_amount_that_he_did_not_name_is_told_whose_i
         TrainingQueues={"queues": {"vision": {"default_cpus": 16}}}, Pools={"pools": {}}
     )
     with pytest.raises(NeverFits, match="You named no CPU cores: this is what the queue vision gives to such jobs"):
-        world.controller.preview(ANN, JobRequest(queue="vision", gpus="1"))
+        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
     with pytest.raises(NeverFits) as refused:
-        world.controller.preview(ANN, JobRequest(queue="vision", gpus="1", cpus=16))
+        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1", cpus=16))
     assert "You named no" not in str(refused.value)
     world.close()
 
 
 async def test_a_queue_at_its_limit_of_memory_says_so(tmp_path):
     world = a_world(tmp_path, a_box(), limit_memory="8 GiB")
-    world.controller.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
-    waits, _ = world.controller.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
+    world.controller.jobs.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
+    waits, _ = world.controller.jobs.submit(ANN, a_submission(gpus="0.25", memory="6 GiB"), None)
     await world.step(2)
-    told = world.controller.job(ANN, waits.id)
+    told = world.controller.jobs.show(ANN, waits.id)
     assert "the limit of vision is 8 GiB of memory, of which it uses 6 GiB, and this needs 6 GiB" in told.sentence
     with pytest.raises(NeverFits, match="the limit of vision is 8 GiB of memory"):
-        world.controller.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
+        world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25", memory=9))
     world.close()
 
 
 async def test_an_administrator_may_use_every_queue(world):
-    view, _ = world.controller.submit(ADMIN, a_submission("nlp"), None)
+    view, _ = world.controller.jobs.submit(ADMIN, a_submission("nlp"), None)
     assert view.queue == "nlp"
 
 
@@ -155,23 +155,23 @@ async def test_a_parent_takes_no_jobs(tmp_path):
 
 async def test_a_runner_is_told_how_long_it_will_have_to_save(world):
     world.settings.current = story_settings(TrainingQueues={**STORY["TrainingQueues"], "grace": 90})
-    world.controller.submit(ANN, a_submission(), None)
+    world.controller.jobs.submit(ANN, a_submission(), None)
     await world.controller.step()
     assert world.backend.launches[-1].environment["GQ_STOP_GRACE"] == "90"
 
 
 async def test_the_same_key_gives_the_same_job(world):
-    first, created = world.controller.submit(ANN, a_submission(), "key-1")
-    again, created_again = world.controller.submit(ANN, a_submission(), "key-1")
-    of_carol, created_for_carol = world.controller.submit(CAROL, a_submission(), "key-1")
+    first, created = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    again, created_again = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    of_carol, created_for_carol = world.controller.jobs.submit(CAROL, a_submission(), "key-1")
     assert (created, created_again, created_for_carol) == (True, False, True)
     assert first.id == again.id != of_carol.id
 
 
 async def test_a_key_is_remembered_when_the_job_is_final(world):
-    first, _ = world.controller.submit(ANN, a_submission(), "key-1")
-    world.controller.cancel(ANN, first.id)
-    again, created = world.controller.submit(ANN, a_submission(), "key-1")
+    first, _ = world.controller.jobs.submit(ANN, a_submission(), "key-1")
+    world.controller.jobs.cancel(ANN, first.id)
+    again, created = world.controller.jobs.submit(ANN, a_submission(), "key-1")
     assert (again.id, again.phase, created) == (first.id, "cancelled", False)
 
 
@@ -179,7 +179,7 @@ async def test_a_key_is_remembered_when_the_job_is_final(world):
     ("written", "shown"), [("", "digits"), ("   ", "digits"), ("  my \n run ", "my run"), ("a/b", "a/b")]
 )
 async def test_a_job_without_a_name_is_called_after_its_notebook(world, written, shown):
-    view, _ = world.controller.submit(ANN, a_submission(name=written), None)
+    view, _ = world.controller.jobs.submit(ANN, a_submission(name=written), None)
     assert view.name == shown
 
 
@@ -199,7 +199,7 @@ async def test_of_two_requests_with_one_key_at_the_same_time_one_is_refused_with
     world.store = StoreLosesTheRace(world.sql)
     world.restart()
     with pytest.raises(Conflict):
-        world.controller.submit(ANN, a_submission(), "key-1")
+        world.controller.jobs.submit(ANN, a_submission(), "key-1")
     assert not world.bundles.kept
 
 
@@ -214,34 +214,34 @@ async def test_when_the_files_cannot_be_written_nothing_is_queued(world):
 async def test_somebody_elses_job_does_not_exist(world):
     job = world.send(ANN, "vision")
     for ask in (
-        world.controller.job,
-        world.controller.cancel,
-        world.controller.executed_notebook,
-        world.controller.log,
-        lambda caller, name: world.controller.outputs(caller, name, 0),
+        world.controller.jobs.show,
+        world.controller.jobs.cancel,
+        world.controller.jobs.read_notebook,
+        world.controller.jobs.read_log,
+        lambda caller, name: world.controller.jobs.read_outputs(caller, name, 0),
     ):
         with pytest.raises(NotFound):
             ask(BOB, job)
         with pytest.raises(NotFound):
             ask(ANN, "job-none")
-    assert world.controller.job(ADMIN, job).owner == "ann"
-    assert world.controller.jobs(BOB, limit=10, before=None, owner="ann").jobs == []
-    assert [each.id for each in world.controller.jobs(ADMIN, limit=10, before=None, owner="*").jobs] == [job]
+    assert world.controller.jobs.show(ADMIN, job).owner == "ann"
+    assert world.controller.jobs.list(BOB, limit=10, before=None, owner="ann").jobs == []
+    assert [each.id for each in world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*").jobs] == [job]
 
 
 async def test_a_notebook_is_no_job(world):
     ticket = world.ask(ANN, "0.25")
     with pytest.raises(NotFound):
-        world.controller.job(ANN, ticket.id)
+        world.controller.jobs.show(ANN, ticket.id)
     with pytest.raises(NotFound):
-        world.controller.ticket(ANN, world.send(ANN, "vision"))
+        world.controller.tickets.show(ANN, world.send(ANN, "vision"))
 
 
 async def test_pages_follow_one_another(world):
     sent = [world.send(ANN, "vision") for _ in range(5)]
-    first = world.controller.jobs(ANN, limit=2, before=None)
-    second = world.controller.jobs(ANN, limit=2, before=first.next)
-    third = world.controller.jobs(ANN, limit=2, before=second.next)
+    first = world.controller.jobs.list(ANN, limit=2, before=None)
+    second = world.controller.jobs.list(ANN, limit=2, before=first.next)
+    third = world.controller.jobs.list(ANN, limit=2, before=second.next)
     shown = [job.id for page in (first, second, third) for job in page.jobs]
     assert sorted(shown) == sorted(sent)
     assert third.next is None
@@ -249,9 +249,9 @@ async def test_pages_follow_one_another(world):
 
 async def test_a_waiting_job_is_cancelled_at_once(world):
     job = world.send(ANN, "vision")
-    assert world.controller.cancel(ANN, job).phase == "cancelled"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
     with pytest.raises(Conflict, match="cancelled already"):
-        world.controller.cancel(ANN, job)
+        world.controller.jobs.cancel(ANN, job)
     await world.step(2)
     assert not world.backend.launches
 
@@ -259,8 +259,8 @@ async def test_a_waiting_job_is_cancelled_at_once(world):
 async def test_a_running_job_is_given_a_few_seconds(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    assert world.controller.cancel(ANN, job).phase == "cancelling"
-    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelling"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelling"
     await world.step(2)
     view = world.job(job)
     assert (view.phase, view.sentence) == ("cancelled", "Cancelled.")
@@ -270,7 +270,7 @@ async def test_a_running_job_is_given_a_few_seconds(world):
 async def test_a_job_that_an_administrator_cancels_says_so(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    world.controller.cancel(ADMIN, job)
+    world.controller.jobs.cancel(ADMIN, job)
     await world.step(2)
     assert world.job(job).sentence == "Cancelled by root."
 
@@ -281,7 +281,7 @@ async def test_a_paused_job_is_cancelled_where_it_waits(world):
     world.send(BOB, "nlp", "0.5")
     await world.step(3)
     assert world.job(job).phase == "paused"
-    assert world.controller.cancel(ANN, job).phase == "cancelled"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
 
 
 async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
@@ -291,7 +291,7 @@ async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
     world.send(BOB, "nlp", "0.5")
     await world.step(1)
     assert world.job(job).phase == "pausing"
-    assert world.controller.cancel(ANN, job).phase == "cancelling"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelling"
     await world.step(1)
     assert [grace for _, _, grace in world.backend.stops] == [30, 5]
     world.backend.end(job, Outcome.KILLED)
@@ -301,18 +301,18 @@ async def test_a_job_that_is_being_paused_can_still_be_cancelled(world):
 
 async def test_only_the_token_of_the_present_run_speaks_for_a_job(world):
     job, other = world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.25")
-    assert world.controller.task_of_token(job, "") is None
+    assert world.controller.pods.find_task(job, "") is None
     await world.step(2)
     token, of_other = (world.backend.runs[(each, 1)].token for each in (job, other))
     assert token != of_other
-    assert world.controller.task_of_token(job, token) == 0
-    assert world.controller.task_of_token(job, of_other) is None
-    assert world.controller.task_of_token("job-none", token) is None
+    assert world.controller.pods.find_task(job, token) == 0
+    assert world.controller.pods.find_task(job, of_other) is None
+    assert world.controller.pods.find_task("job-none", token) is None
     assert token not in repr(world.sql.get(job))
     world.backend.end(job, Outcome.LOST)
     await world.step(3)
-    assert world.controller.task_of_token(job, token) is None
-    assert world.controller.task_of_token(job, world.backend.runs[(job, 2)].token) == 0
+    assert world.controller.pods.find_task(job, token) is None
+    assert world.controller.pods.find_task(job, world.backend.runs[(job, 2)].token) == 0
 
 
 async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
@@ -321,42 +321,42 @@ async def test_a_runner_may_deliver_what_is_left_when_its_job_has_ended(world):
     token = world.backend.runs[(job, 1)].token
     world.backend.end(job)
     await world.step(2)
-    assert world.controller.task_of_token(job, token) == 0
-    assert world.controller.append_outputs(job, [_piece(1)]) == 1
+    assert world.controller.pods.find_task(job, token) == 0
+    assert world.controller.jobs.append_outputs(job, [_piece(1)]) == 1
 
 
 async def test_output_has_no_gap_and_no_double(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    assert world.controller.append_outputs(job, [_piece(1), _piece(2)]) == 2
-    assert world.controller.append_outputs(job, [_piece(2), _piece(3)]) == 3
-    assert world.controller.append_outputs(job, [_piece(5)]) == 3
-    assert world.controller.append_outputs(job, [{"op": "clear"}, {"seq": "4"}, {"seq": True}]) == 3
-    page = world.controller.outputs(ANN, job, 1)
+    assert world.controller.jobs.append_outputs(job, [_piece(1), _piece(2)]) == 2
+    assert world.controller.jobs.append_outputs(job, [_piece(2), _piece(3)]) == 3
+    assert world.controller.jobs.append_outputs(job, [_piece(5)]) == 3
+    assert world.controller.jobs.append_outputs(job, [{"op": "clear"}, {"seq": "4"}, {"seq": True}]) == 3
+    page = world.controller.jobs.read_outputs(ANN, job, 1)
     assert [piece["seq"] for piece in page.events] == [2, 3]
     assert (page.last_seq, page.finished) == (3, False)
     assert world.job(job).last_seq == 3
     world.backend.end(job)
     await world.step(2)
-    assert world.controller.outputs(ANN, job, 3).finished
+    assert world.controller.jobs.read_outputs(ANN, job, 3).finished
 
 
 async def test_a_page_that_is_not_the_last_one_is_not_the_end(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    assert world.controller.append_outputs(job, [_piece(seq) for seq in range(1, PAGE + 2)]) == PAGE + 1
+    assert world.controller.jobs.append_outputs(job, [_piece(seq) for seq in range(1, PAGE + 2)]) == PAGE + 1
     world.backend.end(job)
     await world.step(2)
-    page = world.controller.outputs(ANN, job, 0)
+    page = world.controller.jobs.read_outputs(ANN, job, 0)
     assert (len(page.events), page.finished) == (PAGE, False)
-    assert world.controller.outputs(ANN, job, PAGE).finished
+    assert world.controller.jobs.read_outputs(ANN, job, PAGE).finished
 
 
 async def test_the_error_of_the_code_is_shown_with_a_failed_job(world):
     job = world.send(ANN, "vision")
     await world.step(2)
     output = {"output_type": "error", "ename": "ValueError", "evalue": "no such file", "traceback": []}
-    world.controller.append_outputs(job, [{**_piece(1), "output": output}])
+    world.controller.jobs.append_outputs(job, [{**_piece(1), "output": output}])
     assert world.job(job).error is None
     world.backend.end(job, Outcome.FAILED, "ValueError: no such file")
     await world.step(2)
@@ -369,10 +369,10 @@ async def test_the_error_of_the_code_is_shown_with_a_failed_job(world):
 async def test_progress_comes_with_the_heartbeat_of_the_present_run(world):
     job = world.send(ANN, "vision")
     await world.step(2)
-    world.controller.heartbeat(job, Heartbeat(run=7, progress=Progress(fraction=0.9)))
-    world.controller.heartbeat(job, Heartbeat(run=1))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=7, progress=Progress(fraction=0.9)))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=1))
     assert world.job(job).progress is None
-    world.controller.heartbeat(job, Heartbeat(run=1, progress=Progress(fraction=0.5, text="epoch 5 of 10")))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, progress=Progress(fraction=0.5, text="epoch 5 of 10")))
     progress = world.job(job).progress
     assert progress is not None
     assert (progress.fraction, progress.text) == (0.5, "epoch 5 of 10")
@@ -385,23 +385,23 @@ async def test_when_it_was_saved_comes_with_the_heartbeat_and_counts_for_who_giv
     def saved():
         return next(w.checkpointed_at for w in world.controller._context.snapshot().workloads if w.id == job)
 
-    world.controller.heartbeat(job, Heartbeat(run=7, saved_at=5.0))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=7, saved_at=5.0))
     assert saved() is None
-    world.controller.heartbeat(job, Heartbeat(run=1, saved_at=5.0))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, saved_at=5.0))
     assert saved() == 5.0
-    world.controller.heartbeat(job, Heartbeat(run=1, saved_at=world.clock.now() + 1000))
+    world.controller.jobs.record_heartbeat(job, Heartbeat(run=1, saved_at=world.clock.now() + 1000))
     assert saved() == world.clock.now()
 
 
 async def test_notebook_and_log_are_there_when_the_run_has_written_them(world):
     job = world.send(ANN, "vision")
     with pytest.raises(NotFound, match="has not run a cell"):
-        world.controller.executed_notebook(ANN, job)
-    assert world.controller.log(ANN, job) == ""
+        world.controller.jobs.read_notebook(ANN, job)
+    assert world.controller.jobs.read_log(ANN, job) == ""
     world.bundles.executed[job] = {"cells": []}
     world.bundles.logs[job] = "x" * 100_000
-    assert world.controller.executed_notebook(ANN, job) == {"cells": []}
-    assert len(world.controller.log(ANN, job)) == 64 * 1024
+    assert world.controller.jobs.read_notebook(ANN, job) == {"cells": []}
+    assert len(world.controller.jobs.read_log(ANN, job)) == 64 * 1024
 
 
 async def test_why_it_waits_is_the_sentence_of_the_cycle(world):
@@ -414,7 +414,7 @@ async def test_why_it_waits_is_the_sentence_of_the_cycle(world):
     assert view.sentence.startswith("Waiting: ")
     assert "no device is idle" in view.sentence
     assert view.position == 1
-    preview = world.controller.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert (preview.starts_now, preview.position) == (False, 2)
 
 
@@ -423,7 +423,7 @@ async def test_a_job_that_gives_way_inside_its_queue_reads_to_which_job(world):
     await world.step(2)
     blocker = world.send(BOB, "nlp", "0.5")
     await world.step(2)
-    urgent, _ = world.controller.submit(CAROL, a_submission("vision", "0.5", priority=10, name="urgent"), None)
+    urgent, _ = world.controller.jobs.submit(CAROL, a_submission("vision", "0.5", priority=10, name="urgent"), None)
     await world.step(3)
     assert (world.job(urgent.id).phase, world.job(blocker).phase) == ("running", "running")
     eviction = world.job(job).eviction
@@ -440,7 +440,7 @@ async def test_a_job_whose_queue_is_no_longer_configured_waits_and_says_so(world
     view = world.job(job)
     assert view.phase == "waiting"
     assert "the queue vision is no longer in the configuration" in view.sentence
-    assert world.controller.cancel(ANN, job).phase == "cancelled"
+    assert world.controller.jobs.cancel(ANN, job).phase == "cancelled"
 
 
 def _piece(seq: int) -> dict:

@@ -14,14 +14,20 @@ pytestmark = pytest.mark.asyncio
 
 async def test_the_choices_are_the_steps_up_to_the_quota_and_the_quota_itself(tmp_path):
     world = World(tmp_path, settings=story_settings(FixedQuota={"users": {"bob": "0.4", "ann": 1}}))
-    assert [choice.gpus for choice in world.controller.me(BOB).choices] == ["0", "0.25", "0.4"]
-    assert [choice.gpus for choice in world.controller.me(ANN).choices] == ["0", "0.25", "0.5", "0.75", "1"]
+    assert [choice.gpus for choice in world.controller.overview.describe_user(BOB).choices] == ["0", "0.25", "0.4"]
+    assert [choice.gpus for choice in world.controller.overview.describe_user(ANN).choices] == [
+        "0",
+        "0.25",
+        "0.5",
+        "0.75",
+        "1",
+    ]
     world.close()
 
 
 async def test_what_is_beyond_the_quota_says_so_with_its_numbers(world):
     await world.start_server(ANN, "0.25")
-    free, half = world.controller.me(ANN).choices[1:]
+    free, half = world.controller.overview.describe_user(ANN).choices[1:]
     assert (free.available, free.starts_now, free.sentence) == (True, True, "Starts now.")
     assert (half.available, half.starts_now) == (False, False)
     assert "0.25 of it is in use (ann's server (0.25 GPU))" in half.sentence
@@ -30,7 +36,7 @@ async def test_what_is_beyond_the_quota_says_so_with_its_numbers(world):
 async def test_what_would_have_to_wait_says_why(world):
     await world.start_server(ANN, "0.5")
     await world.start_server(CAROL, "0.5")
-    choice = world.controller.me(BOB).choices[1]
+    choice = world.controller.overview.describe_user(BOB).choices[1]
     assert (choice.available, choice.starts_now) == (True, False)
     assert choice.sentence.startswith("Would wait: ")
     assert "no device is idle; carol's server (0.5 GPU) is in the way" in choice.sentence
@@ -38,18 +44,23 @@ async def test_what_would_have_to_wait_says_why(world):
 
 async def test_choices_follow_what_happens(world):
     """They are kept from one request to the next, but never longer than they are true."""
-    assert world.controller.me(ANN).choices == world.controller.me(ANN).choices
-    before = world.controller.me(ANN).choices[2].available
+    assert world.controller.overview.describe_user(ANN).choices == world.controller.overview.describe_user(ANN).choices
+    before = world.controller.overview.describe_user(ANN).choices[2].available
     world.ask(ANN, "0.25")
-    assert (before, world.controller.me(ANN).choices[2].available) == (True, False)
+    assert (before, world.controller.overview.describe_user(ANN).choices[2].available) == (True, False)
     world.settings.current = story_settings(FixedQuota={"groups": {"vision": "0.75"}})
-    assert [choice.available for choice in world.controller.me(ANN).choices] == [True, True, True, False]
+    assert [choice.available for choice in world.controller.overview.describe_user(ANN).choices] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 async def test_a_group_that_the_hub_adds_changes_the_quota_at_once(world):
-    assert world.controller.me(BOB).quota == "0.25"
+    assert world.controller.overview.describe_user(BOB).quota == "0.25"
     both = type(BOB)(user="bob", groups=frozenset({"nlp", "vision"}))
-    assert world.controller.me(both).quota == "0.5"
+    assert world.controller.overview.describe_user(both).quota == "0.5"
     assert world.ask(both, "0.5").phase == "waiting"
 
 
@@ -63,12 +74,12 @@ async def test_members_see_their_queues_and_those_above_administrators_all(tmp_p
     world.send(ANN, "vision")
     world.send(ANN, "vision")
     await world.step(2)
-    seen = {queue.name: queue for queue in world.controller.queues(ANN).queues}
+    seen = {queue.name: queue for queue in world.controller.overview.list_queues(ANN).queues}
     assert set(seen) == {"science", "vision"}
     vision = seen["vision"]
     assert (vision.used, vision.over_quota, vision.running, vision.waiting, vision.member) == ("1", "0.5", 1, 1, True)
     assert (seen["science"].used, seen["science"].over_quota, seen["science"].member) == ("1", "0", False)
-    everything = {queue.name: queue for queue in world.controller.queues(ADMIN).queues}
+    everything = {queue.name: queue for queue in world.controller.overview.list_queues(ADMIN).queues}
     assert set(everything) == {"science", "vision", "nlp"}
     assert (everything["nlp"].limit, everything["nlp"].priority, everything["nlp"].parent) == ("1", 2, "science")
     world.close()
@@ -77,28 +88,31 @@ async def test_members_see_their_queues_and_those_above_administrators_all(tmp_p
 async def test_pools_and_devices_say_what_is_free(world):
     await world.start_server(ANN, "0.5")
     await world.start_server(BOB, "0.25")
-    me = world.controller.me(ANN)
+    me = world.controller.overview.describe_user(ANN)
     build, train = me.pools
     assert (build.name, build.devices, build.model, build.memory_mib) == ("build", 1, "A100-40GB", 40960)
     assert (build.total, build.free, build.largest_fraction) == ("1", "0.25", "0.25")
     assert (train.free, me.build_pool, me.largest_request) == ("1", "build", "1")
     assert me.devices_sentence == "Simulated devices, for tests."
-    used = [(device.id, device.pool, device.used) for device in world.controller.devices(ANN).devices]
+    used = [(device.id, device.pool, device.used) for device in world.controller.overview.list_devices(ANN).devices]
     assert used == [("GPU-sim-box-0", "build", "0.75"), ("GPU-sim-box-1", "train", "0")]
 
 
 async def test_only_administrators_see_who_is_on_a_device(world):
     await world.start_server(ANN, "0.5")
-    assert world.controller.devices(ANN).devices[0].holders == []
-    (holder,) = world.controller.devices(ADMIN).devices[0].holders
+    assert world.controller.overview.list_devices(ANN).devices[0].holders == []
+    (holder,) = world.controller.overview.list_devices(ADMIN).devices[0].holders
     assert (holder["owner"], holder["gpus"]) == ("ann", "0.5")
 
 
 async def test_health_shows_a_refused_policy(world):
-    assert (world.controller.health().status, world.controller.health().policy) == ("ok", "ok")
+    assert (world.controller.status.check_health().status, world.controller.status.check_health().policy) == (
+        "ok",
+        "ok",
+    )
     world.settings.error = "hub.py, line 3: c.FixedQuota.default = 1.5: ..."
-    assert world.controller.health().status == "degraded"
-    assert world.controller.health().policy == world.settings.error
+    assert world.controller.status.check_health().status == "degraded"
+    assert world.controller.status.check_health().policy == world.settings.error
 
 
 async def test_what_may_be_reclaimed_of_a_job_follows_its_queue(world):
@@ -120,13 +134,13 @@ async def test_queues_and_pools_say_what_there_is_of_cpu_and_memory(tmp_path):
     }
     settings = story_settings((node,), Pools={"pools": {}}, TrainingQueues={"queues": queues})
     world = World(tmp_path, settings=settings, nodes=(node,))
-    world.controller.submit(ANN, a_submission(cpus=3, memory="1.5 GiB"), None)
+    world.controller.jobs.submit(ANN, a_submission(cpus=3, memory="1.5 GiB"), None)
     await world.step(2)
-    world.controller.submit(ANN, a_submission(gpus="1"), None)  # it waits, so it uses nothing
-    top, vision = world.controller.queues(ANN).queues
+    world.controller.jobs.submit(ANN, a_submission(gpus="1"), None)  # it waits, so it uses nothing
+    top, vision = world.controller.overview.list_queues(ANN).queues
     assert top.cpus.model_dump() == {"quota": "6", "limit": None, "used": "3", "default": "2"}
     assert vision.cpus.model_dump() == {"quota": "4", "limit": None, "used": "3", "default": "2"}
     assert top.memory.model_dump() == {"quota": None, "limit": "32 GiB", "used": "1.5 GiB", "default": None}
-    (pool,) = world.controller.me(ANN).pools
+    (pool,) = world.controller.overview.describe_user(ANN).pools
     assert (pool.largest_cpus, pool.largest_memory, pool.models) == ("8", "64 GiB", ["A100-40GB"])
     world.close()

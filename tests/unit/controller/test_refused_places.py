@@ -1,4 +1,4 @@
-"""A place that is not to be had, a backend that forgets, nodes that cannot share: nobody loses his place in line."""
+"""A place that is refused, a backend that forgets, nodes that cannot share: no workload loses its place in line."""
 
 import json
 from dataclasses import replace
@@ -49,13 +49,13 @@ def test_a_refused_server_keeps_its_ticket_and_its_place_in_line(tmp_path):
         ticket = world.ask(ANN, "0.5").id
         asked_at = world.notebook(ANN).submitted_at
         await world.step(2)
-        told = world.controller.ticket(ANN, ticket)
+        told = world.controller.tickets.show(ANN, ticket)
         assert (told.phase, told.environment) == ("waiting", {})
         assert told.sentence.startswith("Node n1 did not take it: 0/1 nodes are available.")
         later = world.ask(ANN, "0.5").id
         assert later == ticket, "it is asked for again, and is the same"
         await world.step(2, seconds=20)
-        assert world.controller.ticket(ANN, ticket).phase == "starting"
+        assert world.controller.tickets.show(ANN, ticket).phase == "starting"
         assert world.notebook(ANN).submitted_at == asked_at
         assert [launch.workload.run for launch in world.backend.launches] == [1, 2]
 
@@ -108,7 +108,7 @@ def test_the_live_state_holds_the_back_off_and_replays_to_the_same_decision(tmp_
     async def story(world):
         world.send(ANN, "vision")
         await world.step(2)
-        document = world.controller.state()
+        document = world.controller.overview.read_state()
         (pending,) = document["decision"]["pending"]
         assert pending["why"]["reason"] == "PLACE_REFUSED"
         file = tmp_path / "state.json"

@@ -18,8 +18,8 @@ async def a_finished_job(world: World) -> str:
     job = world.send(ANN, "vision")
     await world.step(2)
     outputs = [{"seq": number, "op": "append", "cell": "c1", "output": {}} for number in range(1, 100)]
-    world.controller.append_outputs(job, outputs)
-    world.controller.cancel(ANN, job)
+    world.controller.jobs.append_outputs(job, outputs)
+    world.controller.jobs.cancel(ANN, job)
     await world.step(10)
     assert world.job(job).phase == "cancelled"
     return job
@@ -28,24 +28,24 @@ async def a_finished_job(world: World) -> str:
 async def test_a_job_is_forgotten_with_its_output_and_files_when_its_time_has_passed(world):
     job = await a_finished_job(world)
     world.clock.forward(30 * DAY - 60)
-    assert await world.controller.forget_finished() == 0
+    assert await world.controller.retention.sweep() == 0
     assert world.job(job).last_seq == 99
     world.clock.forward(120)
-    assert await world.controller.forget_finished() == 1
+    assert await world.controller.retention.sweep() == 1
     with pytest.raises(NotFound):
         world.job(job)
     assert (world.sql.last_seq(job), world.sql.get(job), world.bundles.kept) == (0, None, {})
-    assert world.controller.jobs(ADMIN, limit=10, before=None, owner="*").jobs == []
+    assert world.controller.jobs.list(ADMIN, limit=10, before=None, owner="*").jobs == []
 
 
 async def test_what_counts_is_the_end_not_the_beginning(world):
     job = world.send(ANN, "vision")
     await world.step(2)
     world.clock.forward(40 * DAY)
-    assert await world.controller.forget_finished() == 0
-    world.controller.cancel(ANN, job)
+    assert await world.controller.retention.sweep() == 0
+    world.controller.jobs.cancel(ANN, job)
     await world.step(10)
-    assert await world.controller.forget_finished() == 0
+    assert await world.controller.retention.sweep() == 0
     assert world.job(job).phase == "cancelled"
 
 
@@ -53,9 +53,9 @@ async def test_zero_keeps_for_ever_and_a_change_counts_at_once(world):
     world.settings.change(keep_finished=story_settings(TrainingQueues={"keep_finished_days": 0}).keep_finished)
     job = await a_finished_job(world)
     world.clock.forward(4000 * DAY)
-    assert await world.controller.forget_finished() == 0
+    assert await world.controller.retention.sweep() == 0
     world.settings.change(keep_finished=0.5 * DAY)
-    assert await world.controller.forget_finished() == 1
+    assert await world.controller.retention.sweep() == 1
     assert world.sql.get(job) is None
 
 
@@ -65,7 +65,7 @@ async def test_servers_that_ended_are_forgotten_too(world):
     world.server_dies(pid)
     await world.step(2)
     world.clock.forward(31 * DAY)
-    assert await world.controller.forget_finished() == 1
+    assert await world.controller.retention.sweep() == 1
     assert world.sql.finished(world.clock.now()) == ()
 
 
@@ -75,7 +75,7 @@ async def test_a_service_that_is_killed_in_the_middle_goes_on_where_it_was(world
     world.bundles.delete(job, "ann")
     assert not world.sql.forget(job), "some of its output is gone, and the service with it"
     world.restart()
-    assert await world.controller.forget_finished() == 1
+    assert await world.controller.retention.sweep() == 1
     assert world.sql.get(job) is None
 
 
@@ -110,11 +110,11 @@ async def test_nobody_sees_a_part_of_its_output(world):
 
     def look(workload):
         with pytest.raises(NotFound):
-            world.controller.outputs(ANN, workload, 0)
+            world.controller.jobs.read_outputs(ANN, workload, 0)
         asked.append(workload)
 
     world.store.watch(look)
-    assert await world.controller.forget_finished() == 1
+    assert await world.controller.retention.sweep() == 1
     assert set(asked) == {job}
     world.store.close()
 

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
-    # 1. Ann's page offers CPU only, 0.25 and 0.5; she takes 0.5 at once, and Bob 0.25 of the same GPU.
-    me = world.controller.me(ANN)
+    # 1. Ann's page offers CPU only, 0.25 and 0.5; Ann takes 0.5 at once, and Bob 0.25 of the same GPU.
+    me = world.controller.overview.describe_user(ANN)
     assert [(c.gpus, c.available, c.starts_now) for c in me.choices] == [
         ("0", True, True),
         ("0.25", True, True),
@@ -24,14 +24,14 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     bob_ticket = await world.start_server(BOB, "0.25")
     assert world.notebook(ANN).devices == world.notebook(BOB).devices == ["GPU-sim-box-0"]
     assert world.notebook(ANN).phase == "running"
-    assert world.controller.me(ANN).left == "0"
+    assert world.controller.overview.describe_user(ANN).left == "0"
 
     # 2. Bob wants a second server: refused, with the numbers.
     with pytest.raises(QuotaExceeded, match=r"0\.25 GPU, but your fixed quota is 0\.25 GPU and 0\.25 of it"):
         world.ask(BOB, "0.25", "second")
 
-    # 3. Ann sends a cell with a whole GPU: starts now, 0.5 over her queue's quota.
-    preview = world.controller.preview(ANN, JobRequest(queue="vision", gpus="1"))
+    # 3. Ann sends a cell with a whole GPU: starts now, 0.5 over the queue's quota.
+    preview = world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="1"))
     assert preview.starts_now
     assert "0.5 over your queue's quota" in preview.sentence
     assert preview.over_quota == "0.5"
@@ -39,17 +39,17 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     await world.step(2)
     view = world.job(ann_job)
     assert (view.phase, view.devices, view.over_quota) == ("running", ["GPU-sim-box-1"], "0.5")
-    world.controller.append_outputs(ann_job, [{"seq": 1, "run": 1, "at": 0, "op": "run", "state": "start"}])
+    world.controller.jobs.append_outputs(ann_job, [{"seq": 1, "run": 1, "at": 0, "op": "run", "state": "start"}])
 
-    # 4. She closes the laptop; her server stops. The job goes on.
-    world.controller.close_ticket(ANN, ann_ticket.id)
+    # 4. Ann closes the laptop; the server stops. The job goes on.
+    world.controller.tickets.close(ANN, ann_ticket.id)
     world.servers.processes.clear()
     bob_pid = world.attach(BOB, bob_ticket.id)
     await world.step(2)
-    assert world.controller.notebooks(ANN).notebooks == []
+    assert world.controller.tickets.list_notebooks(ANN).notebooks == []
     assert world.job(ann_job).phase == "running"
 
-    # 5. Bob is entitled to 0.5 of nlp: Ann's job is paused, his runs.
+    # 5. Bob is entitled to 0.5 of nlp: Ann's job is paused, Bob's runs.
     bob_job = world.send(BOB, "nlp", "0.5")
     await world.step(3)
     assert world.job(bob_job).phase == "running"
@@ -81,16 +81,16 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
     assert "carol's server (0.5 GPU) waits for its share" in warning.sentence
     await _lunch(world, minutes=12, since=since, carol=carol_ticket.id)
     assert bob_pid not in world.servers.processes
-    eviction = world.controller.me(BOB).last_eviction
+    eviction = world.controller.overview.describe_user(BOB).last_eviction
     assert eviction is not None
     assert (eviction.reason, eviction.by) == ("IDLE", "carol")
     assert "carol's server (0.5 GPU) waited for its 0.25 GPU" in eviction.sentence
-    assert world.controller.ticket(CAROL, carol_ticket.id).phase == "starting"
+    assert world.controller.tickets.show(CAROL, carol_ticket.id).phase == "starting"
 
     # 8. Ann's job is done; the panel says what ran and why it was paused.
     world.backend.end(ann_job)
     await world.step(2)
-    done = world.controller.jobs(ANN, limit=10, before=None).jobs[0]
+    done = world.controller.jobs.list(ANN, limit=10, before=None).jobs[0]
     assert (done.phase, done.node, done.run) == ("done", "box", 2)
     assert done.eviction is not None
     assert world.backend.copies.most_common(1)[0][1] == 1
@@ -98,8 +98,8 @@ async def test_the_story(world: World):  # noqa: PLR0915 - it is one story
 
 async def _lunch(world: World, *, minutes: int, since: float, carol: str) -> None:
     for _ in range(minutes * 2):
-        world.controller.ticket(CAROL, carol)
-        if world.controller.notebooks(BOB).notebooks:
+        world.controller.tickets.show(CAROL, carol)
+        if world.controller.tickets.list_notebooks(BOB).notebooks:
             world.report(BOB, busy=False, last=since)
         world.report(ANN, busy=True)
         await world.step(seconds=30)

@@ -9,7 +9,7 @@ from traitlets.config import Config
 
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.models import ProcessReport, TicketRequest
-from jupyter_gq.controller.controller import random_id
+from jupyter_gq.controller.controller import make_id
 from jupyter_gq.controller.settings.config import build_settings
 from jupyter_gq.domain.errors import BackendError, Conflict, InvalidAmount, NotFound, QuotaExceeded
 from tests.builders import cordoned
@@ -24,7 +24,7 @@ async def test_within_the_quota_the_server_may_start_after_one_step(world: World
     ticket = world.ask(ANN, "0.5")
     assert (ticket.phase, ticket.environment) == ("waiting", {})
     await world.step()
-    ticket = world.controller.ticket(ANN, ticket.id)
+    ticket = world.controller.tickets.show(ANN, ticket.id)
     assert ticket.phase == "starting"
     assert ticket.environment["CUDA_VISIBLE_DEVICES"] == "GPU-sim-box-0"
     assert ticket.environment["JUPYTER_GQ_MEMORY_MIB"] == "20480"
@@ -33,7 +33,7 @@ async def test_within_the_quota_the_server_may_start_after_one_step(world: World
 
 async def test_the_id_of_a_ticket_is_a_label_of_kubernetes_as_it_is(world: World):
     """The pod of its server is known by it."""
-    world.new_id = random_id
+    world.new_id = make_id
     world.restart()
     ids = {world.ask(ANN, "0", f"Ärger & Söhne {number}").id for number in range(50)}
     assert len(ids) == 50
@@ -45,7 +45,7 @@ async def test_what_a_spawner_was_told_of_its_pod_is_written_down_before_it_hear
     with contextlib.closing(World(tmp_path, servers=ServersArePods)) as world:
         ticket = world.ask(ANN, "0.5")
         await world.step()
-        assert world.controller.ticket(ANN, ticket.id).pod.annotations == {"devices": "UUID of GPU-sim-box-0"}
+        assert world.controller.tickets.show(ANN, ticket.id).pod.annotations == {"devices": "UUID of GPU-sim-box-0"}
         world.restart()
         await world.step()
         (launch,) = world.servers.launches
@@ -73,13 +73,13 @@ async def test_a_server_without_gpu_is_always_admitted_and_counts_nothing(world)
     assert ticket.environment["NVIDIA_VISIBLE_DEVICES"] == "void"
     world.attach(ANN, ticket.id)  # it may come up before the loop has looked
     await world.step(3)
-    assert world.controller.ticket(ANN, ticket.id).phase == "running"
-    assert world.controller.me(ANN).used == "0.5"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "running"
+    assert world.controller.overview.describe_user(ANN).used == "0.5"
 
 
 async def test_asking_again_returns_the_ticket_that_waits(world):
     first = world.ask(ANN, "0.5")
-    again, created = world.controller.open_ticket(ANN, TicketRequest(server="", gpus=0.5))
+    again, created = world.controller.tickets.open(ANN, TicketRequest(server="", gpus=0.5))
     assert (again.id, created) == (first.id, False)
     await world.step()
     assert world.ask(ANN, "0.5").id == first.id
@@ -89,34 +89,34 @@ async def test_asking_for_another_amount_replaces_the_ticket(world):
     first = world.ask(ANN, "0.5")
     second = world.ask(ANN, "0.25")
     assert second.id != first.id
-    assert world.controller.ticket(ANN, first.id).phase == "stopped"
+    assert world.controller.tickets.show(ANN, first.id).phase == "stopped"
     await world.step()
     third = world.ask(ANN, "0.5")
     await world.step(3)
-    assert world.controller.ticket(ANN, second.id).phase == "stopped"
-    assert world.controller.ticket(ANN, third.id).phase == "starting"
+    assert world.controller.tickets.show(ANN, second.id).phase == "stopped"
+    assert world.controller.tickets.show(ANN, third.id).phase == "starting"
 
 
 async def test_a_refused_replacement_leaves_the_first_ticket_as_it_was(world):
     first = world.ask(ANN, "0.5")
     with pytest.raises(QuotaExceeded):
         world.ask(ANN, "0.75")
-    assert world.controller.ticket(ANN, first.id).phase == "waiting"
+    assert world.controller.tickets.show(ANN, first.id).phase == "waiting"
 
 
 async def test_a_server_can_be_restarted_while_its_old_process_still_ends(world):
     """The new ticket is not refused for the old one's share; it starts when that is free."""
     old = await world.start_server(ANN, "0.5")
-    world.controller.close_ticket(ANN, old.id)
-    assert world.controller.me(ANN).used == "0"
+    world.controller.tickets.close(ANN, old.id)
+    assert world.controller.overview.describe_user(ANN).used == "0"
     new = world.ask(ANN, "0.5")
     await world.step(2)
-    assert world.controller.me(ANN).used == "0.5"
-    assert world.controller.ticket(ANN, old.id).phase == "stopping"
-    assert world.controller.ticket(ANN, new.id).phase == "waiting"
+    assert world.controller.overview.describe_user(ANN).used == "0.5"
+    assert world.controller.tickets.show(ANN, old.id).phase == "stopping"
+    assert world.controller.tickets.show(ANN, new.id).phase == "waiting"
     world.servers.processes.clear()
     await world.step(2)
-    assert world.controller.ticket(ANN, new.id).phase == "starting"
+    assert world.controller.tickets.show(ANN, new.id).phase == "starting"
 
 
 async def test_what_the_spawner_gives_back_is_not_stopped_through_the_hub(world):
@@ -124,24 +124,24 @@ async def test_what_the_spawner_gives_back_is_not_stopped_through_the_hub(world)
     held = await world.start_server(ANN, "0.25", "held")
     unused = world.ask(ANN, "0.25", "unused")
     await world.step()
-    world.controller.close_ticket(ANN, held.id)
-    world.controller.close_ticket(ANN, unused.id)
+    world.controller.tickets.close(ANN, held.id)
+    world.controller.tickets.close(ANN, unused.id)
     await world.step(2)
     assert not world.servers.stops
-    assert world.controller.ticket(ANN, unused.id).phase == "stopped"
-    assert world.controller.ticket(ANN, held.id).phase == "stopping"
+    assert world.controller.tickets.show(ANN, unused.id).phase == "stopped"
+    assert world.controller.tickets.show(ANN, held.id).phase == "stopping"
     world.servers.processes.clear()
     await world.step()
-    assert world.controller.ticket(ANN, held.id).phase == "stopped"
-    world.controller.close_ticket(ANN, held.id)
+    assert world.controller.tickets.show(ANN, held.id).phase == "stopped"
+    world.controller.tickets.close(ANN, held.id)
 
 
 async def test_a_server_that_dies_gives_its_share_back_by_itself(world):
     ticket = await world.start_server(ANN, "0.5")
     world.servers.processes.clear()
     await world.step()
-    assert world.controller.ticket(ANN, ticket.id).phase == "stopped"
-    assert world.controller.notebooks(ANN).notebooks == []
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "stopped"
+    assert world.controller.tickets.list_notebooks(ANN).notebooks == []
 
 
 async def test_a_ticket_that_nobody_follows_lapses(world):
@@ -150,14 +150,14 @@ async def test_a_ticket_that_nobody_follows_lapses(world):
     waiting, followed = world.ask(BOB, "0.25"), world.ask(ADMIN, "0.25")
     for _ in range(3):
         world.clock.forward(30)
-        world.controller.ticket(ADMIN, followed.id)
+        world.controller.tickets.show(ADMIN, followed.id)
         await world.step()
     assert world.sql.get(waiting.id).workload.state == "CANCELLED"
-    assert "nobody asked after it for 60 s" in world.controller.ticket(BOB, waiting.id).sentence
-    assert world.controller.ticket(ADMIN, followed.id).phase == "waiting"
+    assert "nobody asked after it for 60 s" in world.controller.tickets.show(BOB, waiting.id).sentence
+    assert world.controller.tickets.show(ADMIN, followed.id).phase == "waiting"
     # Those that were launched stay: whether a process comes up for them is the backend's to say.
-    assert world.controller.ticket(ANN, ticket.id).phase == "starting"
-    assert world.controller.ticket(CAROL, other.id).phase == "starting"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "starting"
+    assert world.controller.tickets.show(CAROL, other.id).phase == "starting"
 
 
 async def test_a_server_without_gpu_waits_for_no_answer_so_its_ticket_does_not_lapse(world):
@@ -170,7 +170,7 @@ async def test_a_server_without_gpu_waits_for_no_answer_so_its_ticket_does_not_l
     assert world.sql.get(ticket).workload.state == "PENDING", "no node takes anything new"
     world.servers._nodes = world.backend._nodes = (open_node,)
     await world.step(2)
-    assert world.controller.ticket(ANN, ticket).phase == "starting"
+    assert world.controller.tickets.show(ANN, ticket).phase == "starting"
 
 
 async def test_a_restart_of_the_service_does_not_make_tickets_lapse(world):
@@ -182,7 +182,7 @@ async def test_a_restart_of_the_service_does_not_make_tickets_lapse(world):
     await world.step(2)
     world.clock.forward(50)
     await world.step(2)
-    assert world.controller.ticket(BOB, waiting.id).phase == "waiting"
+    assert world.controller.tickets.show(BOB, waiting.id).phase == "waiting"
 
 
 async def test_a_process_is_attached_to_a_share_that_expects_it(world):
@@ -191,23 +191,23 @@ async def test_a_process_is_attached_to_a_share_that_expects_it(world):
         world.attach(ANN, ticket.id)
     await world.step()
     with pytest.raises(Conflict, match="no process 7"):
-        world.controller.attach(ANN, ticket.id, ProcessReport(pid=7, started=0))
+        world.controller.tickets.attach(ANN, ticket.id, ProcessReport(pid=7, started=0))
     with pytest.raises(NotFound):
         world.attach(BOB, ticket.id)
     world.attach(ANN, ticket.id)
-    world.controller.close_ticket(ANN, ticket.id)
+    world.controller.tickets.close(ANN, ticket.id)
     with pytest.raises(Conflict, match="has ended"):
         world.attach(ANN, ticket.id)
 
 
 async def test_tickets_of_others_do_not_exist(world):
     ticket = world.ask(ANN, "0.25")
-    for act in (world.controller.ticket, world.controller.close_ticket):
+    for act in (world.controller.tickets.show, world.controller.tickets.close):
         with pytest.raises(NotFound):
             act(BOB, ticket.id)
-    assert world.controller.notebooks(BOB, owner="ann").notebooks == []
-    assert [each.id for each in world.controller.notebooks(ADMIN, owner="ann").notebooks] == [ticket.id]
-    assert [each.id for each in world.controller.notebooks(ADMIN, owner="*").notebooks] == [ticket.id]
+    assert world.controller.tickets.list_notebooks(BOB, owner="ann").notebooks == []
+    assert [each.id for each in world.controller.tickets.list_notebooks(ADMIN, owner="ann").notebooks] == [ticket.id]
+    assert [each.id for each in world.controller.tickets.list_notebooks(ADMIN, owner="*").notebooks] == [ticket.id]
 
 
 async def test_who_waits_reads_why_and_how_many_are_ahead(world):
@@ -215,7 +215,7 @@ async def test_who_waits_reads_why_and_how_many_are_ahead(world):
     await world.start_server(CAROL, "0.5")
     ticket = world.ask(BOB, "0.25")
     await world.step()
-    ticket = world.controller.ticket(BOB, ticket.id)
+    ticket = world.controller.tickets.show(BOB, ticket.id)
     assert (ticket.phase, ticket.position, ticket.ahead) == ("waiting", 1, 0)
     assert "no device is idle; carol's server (0.5 GPU) is in the way" in ticket.sentence
 
@@ -230,7 +230,7 @@ async def test_in_a_shared_pool_a_notebook_takes_its_share_back_from_borrowing_j
     assert [world.job(job).phase for job in jobs] == ["running", "running"]
     ticket = world.ask(BOB, "0.25")
     await world.step(3)
-    assert world.controller.ticket(BOB, ticket.id).phase == "starting"
+    assert world.controller.tickets.show(BOB, ticket.id).phase == "starting"
     assert sorted(world.job(job).phase for job in jobs) == ["paused", "running"]
     told = next(world.job(job) for job in jobs if world.job(job).phase == "paused")
     assert told.sentence.startswith("Paused: bob needed its 0.25 GPU back.")
@@ -242,29 +242,29 @@ async def test_why_a_server_failed_is_told_to_who_chooses_the_next_one(world, gi
     ticket = await world.start_server(ANN, "0.25")
     if given_back:  # the spawner ends what failed, and may be faster than the look at it
         world.servers._told_to_stop = lambda run: None
-        world.controller.close_ticket(ANN, ticket.id)
+        world.controller.tickets.close(ANN, ticket.id)
         await world.step()
     world.servers.end(ticket.id, Outcome.FAILED, "It saw devices of others.")
     await world.step()
-    assert world.controller.ticket(ANN, ticket.id).sentence == "It saw devices of others."
-    eviction = world.controller.me(ANN).last_eviction
+    assert world.controller.tickets.show(ANN, ticket.id).sentence == "It saw devices of others."
+    eviction = world.controller.overview.describe_user(ANN).last_eviction
     assert (eviction.reason, eviction.sentence, eviction.by) == ("ENDED", "It saw devices of others.", None)
     world.ask(ANN, "0.25")
-    assert world.controller.me(ANN).last_eviction is None
+    assert world.controller.overview.describe_user(ANN).last_eviction is None
 
 
 async def test_a_server_that_was_lost_says_how(world):
     ticket = await world.start_server(ANN, "0.25")
     world.servers.end(ticket.id, Outcome.LOST, "Its node n1 has not answered for 61 s.")
     await world.step()
-    ended = world.controller.ticket(ANN, ticket.id)
+    ended = world.controller.tickets.show(ANN, ticket.id)
     assert (ended.phase, ended.sentence) == ("stopped", "Its node n1 has not answered for 61 s.")
-    assert world.controller.me(ANN).last_eviction is None, "the Hub's spawner tells that"
+    assert world.controller.overview.describe_user(ANN).last_eviction is None, "the Hub's spawner tells that"
 
 
 async def test_what_is_wrong_with_a_server_is_said_while_it_is_so(world):
     ticket = await world.start_server(ANN, "0.25")
-    listener = world.controller.subscribe(ANN, None)
+    listener = world.controller.events.subscribe(ANN, None)
     (run,) = world.servers.runs.values()
     for trouble in ("Its device may be in other hands as well.", ""):
         run.sentence = trouble
@@ -272,10 +272,10 @@ async def test_what_is_wrong_with_a_server_is_said_while_it_is_so(world):
         async with asyncio.timeout(5):
             event = await anext(listener)
         assert (event.id, event.data["trouble"]) == (None, trouble), "told once, not remembered"
-        (notebook,) = world.controller.notebooks(ANN).notebooks
+        (notebook,) = world.controller.tickets.list_notebooks(ANN).notebooks
         assert notebook.trouble == trouble
         assert notebook.sentence == f"The server has 0.25 GPU of A100-40GB. {trouble}".strip()
-    assert world.controller.ticket(ANN, ticket.id).phase == "running"
+    assert world.controller.tickets.show(ANN, ticket.id).phase == "running"
 
 
 async def test_what_is_wrong_is_not_forgotten_while_nothing_can_be_seen(world):
@@ -285,7 +285,7 @@ async def test_what_is_wrong_is_not_forgotten_while_nothing_can_be_seen(world):
     await world.step()
     observe, world.servers.observe = world.servers.observe, sees_nothing
     await world.step()
-    assert world.controller.notebooks(ANN).notebooks[0].trouble == run.sentence
+    assert world.controller.tickets.list_notebooks(ANN).notebooks[0].trouble == run.sentence
     world.servers.observe = observe
     world.servers.end(run.workload, Outcome.SUCCEEDED)
     await world.step()

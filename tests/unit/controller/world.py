@@ -149,7 +149,7 @@ class World:
     async def step(self, times: int = 1, *, seconds: float = 1) -> None:
         for _ in range(times):
             await self.controller.step()
-            await self.controller.forecast()
+            await self.controller.forecasts.make()
             self.clock.forward(seconds)
 
     async def step_or_die(self) -> bool:
@@ -164,29 +164,29 @@ class World:
     # --- what people do
 
     def send(self, who: Caller, queue: str, gpus: str | float = "1", **changes: Any) -> str:
-        view, _ = self.controller.submit(who, a_submission(queue, gpus, **changes), None)
+        view, _ = self.controller.jobs.submit(who, a_submission(queue, gpus, **changes), None)
         return view.id
 
     def job(self, job: str) -> JobView:
-        return self.controller.job(ADMIN, job)
+        return self.controller.jobs.show(ADMIN, job)
 
     def ask(self, who: Caller, gpus: str, server: str = "") -> TicketView:
-        return self.controller.open_ticket(who, TicketRequest(server=server, gpus=gpus))[0]
+        return self.controller.tickets.open(who, TicketRequest(server=server, gpus=gpus))[0]
 
     async def start_server(self, who: Caller, gpus: str, server: str = "") -> TicketView:
         """What the spawner does, when nobody is in the way: ask, wait, start the process, attach it."""
         ticket = self.ask(who, gpus, server)
         await self.step()
-        assert self.controller.ticket(who, ticket.id).phase == "starting"
+        assert self.controller.tickets.show(who, ticket.id).phase == "starting"
         self.attach(who, ticket.id)
         await self.step()
-        return self.controller.ticket(who, ticket.id)
+        return self.controller.tickets.show(who, ticket.id)
 
     def attach(self, who: Caller, ticket: str) -> int:
         pid = int(self._pids()) * 100
         self.servers.processes.add(pid)
         try:
-            self.controller.attach(who, ticket, ProcessReport(pid=pid, started=self.clock.now()))
+            self.controller.tickets.attach(who, ticket, ProcessReport(pid=pid, started=self.clock.now()))
         except Conflict:
             self.servers.processes.discard(pid)
             raise
@@ -198,10 +198,10 @@ class World:
 
     def report(self, who: Caller, *, busy: bool | None = False, last: float = 0, server: str = "") -> None:
         kernel = KernelActivity(id="k1", busy=busy, last_active=last)
-        self.controller.report_activity(who, server, ActivityReport(at=self.clock.now(), kernels=[kernel]))
+        self.controller.tickets.record_activity(who, server, ActivityReport(at=self.clock.now(), kernels=[kernel]))
 
     def notebook(self, who: Caller, server: str = "") -> NotebookView:
-        (found,) = [each for each in self.controller.notebooks(who).notebooks if each.server == server]
+        (found,) = [each for each in self.controller.tickets.list_notebooks(who).notebooks if each.server == server]
         return found
 
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.cluster import NewNodes, Topology
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.validate import check
-from jupyter_gq.domain.workload import Backoff, Request, TaskGroup, TaskPlacement, TopologyConstraint
+from jupyter_gq.domain.workload import Backoff, Kind, Request, TaskGroup, TaskPlacement, TopologyConstraint
 from tests.builders import Cluster, a_job, a_node, a_queue, running, stopping
 
 GOOD = (
@@ -65,6 +65,10 @@ BAD = [
     (replace(GOOD, nodes=(*GOOD.nodes, a_node("b2", memory=-5))), "the device 'b2-0' has memory = -5"),
     (with_job("waits", backoff=Backoff(until=Instant(0), pause=Seconds(-1), times=1, sentence="")),
      "the workload 'waits' has backoff.pause = -1; 0 or more was expected."),
+    (replace(GOOD, unobserved=(Kind.TRAINING, Kind.TRAINING)),
+     "there are two of the unobserved kind <Kind.TRAINING: 'TRAINING'>; each was expected once."),
+    (replace(GOOD, launch_capacity={Kind.TRAINING: -1}),
+     "the launch capacity has of TRAINING = -1; 0 or more was expected."),
     (replace(GOOD, new_nodes=(MORE, MORE)), "there are two of the pool with new nodes, 'train'"),
     (replace(GOOD, new_nodes=(replace(MORE, count=-1),)), "the entry of new nodes of the pool 'train' has count = -1"),
     (replace(GOOD, new_nodes=(replace(MORE, pool="other"),)), "has the device 'new-0' of the pool 'train'"),

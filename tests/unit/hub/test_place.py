@@ -1,4 +1,4 @@
-"""A start that follows its ticket: what happens when the place is lost, and when the way out is barred too."""
+"""A start that follows its ticket: the place is lost, or the way out of it is blocked too."""
 
 import asyncio
 from contextlib import contextmanager
@@ -8,15 +8,15 @@ import pytest
 from jupyter_gq.client.http import ServiceError, ServiceUnavailable
 from jupyter_gq.client.models import Problem, TicketView
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.admission.admission import Refused, share_of
+from jupyter_gq.hub.admission.admission import StartRefused, make_share
 from jupyter_gq.hub.admission.status import StatusBoard
-from jupyter_gq.hub.kubernetes.place import OtherPlaces
-from jupyter_gq.hub.kubernetes.pods import LastingPods
+from jupyter_gq.hub.kubernetes.place import PlaceRetries
+from jupyter_gq.hub.kubernetes.pods import ResilientPods
 
 pytestmark = pytest.mark.asyncio
 
 #: Seconds after which a start that should have ended has failed its test.
-_PATIENCE = 30
+_TEST_TIMEOUT = 30
 
 
 def view(phase="starting", node="gpu-1", attempt=1, sentence="Here."):
@@ -25,7 +25,7 @@ def view(phase="starting", node="gpu-1", attempt=1, sentence="Here."):
 
 
 class Service:
-    """Answers in turn, the last one again and again; an exception is raised."""
+    """A service that gives these answers in turn, the last one again and again; an exception is raised."""
 
     def __init__(self, *answers):
         self.answers, self.closed = list(answers), []
@@ -41,7 +41,7 @@ class Service:
 
 
 class Server:
-    """Its pod runs only on the nodes that have room; each start and each removal is noted."""
+    """A server whose pod runs only on nodes with room; each start and each removal is recorded."""
 
     name, start_timeout, gpu_place_retries, gpu_queue_poll_interval = "", 60.0, 2, 0.01
     node_is_silent = False
@@ -67,16 +67,16 @@ class Server:
     def _show_starting(self):
         pass
 
-    def _refusal(self, error, gpus):
+    def _make_refusal(self, error, gpus):
         return error
 
     @contextmanager
-    def _service(self, _):
+    def _open_service(self, _):
         yield self.service
 
 
-class Tried(OtherPlaces, LastingPods, Server):
-    """The one under test."""
+class Tried(PlaceRetries, ResilientPods, Server):
+    """The spawner under test."""
 
     def __init__(self, *room, **settings):
         Server.__init__(self, *room)
@@ -85,14 +85,14 @@ class Tried(OtherPlaces, LastingPods, Server):
 
 
 async def start(server, *answers):
-    server.service, server._share = Service(*answers), share_of(view())
+    server.service, server._share = Service(*answers), make_share(view())
     server.start_until = asyncio.get_running_loop().time() + server.start_timeout
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_TEST_TIMEOUT):
         return await server._start_server()
 
 
 async def refused(server, *answers):
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StartRefused) as refusal:
         await start(server, *answers)
     return refusal.value
 
@@ -116,7 +116,7 @@ async def test_the_same_node_once_more_is_another_place():
     told = await refused(server, view(attempt=2), view(attempt=2), view(attempt=3), view(attempt=3), view("waiting"))
     assert server.began == ["gpu-1"] * 3
     assert told.reason == "gpu_no_place"
-    assert told.sentence.startswith("The cluster was asked 3 times for a place with 0.25 GPU, and refused.")
+    assert told.sentence.startswith("The cluster was asked 3 times for a place with 0.25 GPU and refused.")
 
 
 async def test_without_retries_one_refusal_is_the_end():

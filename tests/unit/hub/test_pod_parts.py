@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.kubernetes.pod_parts import PodParts, parts_of, with_additions, withheld
+from jupyter_gq.hub.kubernetes.pod_parts import PodParts, add_share, list_withheld, read_parts
 
 _names = st.sampled_from(["cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/disk"])
 _amounts = st.dictionaries(_names, st.sampled_from(["1", "2"]))
@@ -15,14 +15,14 @@ def test_devices_come_from_the_share_alone(requests, limits, ours):
     """Safety: whatever the pod asked for, it has exactly the devices of the additions; all else is as it was."""
     given_by_us = ["nvidia.com/*", "amd.com/gpu"]
     before = PodParts(requests=requests, limits=limits)
-    after = with_additions(before, PodAdditions(resources=ours), given=given_by_us)
+    after = add_share(before, PodAdditions(resources=ours), share_only=given_by_us)
     for was, now in ((requests, after.requests), (limits, after.limits)):
         assert {name: now[name] for name in ours} == ours
         others = {name: amount for name, amount in was.items() if name not in ours}
         left = {name: amount for name, amount in now.items() if name not in ours}
         assert left == {name: amount for name, amount in others.items() if name in ("cpu", "example.com/disk")}
     taken = (requests.keys() | limits.keys()) - ours.keys() - {"cpu", "example.com/disk"}
-    assert withheld(before, PodAdditions(resources=ours), given_by_us) == sorted(taken)
+    assert list_withheld(before, PodAdditions(resources=ours), given_by_us) == sorted(taken)
 
 
 def test_no_variable_of_somebody_else_makes_a_device_visible():
@@ -34,9 +34,9 @@ def test_no_variable_of_somebody_else_makes_a_device_visible():
             {"name": "JUPYTER_GQ_GPUS", "value": "8"},
         ]
     )
-    whole = with_additions(before, PodAdditions(environment={"JUPYTER_GQ_GPUS": "1"}))
+    whole = add_share(before, PodAdditions(environment={"JUPYTER_GQ_GPUS": "1"}))
     assert whole.environment == [before.environment[2], {"name": "JUPYTER_GQ_GPUS", "value": "1"}]
-    share = with_additions(before, PodAdditions(environment={"NVIDIA_VISIBLE_DEVICES": "GPU-$(X)"}))
+    share = add_share(before, PodAdditions(environment={"NVIDIA_VISIBLE_DEVICES": "GPU-$(X)"}))
     assert share.environment[-1] == {"name": "NVIDIA_VISIBLE_DEVICES", "value": "GPU-$$(X)"}
     assert len(share.environment) == 3
 
@@ -59,7 +59,7 @@ def test_names_of_ours_win_and_nothing_else_is_lost():
         volumes=[{"name": "gq-device", "hostPath": {"path": "/dev/null"}}],
         volume_mounts=[{"mountPath": "/dev/x", "name": "gq-device"}],
     )
-    after = with_additions(before, additions)
+    after = add_share(before, additions)
     assert after.labels == {"a": "1", "jupyter-gq.org/workload": "nb-1"}
     assert after.annotations == {"b": "2", "cdi.k8s.io/gq": "x"}
     assert (after.scheduler_name, after.runtime_class) == ("hami-scheduler", "theirs")
@@ -70,5 +70,5 @@ def test_names_of_ours_win_and_nothing_else_is_lost():
 
 def test_nothing_to_add_changes_nothing():
     pod = {"metadata": {"labels": {"a": "1"}}, "spec": {"containers": [{"name": "sidecar"}, {"name": "notebook"}]}}
-    parts = parts_of(pod, "notebook")
-    assert with_additions(parts, PodAdditions(), given=["nvidia.com/*"]) == parts
+    parts = read_parts(pod, "notebook")
+    assert add_share(parts, PodAdditions(), share_only=["nvidia.com/*"]) == parts

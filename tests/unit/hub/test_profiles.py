@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jupyter_gq.domain.errors import UserError
-from jupyter_gq.hub.admission.profiles import named_shares, request_with_profiles
+from jupyter_gq.hub.admission.profiles import find_named_shares, read_request_with_profiles
 
 SIZES = {
     "display_name": "Size",
@@ -46,7 +46,7 @@ PROFILES = [
     ],
 )
 def test_the_share_is_the_profiles_or_the_users(options, gpus):
-    assert request_with_profiles(options, PROFILES).gpus == gpus
+    assert read_request_with_profiles(options, PROFILES).gpus == gpus
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_share_is_the_profiles_or_the_users(options, gpus):
         ({"profile": "cpu", "gpus": "1"}, "comes with no GPU, and you asked for 1 GPU"),
         ({"profile": "sized", "size": "huge"}, "size cannot be 'huge'; offered here: none, half, own"),
         ({"profile": "sized", "size": ["none"]}, "must be text"),
-        ({"profile": "sized", "size--unlisted-choice": "x"}, "takes only what is offered"),
+        ({"profile": "sized", "size--unlisted-choice": "x"}, "accepts only offered choices"),
         ({"profile": "sized", "image--unlisted-choice": "bad/one"}, "image cannot be 'bad/one'"),
         ({"profile": "bare"}, "The option tag has no default"),
         ({"profile": "gpu", "size": "none"}, "Unknown option 'size'"),
@@ -74,14 +74,14 @@ def test_the_share_is_the_profiles_or_the_users(options, gpus):
 )
 def test_what_kubespawner_would_stumble_over_is_told_before(options, told):
     with pytest.raises(UserError, match=told.replace("[", r"\[")):
-        request_with_profiles(options, PROFILES)
+        read_request_with_profiles(options, PROFILES)
 
 
 def test_without_profiles_a_profile_is_an_error_and_other_keys_are_the_administrators():
     with pytest.raises(UserError, match="There are no profiles here"):
-        request_with_profiles({"profile": "gpu"}, [])
-    assert request_with_profiles({"mine": 1, "gpus": 1}, [], also_known=None).gpus == "1"
-    assert request_with_profiles({"mine": 1}, PROFILES, also_known=["mine"]).gpus == "0"
+        read_request_with_profiles({"profile": "gpu"}, [])
+    assert read_request_with_profiles({"mine": 1, "gpus": 1}, [], also_known=None).gpus == "1"
+    assert read_request_with_profiles({"mine": 1}, PROFILES, also_known=["mine"]).gpus == "0"
 
 
 _json = st.recursive(
@@ -96,11 +96,11 @@ _keys = st.sampled_from(["profile", "gpus", "size", "image", "image--unlisted-ch
 def test_whatever_arrives_is_a_request_or_a_sentence(options):
     """Safety: no other exception, which the Hub would count as a failed start."""
     with suppress(UserError):
-        request_with_profiles(options, PROFILES)
+        read_request_with_profiles(options, PROFILES)
 
 
 def test_what_profiles_and_their_choices_name_is_told_to_the_page():
-    named = named_shares([*PROFILES, {"slug": "odd", "display_name": "Odd", "gpus": "lots"}])
+    named = find_named_shares([*PROFILES, {"slug": "odd", "display_name": "Odd", "gpus": "lots"}])
     assert {slug: each.gpus for slug, each in named.items()} == {
         **{"gpu": "1", "free": None, "cpu": "0", "sized": "1", "bare": None},
         "odd": "lots",  # the page is shown; a start is refused

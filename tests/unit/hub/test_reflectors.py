@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from jupyter_gq.hub.kubernetes.reflectors import Replacements, is_alive
+from jupyter_gq.hub.kubernetes.reflectors import ReflectorReplacements, is_alive
 
 pytestmark = pytest.mark.asyncio
 
@@ -58,48 +58,50 @@ async def api():
 
 
 async def test_a_living_one_is_kept_and_one_that_gave_up_is_replaced(api):
-    reflectors, replacements = {}, Replacements(pause=0)
-    first = await replacements.ensure(reflectors, "pods", api.make, anew=False)
-    assert await replacements.ensure(reflectors, "pods", api.make, anew=False) is first
+    reflectors, replacements = {}, ReflectorReplacements(pause=0)
+    first = await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
+    assert await replacements.ensure_alive(reflectors, "pods", api.make, replace=False) is first
     first.watch_task.cancel()
     await asyncio.wait([first.watch_task])
-    second = await replacements.ensure(reflectors, "pods", api.make, anew=False)
+    second = await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
     assert second is not first
     assert first.stopped
     assert reflectors == {"pods": second}
 
 
 async def test_while_the_api_is_away_the_old_view_stays_and_nothing_is_forgotten(api):
-    reflectors, replacements = {}, Replacements(pause=0)
-    old = await replacements.ensure(reflectors, "pods", api.make, anew=False)
+    reflectors, replacements = {}, ReflectorReplacements(pause=0)
+    old = await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
     old.watch_task.cancel()
     await asyncio.wait([old.watch_task])
     api.away = True
     for _ in range(3):
         with pytest.raises(ConnectionError):
-            await replacements.ensure(reflectors, "pods", api.make, anew=False)
+            await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
         assert reflectors == {"pods": old}
     api.away = False
-    assert is_alive(await replacements.ensure(reflectors, "pods", api.make, anew=False))
+    assert is_alive(await replacements.ensure_alive(reflectors, "pods", api.make, replace=False))
 
 
 async def test_a_first_list_that_fails_is_not_for_good(api):
     """KubeSpawner keeps such a reflector, and every later start fails with its error."""
-    reflectors, replacements = {}, Replacements(pause=0)
+    reflectors, replacements = {}, ReflectorReplacements(pause=0)
     api.away = True
     with pytest.raises(ConnectionError):
-        await replacements.ensure(reflectors, "pods", api.make, anew=False)
+        await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
     failed = api.made[-1]
     assert not is_alive(failed)
     reflectors["pods"] = failed
     api.away = False
-    assert await replacements.ensure(reflectors, "pods", api.make, anew=False) is not failed
+    assert await replacements.ensure_alive(reflectors, "pods", api.make, replace=False) is not failed
 
 
 async def test_all_who_ask_meanwhile_share_one_attempt_and_none_takes_it_from_the_others(api):
-    reflectors, replacements = {}, Replacements(pause=0)
+    reflectors, replacements = {}, ReflectorReplacements(pause=0)
     api.gate.clear()
-    asking = [asyncio.create_task(replacements.ensure(reflectors, "pods", api.make, anew=False)) for _ in range(5)]
+    asking = [
+        asyncio.create_task(replacements.ensure_alive(reflectors, "pods", api.make, replace=False)) for _ in range(5)
+    ]
     await asyncio.sleep(0)
     asking[0].cancel()
     await asyncio.sleep(0)
@@ -111,19 +113,19 @@ async def test_all_who_ask_meanwhile_share_one_attempt_and_none_takes_it_from_th
 
 
 async def test_one_that_works_is_replaced_when_that_is_asked_for(api):
-    reflectors, replacements = {}, Replacements(pause=0)
-    first = await replacements.ensure(reflectors, "pods", api.make, anew=False)
-    assert await replacements.ensure(reflectors, "pods", api.make, anew=True) is not first
+    reflectors, replacements = {}, ReflectorReplacements(pause=0)
+    first = await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
+    assert await replacements.ensure_alive(reflectors, "pods", api.make, replace=True) is not first
     assert first.stopped
 
 
 async def test_right_after_a_failure_nobody_asks_again(api):
-    reflectors, replacements = {}, Replacements(pause=3600)
+    reflectors, replacements = {}, ReflectorReplacements(pause=3600)
     api.away = True
     for _ in range(3):
         with pytest.raises(ConnectionError):
-            await replacements.ensure(reflectors, "pods", api.make, anew=False)
+            await replacements.ensure_alive(reflectors, "pods", api.make, replace=False)
     assert len(api.made) == 1
     with pytest.raises(ConnectionError):
-        await replacements.ensure(reflectors, "events", api.make, anew=False)
+        await replacements.ensure_alive(reflectors, "events", api.make, replace=False)
     assert len(api.made) == 2, "another view may work"

@@ -145,7 +145,7 @@ def test_a_missing_framework_is_still_missing(tmp_path: Path) -> None:
     ],
 )
 def test_the_users_allocator_settings_stay(theirs: dict[str, str], merged: dict[str, str]) -> None:
-    """A smaller cap of his own stays as well; a larger one does not."""
+    """A smaller cap of the user's own stays as well; a larger one does not."""
     environ = {"JUPYTER_GQ_MEMORY_FRACTION": "0.25", **theirs}
     cap_torch_by_key(environ)
     assert {name: value for name, value in environ.items() if name.startswith("PYTORCH")} == merged

@@ -1,5 +1,6 @@
 """The planning commands on a written state: what they print, what they refuse."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +9,13 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.client.state import LiveState, read_state, state_document
-from jupyter_gq.domain.amount import Seconds
+from jupyter_gq.domain.amount import Instant, Seconds
+from jupyter_gq.domain.cluster import NewNodes, NodeRequest
 from jupyter_gq.domain.errors import InvalidSnapshot
-from jupyter_gq.domain.workload import TaskPlacement
+from jupyter_gq.domain.workload import Kind, TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from tests.builders import NOW, Cluster, a_job, backing_off, running, stopping
+from tests.builders import NOW, Cluster, a_job, a_node, backing_off, running, stopping
 
 
 def world() -> Cluster:
@@ -25,8 +27,9 @@ def world() -> Cluster:
     return cluster.add(first, second, a_job("waits", "nlp", owner="bob"), a_job("later", "nlp", submitted=9))
 
 
-def written(folder: Path, cluster: Cluster | None = None) -> Path:
-    snapshot, policy = (cluster or world()).snapshot(), Policy()
+def written(folder: Path, cluster: Cluster | None = None, **inputs) -> Path:
+    """A state file; `inputs` are fields of its snapshot."""
+    snapshot, policy = replace((cluster or world()).snapshot(), **inputs), Policy()
     file = folder / "state.json"
     state = LiveState(at=NOW, policy=policy, snapshot=snapshot)
     file.write_text(json.dumps(state_document(state, run_cycle(snapshot, policy, NOW))))
@@ -44,7 +47,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
     ("damage", "sentence"),
     [
         (lambda d: d.clear(), 'an object with "format"'),
-        (lambda d: d["snapshot"]["queues"][0].update(qouta=1), "no such word: snapshot.queues[0].qouta"),
+        (lambda d: d["snapshot"]["queues"][0].update(qouta=1), "no such field: snapshot.queues[0].qouta"),
         (lambda d: d["snapshot"]["queues"][0].update(quota="much"), "snapshot.queues[0].quota"),
         (lambda d: d["snapshot"].pop("nodes"), "snapshot.nodes: Field required"),
         (lambda d: d["policy"].update(placement="tetris"), "policy.placement: Input should be 'pack'"),
@@ -59,7 +62,7 @@ def test_a_damaged_state_is_refused_with_its_place(tmp_path, damage, sentence):
     assert sentence in str(refusal.value)
 
 
-@pytest.mark.parametrize(("text", "sentence"), [("{", "line 1, column 2"), (b"\xff\xfe{}", "no JSON")])
+@pytest.mark.parametrize(("text", "sentence"), [("{", "line 1, column 2"), (b"\xff\xfe{}", "not JSON")])
 def test_what_is_no_json_is_refused(text, sentence):
     with pytest.raises(InvalidSnapshot) as refusal:
         read_state(text)
@@ -81,12 +84,44 @@ def test_replaying_gives_the_same_decision_where_a_workload_backs_off(tmp_path, 
     assert "The same decision" in capsys.readouterr().out
 
 
+FREE = Cluster().node("box", devices=2).queue("vision", quota=1).fixed("train", ann="0.25")
+NEW = NewNodes(pool="train", like=a_node("new", 2), count=1, request=NodeRequest(since=Instant(NOW - 200)))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason", "sentence"),
+    [
+        ({"unobserved": (Kind.TRAINING,)}, "OUT_OF_SIGHT", "what runs cannot be seen at present"),
+        ({"launch_capacity": {Kind.TRAINING: 1}}, "STARTS_SOON", "it starts as soon as"),
+        ({"new_nodes": (NEW,), "nodes": ()}, "NO_DEVICE", "A new node of train was asked for 3 min ago."),
+    ],
+    ids=["unobserved", "launch capacity", "new nodes"],
+)
+def test_replaying_knows_every_input_of_the_decision(tmp_path, capsys, inputs, reason, sentence):
+    cluster = copy.deepcopy(FREE).add(*(a_job(name, "vision", submitted=n) for n, name in enumerate("abc")))
+    file = written(tmp_path, cluster, **inputs)
+    document = json.loads(file.read_text())
+    assert read_state(file.read_bytes()).state.snapshot == replace(cluster.snapshot(), **inputs)
+    told = [entry["why"] for entry in document["decision"]["pending"] if entry["why"]["reason"] == reason]
+    assert sentence in told[0]["sentence"]
+    assert main(["replay", str(file)]) == 0, capsys.readouterr().out
+    for name in inputs:
+        document["snapshot"][name] = [] if name != "launch_capacity" else {}
+    file.write_text(json.dumps(document))
+    assert main(["replay", str(file)]) == 1, "without that input it is another decision"
+
+
 def test_a_state_of_an_older_release_is_read(tmp_path):
     """Inputs that it does not name are as if there were none."""
-    document = json.loads(written(tmp_path).read_text())
+    document = json.loads(written(tmp_path, new_nodes=(replace(NEW, request=None),)).read_text())
+    del document["snapshot"]["unobserved"], document["snapshot"]["launch_capacity"]
+    del document["snapshot"]["new_nodes"][0]["request"]
     for workload in document["snapshot"]["workloads"]:
         del workload["backoff"]
-    assert read_state(json.dumps(document)).state.snapshot == world().snapshot()
+    for node in (*document["snapshot"]["nodes"], document["snapshot"]["new_nodes"][0]["like"]):
+        node["emptying"] = node.pop("draining")
+    expected = replace(world().snapshot(), new_nodes=(replace(NEW, request=None),))
+    assert read_state(json.dumps(document)).state.snapshot == expected
 
 
 def test_replaying_shows_who_is_treated_otherwise(tmp_path, capsys):

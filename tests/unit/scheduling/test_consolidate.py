@@ -1,4 +1,4 @@
-"""Consolidation: who moves for whom, that nobody loses his run by it, and that the room of both is kept."""
+"""Consolidation: what moves for which work, that no run is lost by it, and that the room of both is kept."""
 
 from dataclasses import replace
 

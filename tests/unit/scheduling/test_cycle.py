@@ -6,7 +6,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, running, stopping, why
 
 
@@ -64,10 +64,8 @@ def test_an_eviction_does_not_change_fair_shares():
     before = Cluster().node("n", 3).queue("q", 1).queue("r", 1).add(held, a_job("b", "r"))
     after = Cluster().node("n", 3).queue("q", 1).queue("r", 1).add(stopping(held), a_job("b", "r"))
     gone = Cluster().node("n", 3).queue("q", 1).queue("r", 1).add(stopping(held, requeue=False), a_job("b", "r"))
-    shares = [
-        {each.queue.name: each.fair_share for each in Books(ClusterIndex(cluster.snapshot(), Policy()), NOW).accounts}
-        for cluster in (before, after, gone)
-    ]
+    cycles = [begin_cycle(ClusterIndex(each.snapshot(), Policy()), NOW) for each in (before, after, gone)]
+    shares = [{each.queue.name: each.fair_share for each in cycle.allocations.accounts} for cycle in cycles]
     assert shares == [{"q": 2000, "r": 1000}, {"q": 2000, "r": 1000}, {"q": 0, "r": 1000}]
 
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, choice_of, resolved
+from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, make_policy, resolved
 from jupyter_gq.scheduling.placement.gang_placement import place
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, running, stopping
@@ -24,7 +24,7 @@ def counted(name, devices=2, cpu=8000, memory=16_000, tasks=None, **fields):
 
 
 def ledger(*nodes, spread=False):
-    return DeviceLedger(nodes, ["train"], choice=choice_of(Placement.SPREAD if spread else Placement.PACK))
+    return DeviceLedger(nodes, ["train"], choice=make_policy(Placement.SPREAD if spread else Placement.PACK))
 
 
 def nodes(made, request, count=9, view=View.NOW):

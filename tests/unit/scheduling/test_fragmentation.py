@@ -7,10 +7,10 @@ import pytest
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.placement import DeviceLedger, Mix, View, choice_of
+from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make_policy
 from jupyter_gq.scheduling.placement.host_resources import UNCOUNTED
 from jupyter_gq.scheduling.placement.node_states import DeviceKind, NodeState, States
-from jupyter_gq.scheduling.placement.request_mix import MOST, Asked
+from jupyter_gq.scheduling.placement.request_mix import MOST, RequestKind
 from jupyter_gq.scheduling.policy import Placement
 from tests.builders import a_device, a_job, a_node, running
 
@@ -23,10 +23,10 @@ def part(milli, **fields):
 
 def ledger(*nodes, mix=(), held=()):
     """`mix`: requests and how many tasks of each."""
-    known = Mix()
+    known = RequestMix()
     for request, tasks in mix:
         known.add("train", request, tasks)
-    made = DeviceLedger(nodes, ["train"], choice=choice_of(Placement.FRAGMENTATION, known))
+    made = DeviceLedger(nodes, ["train"], choice=make_policy(Placement.FRAGMENTATION, known))
     for number, (milli, device) in enumerate(held):
         workload = replace(a_job(f"w{number}", "q"), request=part(milli))
         made.hold(running(workload, device), stopping=False)
@@ -118,20 +118,20 @@ def usable(asked, *amounts, room=ROOMY):
 @pytest.mark.parametrize(
     ("asked", "amounts", "room", "expected"),
     [
-        (Asked("train", 1, 500, 0, 0), (1000, 500, 400), ROOMY, 1500),
-        (Asked("train", 1, 1000, 0, 0), (1000, 999), ROOMY, 1000),
-        (Asked("train", 2, 1000, 0, 0), (1000, 1000, 1000), ROOMY, 2000),
-        (Asked("train", 4, 1000, 0, 0), (1000, 1000, 1000), ROOMY, 0),
-        (Asked("other", 1, 500, 0, 0), (1000,), ROOMY, 0),
-        (Asked("train", 1, 500, 0, 0, ("B",)), (1000,), ROOMY, 0),
-        (Asked("train", 1, 500, 0, 0, (), 1), (1000,), ROOMY, 0),
+        (RequestKind("train", 1, 500, 0, 0), (1000, 500, 400), ROOMY, 1500),
+        (RequestKind("train", 1, 1000, 0, 0), (1000, 999), ROOMY, 1000),
+        (RequestKind("train", 2, 1000, 0, 0), (1000, 1000, 1000), ROOMY, 2000),
+        (RequestKind("train", 4, 1000, 0, 0), (1000, 1000, 1000), ROOMY, 0),
+        (RequestKind("other", 1, 500, 0, 0), (1000,), ROOMY, 0),
+        (RequestKind("train", 1, 500, 0, 0, ("B",)), (1000,), ROOMY, 0),
+        (RequestKind("train", 1, 500, 0, 0, (), 1), (1000,), ROOMY, 0),
         # 1 / (1/2000 + 1/2000): CPU for two tasks, a device each
-        (Asked("train", 1, 500, 4000, 0), (1000, 1000), (8000, UNCOUNTED, UNCOUNTED), 1000),
-        (Asked("train", 1, 500, 4000, 0), (1000, 1000), (3999, UNCOUNTED, UNCOUNTED), 0),
-        (Asked("train", 1, 500, 0, 100), (1000,), (UNCOUNTED, 99, UNCOUNTED), 0),
-        (Asked("train", 1, 500, 0, 0), (1000,), (UNCOUNTED, UNCOUNTED, 0), 0),
-        (Asked("train", 1, 500, 0, 0), (1000,), (UNCOUNTED, UNCOUNTED, 1), 500),
-        (Asked("train", 1, 500, 4000, 0), (1000,), (-5, UNCOUNTED, UNCOUNTED), 0),
+        (RequestKind("train", 1, 500, 4000, 0), (1000, 1000), (8000, UNCOUNTED, UNCOUNTED), 1000),
+        (RequestKind("train", 1, 500, 4000, 0), (1000, 1000), (3999, UNCOUNTED, UNCOUNTED), 0),
+        (RequestKind("train", 1, 500, 0, 100), (1000,), (UNCOUNTED, 99, UNCOUNTED), 0),
+        (RequestKind("train", 1, 500, 0, 0), (1000,), (UNCOUNTED, UNCOUNTED, 0), 0),
+        (RequestKind("train", 1, 500, 0, 0), (1000,), (UNCOUNTED, UNCOUNTED, 1), 500),
+        (RequestKind("train", 1, 500, 4000, 0), (1000,), (-5, UNCOUNTED, UNCOUNTED), 0),
     ],
 )
 def test_what_a_kind_of_request_could_use_of_a_node(asked, amounts, room, expected):
@@ -139,7 +139,7 @@ def test_what_a_kind_of_request_could_use_of_a_node(asked, amounts, room, expect
 
 
 def test_only_the_most_frequent_kinds_are_looked_at():
-    mix = Mix()
+    mix = RequestMix()
     for number in range(MOST + 10):
         mix.add("train", part(1000, cpu_milli=number), number + 1)
     assert mix.frequent() == list(range(10, MOST + 10))

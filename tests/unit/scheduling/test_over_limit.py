@@ -7,13 +7,12 @@ import pytest
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import TaskPlacement
-from jupyter_gq.scheduling.admit.start import try_promise
+from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.evict.eviction import evict
-from jupyter_gq.scheduling.evict.reprieve import spare_needless
+from jupyter_gq.scheduling.evict.reprieve import reprieve_victims
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, Cluster, a_job, a_notebook, apply, evicted, running, stopped
 
 
@@ -106,13 +105,14 @@ def test_nobody_stays_after_all_if_that_breaks_a_limit_of_processors(limit, goes
     comes = cores(a_job("comes", "q"), 1)
     cluster.add(replace(comes, request=replace(comes.request, node_labels=(("zone", "b"),))))
     cluster.add(running(cores(a_job("there", "q"), 1), "n-0"))
-    books = Books(ClusterIndex(cluster.snapshot(), Policy()), NOW)
-    there = books.workloads["there"]
-    books.release(there)
-    evict(books, there, EvictReason.RECLAIMED, None, "Paused.")
-    assert try_promise(books, books.waiting["comes"])
-    spare_needless(books)
-    assert ("there" in books.evicted) is goes
+    index = ClusterIndex(cluster.snapshot(), Policy())
+    state = begin_cycle(index, NOW)
+    there = index.workloads["there"]
+    state.allocations.release(there)
+    state.evictions.evict(there, EvictReason.RECLAIMED, None, "Paused.")
+    assert try_nominate(state.allocations, state.allocations.pending["comes"])
+    reprieve_victims(index, state.allocations, state.reservations, state.evictions)
+    assert ("there" in state.evictions.evicted) is goes
 
 
 def test_elastic_work_gives_up_as_many_tasks_as_the_limit_of_processors_asks():

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.placement import DeviceLedger, View
-from jupyter_gq.scheduling.placement.choice import ByFullness
+from jupyter_gq.scheduling.placement.choice import FullnessPolicy
 from jupyter_gq.scheduling.placement.gang_placement import place
 from tests.builders import a_device, a_job, a_node, running
 
@@ -18,7 +18,7 @@ ONE, TWO = Request(devices=1), Request(devices=2)
 
 
 def ledger(*nodes, spread=False, held=()):
-    made = DeviceLedger(nodes or (a_node("n", 2),), ["train"], choice=ByFullness(spread=spread))
+    made = DeviceLedger(nodes or (a_node("n", 2),), ["train"], choice=FullnessPolicy(spread=spread))
     for workload in held:
         made.hold(workload, stopping=False)
     return made

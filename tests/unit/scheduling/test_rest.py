@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits, preview
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.state.cycle_state import Books
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import NOW, Cluster, a_job, admitted, evicted, running, why
 
 
@@ -137,8 +137,8 @@ def test_a_cycle_takes_back_what_it_counted():
     found = cluster(cpu_limit=3000)
     found.add(*(needs(a_job(f"j{i}", "vision", 0, submitted=i), cores=2) for i in range(2)))
     index = ClusterIndex(found.snapshot(), Policy())
-    books = Books(index, NOW)
-    assert try_admit(books, books.waiting["j0"])
-    assert index.accounts.of("vision").rest_lasting == (2000, 0)
-    books.forget()
-    assert index.accounts.of("vision").rest_lasting == index.accounts.of("vision").rest_used == (0, 0)
+    state = begin_cycle(index, NOW)
+    assert try_admit(state.allocations, state.allocations.pending["j0"])
+    assert index.accounts.of("vision").host_lasting == (2000, 0)
+    state.undo()
+    assert index.accounts.of("vision").host_lasting == index.accounts.of("vision").host_used == (0, 0)

@@ -8,7 +8,7 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.workload import Request, TaskGroup, TaskPlacement, TopologyConstraint
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
-from jupyter_gq.scheduling.placement import DeviceLedger, View, choice_of
+from jupyter_gq.scheduling.placement import DeviceLedger, View, make_policy
 from jupyter_gq.scheduling.placement import gang_placement as assemble
 from jupyter_gq.scheduling.policy import Placement, Policy
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, evicted, running
@@ -27,7 +27,7 @@ def node(name: str, devices: int = 1) -> Node:
 
 def ledger(*nodes, spread=False):
     placement = Placement.SPREAD if spread else Placement.PACK
-    return DeviceLedger(nodes, ["train"], choice=choice_of(placement), topologies=[WHERE])
+    return DeviceLedger(nodes, ["train"], choice=make_policy(placement), topologies=[WHERE])
 
 
 def a_gang(tasks, topology, gpus=1, **fields):

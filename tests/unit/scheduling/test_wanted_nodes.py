@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.domain.amount import MiB
-from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
+from jupyter_gq.domain.amount import Instant, MiB
+from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes, NodeRequest
 from jupyter_gq.domain.errors import NeverFits
 from jupyter_gq.domain.queue import build_queue
 from jupyter_gq.domain.reasons import EvictReason, Explanation, PendingReason
-from jupyter_gq.domain.workload import Request, TopologyConstraint
+from jupyter_gq.domain.workload import Kind, Request, TopologyConstraint
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Decision, Evict, Pending
+from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits
 from jupyter_gq.scheduling.scale.wanted_nodes import wanted_nodes
-from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, running, stopping, why
+from tests.builders import NOW, Cluster, a_job, a_node, a_notebook, backing_off, running, stopping, why
 
 
 def new(gpus=8, count=4, pool="train", **fields):
@@ -31,8 +32,11 @@ def a_cluster(quota=16, **queues):
 
 
 def wanted(made, *nodes):
+    """What the cycle itself says, which is what the decision and the snapshot come to."""
     snapshot = replace(made.snapshot(), new_nodes=nodes or (new(),))
-    return wanted_nodes(snapshot, run_cycle(snapshot, Policy(), NOW))
+    decision = run_cycle(snapshot, Policy(), NOW)
+    assert decision.wanted_nodes == wanted_nodes(snapshot, decision)
+    return decision.wanted_nodes
 
 
 def test_where_no_pool_can_grow_nothing_is_wanted():
@@ -154,6 +158,49 @@ def test_what_of_a_gang_fits_the_nodes_that_are_there_needs_no_other():
     assert wanted(made, new(count=2)).count == {"train": 1}
     made.workloads.insert(1, a_job("huge", "vision", 8, tasks=4, submitted=-5))
     assert wanted(made, new(count=2)).count == {"train": 1}, "who cannot be served takes no room"
+
+
+def test_who_is_served_reads_what_became_of_asking_and_nobody_else_does():
+    made = a_cluster(quota=8, nlp=0).add(a_job("entitled", "vision", 8), a_job("borrows", "nlp", 8))
+    for request, told in (
+        (None, "The cluster is asked for a new node of train."),
+        (NodeRequest(since=Instant(NOW - 130)), "A new node of train was asked for 2 min ago."),
+    ):
+        snapshot = replace(made.snapshot(), new_nodes=(replace(new(), request=request),))
+        decision = run_cycle(snapshot, Policy(), NOW)
+        assert why(decision, "entitled").why.sentence.endswith(f". {told}")
+        assert why(decision, "entitled").why.reason is PendingReason.NO_DEVICE
+        assert "new node" not in why(decision, "borrows").why.sentence
+
+
+def test_a_scheduler_that_remembers_sees_what_became_of_asking():
+    snapshot = a_cluster(quota=8).add(a_job("a", "vision", 8)).snapshot()
+    kept = Scheduler(snapshot, Policy())
+    for request in (None, NodeRequest(since=NOW), NodeRequest(sentence="No such class.")):
+        for count in (1, 0):
+            changed = replace(snapshot, new_nodes=(replace(new(count=count), request=request),))
+            kept.follow(changed, Policy())
+            assert kept.decide(NOW) == run_cycle(changed, Policy(), NOW)
+            assert kept.decide(NOW).wanted_nodes.count == ({"train": 1} if count else {})
+
+
+def test_a_workload_that_backs_off_makes_no_node_come_and_leaves_its_quota_to_others():
+    paused, other = backing_off(a_job("paused", "vision", 8)), a_job("other", "vision", 8, submitted=1)
+    assert wanted(a_cluster(quota=8).add(paused, other)).served == {"other": "train"}
+
+
+def test_what_cannot_be_launched_soon_is_of_its_quota_as_if_it_had_begun():
+    made = a_cluster(quota=8).node("n", 8).add(*(a_job(f"j{i}", "vision", 8, submitted=i) for i in range(2)))
+    snapshot = replace(made.snapshot(), new_nodes=(new(),))
+    bound = run_cycle(replace(snapshot, launch_capacity={Kind.TRAINING: 0}), Policy(), NOW)
+    assert (len(bound.deferred), bound.wanted_nodes) == (1, run_cycle(snapshot, Policy(), NOW).wanted_nodes)
+
+
+def test_while_a_backend_cannot_be_observed_its_workloads_make_no_node_come():
+    snapshot = replace(a_cluster().add(a_job("a", "vision", 8)).snapshot(), new_nodes=(new(),))
+    blind = run_cycle(replace(snapshot, unobserved=(Kind.TRAINING,)), Policy(), NOW)
+    assert blind.wanted_nodes.count == {}
+    assert "new node" not in why(blind, "a").why.sentence
 
 
 def test_no_more_than_may_come():

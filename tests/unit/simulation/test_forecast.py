@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.workload import Workload
+from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.simulation.forecast import forecast
 from tests.builders import NOW, Cluster, a_job, backing_off, running, stopping
@@ -50,6 +50,12 @@ def test_a_workload_that_backs_off_starts_no_sooner_than_its_pause_ends():
         backing_off(a_job("paused-1", "vision"), until=NOW + 90), a_job("passes-2", "vision", gpus=0, submitted=1)
     )
     assert waits(cluster) == {"paused-1": 90, "passes-2": 0}
+
+
+def test_every_backend_is_expected_to_be_seen_again_and_to_launch_what_is_admitted():
+    cluster = world(2, vision=2).add(a_job("a-1", "vision"), a_job("b-1", "vision"))
+    snapshot = replace(cluster.snapshot(), unobserved=(Kind.TRAINING,), launch_capacity={Kind.TRAINING: 0})
+    assert forecast(snapshot, Policy(), NOW, hours) == {"a-1": 0, "b-1": 0}
 
 
 def test_a_gang_waits_for_the_last_of_its_devices():

@@ -74,7 +74,7 @@ def test_a_new_node_takes_work_where_the_one_that_it_is_like_does_not():
     cluster = Cluster().node("a", 2).node("b", 2).queue("q", 8).add(*(a_job(f"j{i}", "q", 2) for i in range(3)))
     cluster.nodes[1] = cordoned(cluster.nodes[1])
     *_, new = (snapshot := with_nodes(cluster.snapshot(), 1, 4)).nodes
-    assert (new.closed, new.emptying, all(device.healthy for device in new.devices)) == ("", False, True)
+    assert (new.closed, new.draining, all(device.healthy for device in new.devices)) == ("", False, True)
     assert admitted(run_cycle(snapshot, Policy(), NOW)) == ["j0", "j1", "j2"]
 
 

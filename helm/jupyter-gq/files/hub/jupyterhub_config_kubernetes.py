@@ -17,7 +17,7 @@ c.Pools.pools = {
 # Notebooks may be promised one and a half times their devices: idle ones give way to those who wait.
 c.Pools.over_subscription = 1.5
 
-# --- Build: what each person can always have for notebooks, over all of his servers --------------------------------
+# --- Build: what each person can always have for notebooks, over all of their servers --------------------------------
 c.FixedQuota.default = "0.25"
 # Groups of the Hub may have more: c.FixedQuota.groups = {"vision": "0.5"}
 

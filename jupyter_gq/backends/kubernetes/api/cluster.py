@@ -1,7 +1,8 @@
-"""The only door to the Kubernetes client. Plain JSON in and out; every call has a timeout; calls run in threads.
+"""The door to the Kubernetes client: plain JSON in and out, a timeout for every call, calls in threads.
 
-The client's own classes for pods are not used: making them of thousands of pods takes longer than everything else.
-From the client come the configuration (in the cluster, or a kubeconfig), the credentials and the connections.
+No other module imports the client; an import contract checks it. The client's own classes for pods are not used: making
+them for thousands of pods takes longer than everything else. The client provides the configuration (in the cluster, or
+a kubeconfig), the credentials and the connections.
 """
 
 import asyncio
@@ -23,22 +24,22 @@ from .errors import ClusterError, Missing, Unreachable, error_of
 from .resources import EVENTS, JOBS, LEASES, REVIEWS, Resource
 from .token_review import pod_of
 
-#: A page of a list.
+#: Objects on a page of a list.
 _PAGE = 500
-#: Watches that may be open beside the calls.
+#: The most watches that are open beside the calls.
 _WATCHES = 8
 #: The server sends a bookmark about every minute; a connection that is silent for longer is dead.
 _SILENCE = 150.0
 
 
 class Stream:
-    """One open watch: a line of JSON an event."""
+    """An open watch: a line of JSON for each event."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
 
     def batches(self) -> Iterator[list[JsonObject]]:
-        """Events as they come, those that came together in one list; ends when the server ends it."""
+        """Yield events as they come, events that came together in one list; end when the server ends the watch."""
         left = b""
         try:
             for chunk in self._response.stream(amt=2**16, decode_content=True):
@@ -63,7 +64,7 @@ class Stream:
 
 
 class Cluster:
-    """Talks to one API server."""
+    """The client of one API server."""
 
     def __init__(
         self,
@@ -74,9 +75,10 @@ class Cluster:
         workers: int = 20,
         page: int = _PAGE,
     ) -> None:
-        """`timeout`, `silence`: seconds for each call, and without a word of a watch.
+        """Begin with a configured client.
 
-        `workers`: calls at one time. `page`: objects on a page of a list.
+        `timeout` is the seconds for each call, `silence` the seconds that a watch may be silent. `workers` is the
+        number of calls at one time, `page` the number of objects on a page of a list.
         """
         self._api, self._timeout, self._silence, self._page = api, timeout, silence, page
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="kubernetes")
@@ -87,7 +89,7 @@ class Cluster:
     def open(
         cls, *, kubeconfig: str = "", timeout: float = 10.0, workers: int = 20, agent: str = "jupyter-gq"
     ) -> "Cluster":
-        """With that kubeconfig; "" = as the pod that this process runs in. Raises `BackendError` with a sentence."""
+        """Return a client for that kubeconfig; "" = as the pod of this process. Raises `BackendError`."""
         settings = client.Configuration()
         try:
             if kubeconfig:
@@ -115,30 +117,30 @@ class Cluster:
         page: int = _PAGE,
         agent: str = "jupyter-gq",
     ) -> "Cluster":
-        """With that configuration of the client."""
+        """Return a client with that configuration."""
         settings.connection_pool_maxsize = workers + _WATCHES
-        # We know better what may be sent twice.
+        # The callers know which requests may be sent twice.
         settings.retries = False
         api = client.ApiClient(settings)
         api.user_agent = agent
         return cls(api, timeout=timeout, silence=silence, workers=workers, page=page)
 
     def close(self) -> None:
-        """Give the connections back; what is under way ends by its timeout."""
+        """Close the connections; calls under way end by their timeout."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._api.rest_client.pool_manager.clear()
 
     # --- for the loop: each call in a thread
 
     async def create(self, resource: Resource, body: JsonObject) -> JsonObject:
-        """Make it; raise `Exists` when there is one of its name."""
+        """Create an object; raises `Exists` if there is one of that name."""
         meta = body["metadata"]
         what = f"create the {resource.noun} {meta['name']}"
         path = resource.path(meta.get("namespace", ""))
         return await self._in_thread(lambda: self._call("POST", path, what, body=body))
 
     async def get(self, resource: Resource, namespace: str, name: str) -> JsonObject | None:
-        """That object; None when there is none."""
+        """Return an object; None if there is none of that name."""
         what = f"show the {resource.noun} {name}"
         try:
             return await self._in_thread(lambda: self._call("GET", resource.path(namespace, name), what))
@@ -148,9 +150,10 @@ class Cluster:
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
     ) -> None:
-        """Delete it, with that grace in seconds; only that very one when `uid` is given. No error if it is gone.
+        """Delete an object with that grace in seconds; no error if it is gone.
 
-        A grace of 0 would make the API server forget a pod that still runs, so at least 1 is asked for.
+        If `uid` is given, only that very object is deleted. A grace of 0 would make the API server forget a pod that
+        still runs, so at least 1 is asked for.
         """
         # Pods of a Job are ended by us, each with its own grace, and not by the collector of garbage.
         policy = "Orphan" if resource is JOBS else "Background"
@@ -166,12 +169,12 @@ class Cluster:
         except Missing:
             return
         except ClusterError as error:
-            # A conflict of the precondition: it is another one now, so ours is gone.
+            # The precondition failed: another object has the name now, so ours is gone.
             if error.status != 409:
                 raise
 
     async def failed_creates(self, namespace: str, job: str) -> list[JsonObject]:
-        """The events of that Job which say why it makes no pod, the newest last."""
+        """Return the events that say why a Job makes no pod, newest last."""
         fields = {"involvedObject.kind": "Job", "involvedObject.name": job, "reason": "FailedCreate"}
         query = {"fieldSelector": ",".join(f"{key}={value}" for key, value in fields.items()), "limit": str(_PAGE)}
         what = f"list the events of the Job {job}"
@@ -179,21 +182,21 @@ class Cluster:
         return sorted(page.get("items") or [], key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     async def read_lease(self, namespace: str, name: str) -> JsonObject | None:
-        """That Lease; None when there is none."""
+        """Return a Lease; None if there is none."""
         return await self.get(LEASES, namespace, name)
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Make it; raise `Exists` when there is one."""
+        """Create a Lease; raises `Exists` if there is one."""
         return await self.create(LEASES, body)
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:
-        """Put it in the place of the version that it names; raise `Unreachable` when that is not the newest."""
+        """Replace the version of the Lease that the body names; raises `Unreachable` if that is not the newest."""
         meta = body["metadata"]
         path, what = LEASES.path(meta["namespace"], meta["name"]), f"renew the lease {meta['name']}"
         return await self._in_thread(lambda: self._call("PUT", path, what, body=body))
 
     async def review_token(self, token: str, audience: str) -> PodIdentity | None:
-        """Whose token that is; None when it is nobody's, expired, or for somebody else."""
+        """Return the pod that a token belongs to; None if it is nobody's, expired, or for another audience."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -211,7 +214,7 @@ class Cluster:
     def pages(
         self, resource: Resource, namespace: str, query: Mapping[str, str]
     ) -> Iterator[tuple[list[JsonObject], str]]:
-        """All objects as they are now, page by page, each with the version of the list."""
+        """Yield all present objects page by page, each page with the version of the list."""
         following = ""
         what = f"list the {resource.plural}"
         while True:
@@ -224,7 +227,7 @@ class Cluster:
                 return
 
     def watch(self, resource: Resource, namespace: str, query: Mapping[str, str], version: str, seconds: int) -> Stream:
-        """What changes after that version, for so long at most."""
+        """Watch changes after that version, for at most `seconds`."""
         asked = {
             **query,
             "watch": "true",
@@ -276,7 +279,7 @@ class Cluster:
             raise Unreachable(f"The API server cannot be reached: {_short(error)}.") from error
 
     def _credentials(self) -> dict[str, str]:
-        """The headers that say who we are; the client reads the token's file anew now and then."""
+        """Return the headers that identify this service; the client reads the token's file again now and then."""
         try:
             auths = self._api.configuration.auth_settings().values()
         except (config.ConfigException, OSError) as error:
@@ -294,6 +297,6 @@ def _body(response: urllib3.BaseHTTPResponse) -> bytes:
 
 
 def _short(error: BaseException) -> str:
-    """Without the address of the Python object that the client puts in front."""
+    """Return the error's text without the address of the Python object that the client puts in front."""
     text = str(error)
     return text.split(">: ", 1)[-1] or type(error).__name__

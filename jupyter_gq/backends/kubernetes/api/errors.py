@@ -1,25 +1,25 @@
-"""What the API server answers when it does not do what it was told, as sentences.
+"""Errors of the API server, as sentences.
 
 Rules
 -----
-1. A refusal keeps its own text: it names the quota, the webhook or the rule that an administrator has to look at.
-2. A missing right is named, so that a role can be mended without reading a log.
-3. What may go well the next time is `Unreachable`; what will not is `Refused`.
+1. Own words. A refusal keeps the server's text: it names the quota, the webhook or the rule that an administrator has
+   to look at.
+2. Rights. A missing right is named, so that a role can be mended without reading a log.
+3. Retry. An error that may not occur the next time is `Unreachable`; an error that will is a refusal.
 """
 
 import json
 import re
-from typing import Any
 
 from jupyter_gq.domain.errors import BackendError
 
-#: Ask again later: too many requests, or the server is not well.
+#: Statuses to be asked again later: too many requests, or the server is not well.
 _TEMPORARY = frozenset({408, 429, 500, 502, 503, 504})
 _RIGHT = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?P<where>.*)', re.S)
 
 
 class ClusterError(BackendError):
-    """The API server did not do what it was told."""
+    """A request that the API server did not carry out."""
 
     def __init__(self, sentence: str, *, status: int = 0, reason: str = "") -> None:
         super().__init__(sentence)
@@ -27,27 +27,27 @@ class ClusterError(BackendError):
 
 
 class Unreachable(ClusterError):
-    """It did not answer, or not sensibly: nothing is known of what became of the request."""
+    """A missing or senseless answer: nothing is known of what became of the request."""
 
 
 class Refused(ClusterError):
-    """It will not do that, however often it is asked."""
+    """A refusal: the API server will not do that, however often it is asked."""
 
 
 class Exists(Refused):
-    """There is one of that name."""
+    """An object of that name exists already."""
 
 
 class Missing(Refused):
-    """There is none of that name, or its namespace is missing."""
+    """No object of that name, or no such namespace."""
 
 
 class Expired(ClusterError):
-    """What came after that version is no longer known: list again."""
+    """A version after which changes are no longer known: list again."""
 
 
 def error_of(status: int, body: bytes, what: str) -> ClusterError:
-    """The error for an answer that is no success; `what` was asked for, as in "create the pod gq-1"."""
+    """Return the error for an unsuccessful answer; `what` was asked for, as in "create the pod gq-1"."""
     message, reason = _read(body)
     told = message or f"HTTP status {status}"
     kind: type[ClusterError] = Refused
@@ -79,9 +79,9 @@ def _missing_right(right: re.Match[str], what: str) -> str:
 
 
 def _read(body: bytes) -> tuple[str, str]:
-    """Message and reason of a Status object; the beginning of anything else."""
+    """Return message and reason of a Status object; for any other body, its beginning and ""."""
     try:
-        status: Any = json.loads(body)
+        status: object = json.loads(body)
     except ValueError:
         return body[:300].decode(errors="replace").strip(), ""
     if not isinstance(status, dict):

@@ -1,14 +1,20 @@
-"""A trimmed copy of one kind of objects, kept by listing and then watching. No polling.
+"""Cached copies of one kind of objects each, kept by listing and then watching. No polling.
 
 Rules
 -----
-1. List (consistent, in pages), then watch from that version. What the list says replaces what was known.
-2. `410 Gone`, as an answer or in the stream: list again. The list is the truth, events are news on top of it. A list
-   that no watch follows is no contact: what may happen once is a failure the second time in a row.
-3. A failed list or a broken connection is "unknown", never "nothing": `failure` says so until contact is back.
-4. Each watch ends by the server's timeout and by silence, and goes on where it was; after failures it waits longer and
-   longer, never in step with other clients.
-5. Nothing ends the thread but `end`: what nobody has foreseen is a failure like the others, and is tried again.
+1. List and watch. A list is consistent and comes in pages; the watch begins at its version. The list replaces
+   everything that was known.
+2. Expiry. After `410 Gone`, as an answer or in the stream, the objects are listed again. The list is the truth, events
+   are news on top of it. A list that no watch follows is no contact: the first one is allowed, the second in a row is a
+   failure.
+3. Failures. A failed list or a broken connection means "unknown", never "nothing": `failure` says so until contact is
+   back.
+4. Reconnection. Each watch ends by the server's timeout or by silence, and continues where it was. After failures the
+   pauses grow, and chance keeps clients out of step.
+5. Endurance. Only `end` ends the thread: an error that nobody has foreseen is a failure like any other, and is tried
+   again.
+
+See docs/decisions/0023-watch-the-cluster-as-plain-json.md.
 """
 
 import asyncio
@@ -18,6 +24,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from jupyter_gq.backends.kubernetes.clocks import monotonic
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .errors import ClusterError, Expired, Unreachable
@@ -43,7 +50,7 @@ Key = tuple[str, str]
 
 
 class View(Protocol):
-    """What is kept of an object."""
+    """The kept fields of an object."""
 
     @property
     def key(self) -> Key:
@@ -52,17 +59,17 @@ class View(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the object, growing."""
+        """Version of the object; it grows."""
         ...
 
 
 V = TypeVar("V", bound=View)
-#: Told what an object was and what it is; None = not there.
+#: Called with the object before and after a change; None = not there.
 Listener = Callable[[V | None, V | None], None]
 
 
 class Copy(Generic[V]):
-    """The objects as they were last seen. Lives in the loop; `changed` is told each difference."""
+    """The objects as last seen. Lives in the event loop; `changed` is told each difference."""
 
     def __init__(self, changed: Listener[V]) -> None:
         self._changed = changed
@@ -71,7 +78,7 @@ class Copy(Generic[V]):
         self._deleted: dict[Key, int] = {}
 
     def get(self, namespace: str, name: str) -> V | None:
-        """That object, as it was last seen."""
+        """Return an object as last seen; None if there is none."""
         return self._items.get((namespace, name))
 
     def __iter__(self) -> Iterator[V]:
@@ -81,7 +88,7 @@ class Copy(Generic[V]):
         return len(self._items)
 
     def put(self, view: V) -> None:
-        """It is like that now, unless something newer is known."""
+        """Store an object, unless a newer version is known."""
         known = self._items.get(view.key)
         if known is not None and known.version >= view.version:
             return
@@ -91,7 +98,7 @@ class Copy(Generic[V]):
         self._tell(known, view)
 
     def remove(self, key: Key, version: int) -> None:
-        """It is gone."""
+        """Remove an object, unless a newer version is known."""
         known = self._items.get(key)
         if known is not None and known.version > version:
             return
@@ -102,7 +109,7 @@ class Copy(Generic[V]):
             self._tell(known, None)
 
     def replace(self, views: Mapping[Key, V], version: int) -> None:
-        """That is all there is at that version; what we know to be newer stays."""
+        """Store the complete list at a version; objects that are known to be newer stay."""
         for view in views.values():
             self.put(view)
         for key, known in list(self._items.items()):
@@ -135,9 +142,9 @@ class Reflector(Generic[V]):
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._stream: Stream | None = None
-        #: Up to which everything is known; "" = nothing is.
+        #: The version up to which everything is known; "" = nothing is.
         self._version = ""
-        #: In a row: a list does not end them, what a watch tells does.
+        #: Failures in a row; news from a watch ends the row, a list does not.
         self._failures = 0
         #: A `410`, or a watch that ended at once, and no watch has worked since.
         self._doubtful = False
@@ -145,13 +152,13 @@ class Reflector(Generic[V]):
         self._told = False
         #: Set once everything was listed.
         self.synced = asyncio.Event()
-        #: Why the copy may be old; "" = it is not.
+        #: Why the copy may be out of date; "" = it is not.
         self.failure = f"The {self._what} have not been listed yet."
         #: Lists that were made, for tests.
         self.lists = 0
 
     def start(self) -> None:
-        """Begin, in the running loop."""
+        """Begin, in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=f"watch {self._what}", daemon=True)
         self._thread.start()
@@ -182,7 +189,7 @@ class Reflector(Generic[V]):
                     self._version = ""
                 self._failed(error.sentence)
             except Exception as error:
-                # A copy that nobody keeps up to date any more must not pass for the truth.
+                # A copy that is no longer kept up to date must not pass for the truth.
                 log.exception("the %s cannot be watched", self._what)
                 self._version = ""
                 self._failed(f"The {self._what} cannot be watched, by a defect of jupyter-gq: {error!r}.")
@@ -194,7 +201,7 @@ class Reflector(Generic[V]):
         self._pause(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret: only out of step
 
     def _once(self, sentence: str) -> None:
-        """It may happen, but not twice in a row."""
+        """Allow a failure once, but not twice in a row."""
         if self._doubtful:
             self._failed(sentence)
         else:
@@ -224,12 +231,12 @@ class Reflector(Generic[V]):
         self._in_loop(self._recover)
         if self._ended.is_set():
             stream.end()
-        began, self._told = self._time(), False
+        began, self._told = monotonic(), False
         try:
             for events in stream.batches():
                 self._take(events)
         finally:
-            if self._time() - began >= _WORKED:
+            if monotonic() - began >= _WORKED:
                 self._worked()
 
     def _take(self, events: list[JsonObject]) -> None:
@@ -250,10 +257,6 @@ class Reflector(Generic[V]):
             self._in_loop(lambda: self._apply(changes))
         if broken is not None:
             raise broken
-
-    def _time(self) -> float:
-        assert self._loop is not None
-        return self._loop.time()
 
     def _in_loop(self, deed: Callable[[], None]) -> None:
         assert self._loop is not None
@@ -278,7 +281,7 @@ class Reflector(Generic[V]):
         for gone, view in changes:
             if gone:
                 if self.copy.get(*view.key) is not None:
-                    self.copy.put(view)  # its last state, of which nothing may have been told before
+                    self.copy.put(view)  # the last state of the object, which may not have been reported before
                 self.copy.remove(view.key, view.version)
             else:
                 self.copy.put(view)

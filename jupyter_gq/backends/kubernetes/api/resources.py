@@ -1,4 +1,4 @@
-"""Kinds of objects of the cluster that the product deals with, and where they are. Needs no Kubernetes client."""
+"""Kinds of objects in the cluster and their addresses. Needs no Kubernetes client."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ class Resource:
     """A kind of objects."""
 
     plural: str
-    #: One of them, for messages.
+    #: The word for one object, for messages.
     noun: str
     group: str = ""
     version: str = "v1"
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Its address; without a namespace: of the whole cluster."""
+        """Return the address of an object, or of all objects; without a namespace, of the whole cluster."""
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [base, *(["namespaces", namespace] if namespace else []), self.plural, *([name] if name else [])]
         return "/".join(parts)

@@ -1,4 +1,4 @@
-"""What the answer to a TokenReview says of the pod that a token was made for."""
+"""The answer to a TokenReview: which pod a token was made for."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 
 def pod_of(status: JsonMapping, token: str, audience: str) -> PodIdentity | None:
-    """The pod of that token; None where it is none of a pod, or not for that audience."""
+    """Return the pod of a token; None if the token is not a pod's, or not for that audience."""
     if not status.get("authenticated") or audience not in (status.get("audiences") or ()):
         return None
     user = status.get("user") or {}
@@ -35,7 +35,7 @@ def pod_of(status: JsonMapping, token: str, audience: str) -> PodIdentity | None
 
 
 def _expires(token: str) -> float | None:
-    """The end that a JWT names. Only for one that the cluster vouches for: nothing is verified here."""
+    """Return the expiry that a JWT names; nothing is verified, so only for a token that the cluster vouches for."""
     try:
         _, claims, _ = token.split(".")
         return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])

@@ -1,4 +1,4 @@
-"""What is kept of pods and nodes: a few fields, read from the API server's JSON. Pure."""
+"""Views of pods and nodes: the few fields that are kept of the API server's JSON. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,43 +18,43 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """How a container ended."""
+    """The end of a container."""
 
     exit_code: int
     reason: str = ""
-    #: What it wrote to its termination log, or the end of its log.
+    #: The text that the container wrote to its termination log, or the end of its log.
     message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodView:
-    """What is known of a pod."""
+    """The kept fields of a pod."""
 
     namespace: str
     name: str
     uid: str
-    #: Grows with each change of any object; two views that differ in nothing else are equal.
+    #: Version of the object; views that differ in nothing else are equal.
     version: int = field(default=0, compare=False)
-    #: When it was made, as the API server writes times.
+    #: Time of creation, as the API server writes times.
     created: str = ""
-    #: Those of ours.
+    #: Labels or annotations of ours, by key.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Those of ours.
+    #: Labels or annotations of ours, by key.
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: "" = not bound yet.
     node: str = ""
     phase: str = "Pending"
-    #: Of the whole pod: Evicted, UnexpectedAdmissionError, ...
+    #: Reason of the whole pod: Evicted, UnexpectedAdmissionError, ...
     reason: str = ""
     message: str = ""
-    #: It was told to end.
+    #: True if the pod was told to end.
     terminating: bool = False
-    #: What the scheduler says while it finds no place; "" = nothing.
+    #: The scheduler's message while it finds no place; "" = none.
     unschedulable: str = ""
-    #: Reason and message of the condition DisruptionTarget; "" = nobody disrupted it.
+    #: Reason and message of the condition DisruptionTarget; "" = no disruption.
     disruption: str = ""
     disruption_message: str = ""
-    #: Why its container does not start.
+    #: Why the container does not start.
     waiting: str = ""
     waiting_message: str = ""
     ended: Ended | None = None
@@ -68,50 +68,50 @@ class PodView:
 
     @property
     def finished(self) -> bool:
-        """Its containers have ended and hold nothing."""
+        """True if the containers have ended and hold nothing."""
         return self.phase in _FINISHED
 
     @property
     def workload(self) -> str:
-        """The job or ticket that it belongs to; "" when it says none."""
+        """The job or ticket that the pod belongs to; "" if the pod names none."""
         return self.labels.get(names.WORKLOAD, "")
 
     @property
     def attempt(self) -> int:
-        """The run that it belongs to; 0 when it says none."""
+        """The run that the pod belongs to; 0 if the pod names none."""
         return _number(self.labels.get(names.ATTEMPT), 0)
 
     @property
     def task(self) -> int:
-        """The number of its task."""
+        """The number of the pod's task."""
         return _number(self.labels.get(names.TASK), 0)
 
     @property
     def of_tasks(self) -> int:
-        """How many tasks its run has."""
+        """The number of tasks of the pod's run."""
         return _number(self.annotations.get(names.TASKS), 1)
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that it holds."""
+        """The slots that the pod holds."""
         return names.listed(self.annotations.get(names.SLOTS))
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices that it was given by name."""
+        """The devices that the pod was given by name."""
         return names.listed(self.annotations.get(names.DEVICES))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeView:
-    """What is known of a node."""
+    """The kept fields of a node."""
 
     name: str
-    #: As of a pod.
+    #: Version of the object, as of a pod.
     version: int = field(default=0, compare=False)
     labels: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
-    #: Why it is not ready, as it says.
+    #: Why the node is not ready, in its own words.
     message: str = ""
     cordoned: bool = False
     #: (key, value, effect).
@@ -123,12 +123,12 @@ class NodeView:
 
     @property
     def key(self) -> tuple[str, str]:
-        """As of a pod."""
+        """The empty namespace and the name."""
         return ("", self.name)
 
 
 def pod_view(pod: JsonMapping) -> PodView:
-    """The view of a pod."""
+    """Return the view of a pod."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     disruption = conditions.get("DisruptionTarget") or {}
@@ -161,7 +161,7 @@ def pod_view(pod: JsonMapping) -> PodView:
 
 
 def node_view(node: JsonMapping) -> NodeView:
-    """The view of a node."""
+    """Return the view of a node."""
     meta, spec, status = node.get("metadata") or {}, node.get("spec") or {}, node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     ready = conditions.get("Ready") or {}
@@ -185,7 +185,7 @@ def node_view(node: JsonMapping) -> NodeView:
 
 
 def quantity(text: object) -> Decimal | None:
-    """A quantity such as "250m" or "16Gi" as a number; None when it is none."""
+    """Return a quantity such as "250m" or "16Gi" as a number; None if the text is none."""
     word = str(text or "")
     scale = Decimal(1)
     for suffix, factor in _SUFFIXES.items():
@@ -199,7 +199,7 @@ def quantity(text: object) -> Decimal | None:
 
 
 def _main_container(spec: JsonMapping, status: JsonMapping) -> JsonMapping:
-    """The status of the first container of the spec: sidecars of others come after it."""
+    """Return the status of the first container of the spec: foreign sidecars come after it."""
     statuses = status.get("containerStatuses") or ()
     wanted = next((each.get("name") for each in spec.get("containers") or ()), None)
     return next((each for each in statuses if each.get("name") == wanted), {})

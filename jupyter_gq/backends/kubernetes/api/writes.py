@@ -1,13 +1,15 @@
-"""What is being done in the cluster: making and deleting, each asked for again and again until it is seen.
+"""Writes to the cluster: objects that are created and deleted, each request repeated until its effect is seen.
 
 Rules
 -----
-1. A caller says what should be there, as often as he looks; here it is done once, and again after a failure that may
-   pass. So a caller needs no memory of what he has asked for.
-2. At most `creations` things are made at one time.
-3. "It exists" is success if it is ours. If it is not, that is a refusal.
-4. Why a Job of ours makes no pod is told to nobody but its events: those are asked for once.
-5. A server that fails at one thing for `_PATIENCE` seconds refuses it; one that cannot be reached does not.
+- The idempotence rule: a caller says what should exist as often as it looks. The request is sent once, and again after
+  a failure that may pass. So a caller need not remember what it has asked for.
+- The limit rule: at most `creations` objects are being created at one time.
+- The same-object rule: "it exists" is success if the object has the labels that were asked for, and a refusal
+  otherwise.
+- The events rule: only the events of a Job say why the Job creates no pod. They are read once.
+- The failing-server rule: a server that answers a creation with failures for `_GIVE_UP_AFTER` seconds refuses it. A
+  server that cannot be reached does not.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
@@ -29,170 +31,197 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
+#: Seconds before a creation that failed is tried again: at first, and at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 20.0
-_PATIENCE = 60.0
-#: Seconds until a deletion whose effect is not seen is asked for again.
-_ASK_AGAIN = 10.0
-#: Labels that say what something of ours is.
+_GIVE_UP_AFTER = 60.0
+#: Seconds until a deletion is sent again if its effect is not seen.
+_DELETE_AGAIN = 10.0
+#: Labels that say what an object of ours is.
 _IDENTITY = (names.INSTALLATION, names.WORKLOAD, names.ATTEMPT, names.TASK, names.RESERVATION)
 
 
-class State(StrEnum):
-    """How far it is."""
+class CreationState(StrEnum):
+    """How far the creation of an object is."""
 
     UNDER_WAY = "UNDER_WAY"
-    MADE = "MADE"
-    #: It failed for now and is tried again.
+    CREATED = "CREATED"
+    #: The creation failed for now and will be tried again.
     WAITING = "WAITING"
     REFUSED = "REFUSED"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Making:
-    """How far the making of something is."""
+class Creation:
+    """How far the creation of an object is, and why it waits or was refused."""
 
-    state: State
-    #: Why it waits, or was refused.
+    state: CreationState
     sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Thing:
-    """Something in the cluster that shall be there, or shall go."""
+class ObjectRef:
+    """An object in the cluster that shall exist, or shall not."""
 
     resource: Resource
     namespace: str
     name: str
-    #: Only that very one; "" = whatever has the name.
+    #: "" = whatever object has the name.
     uid: str = ""
-    #: It is seen to be ending.
+    #: The object is being deleted, as the watch shows.
     terminating: bool = False
 
+    @classmethod
+    def of_pod(cls, pod: PodView) -> "ObjectRef":
+        """Return a reference to exactly this pod."""
+        return cls(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
+
     @property
-    def mark(self) -> str:
-        """What it is told apart by."""
-        return self.uid or f"{self.resource.plural}/{self.namespace}/{self.name}"
+    def path(self) -> str:
+        """The path of the object, whatever its uid."""
+        return f"{self.resource.plural}/{self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The uid; without one, the path."""
+        return self.uid or self.path
 
 
 @dataclass(kw_only=True, slots=True)
 class _Deletion:
-    """It was asked for."""
+    """A deletion that was asked for."""
 
-    asked_at: float = float("-inf")
-    #: When it is killed at the latest.
+    sent_at: float = float("-inf")
+    #: When the containers are killed at the latest.
     until: float = float("inf")
-    #: The server has said yes, or that it is gone.
+    #: The server has agreed, or the object is gone.
     agreed: bool = False
 
 
 @dataclass(kw_only=True, slots=True)
-class _Try:
-    making: Making
+class _Attempts:
+    """The attempts to create an object."""
+
+    creation: Creation
     failures: int = 0
-    #: Since when the server answers that it failed; None = it does not.
+    #: Since when the server answers that it failed; None = its last answer was another.
     failing_since: float | None = None
     again_at: float = 0.0
 
 
-class Deeds:
-    """Makes and deletes; lives in the loop."""
+class Writes:
+    """Creates and deletes objects in tasks of the event loop."""
 
     def __init__(
         self, cluster: "Cluster", *, creations: int, now: Callable[[], float], done: Callable[[], None]
     ) -> None:
-        """`done` is called after each, so that somebody looks at what has become of it."""
+        """Begin; `done` is called after each request, so that somebody looks at its effect.
+
+        `creations` is the most objects that are being created at one time.
+        """
         self._cluster, self._now, self._done = cluster, now, done
         self._creations = asyncio.Semaphore(creations)
-        self._tries: dict[tuple[str, str, str], _Try] = {}
-        #: By uid, or by name where there is none.
+        #: By path.
+        self._attempts: dict[str, _Attempts] = {}
+        #: By key.
         self._deletions: dict[str, _Deletion] = {}
-        #: By Job, why it makes no pod; None: it is being asked.
-        self._words: dict[str, str | None] = {}
+        #: By the key of a Job, why it creates no pod; None: its events are being read.
+        self._messages: dict[str, str | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def make(self, thing: Thing, body: Callable[[], JsonObject], made: Callable[[JsonObject], None]) -> Making:
-        """See that it is made; `made` gets it as the cluster has it. `body` is asked for only when it is sent."""
-        key = (thing.resource.plural, thing.namespace, thing.name)
-        attempt = self._tries.get(key)
-        if attempt is None:
-            attempt = self._tries[key] = _Try(making=Making(state=State.UNDER_WAY))
-        elif attempt.making.state is not State.WAITING or self._now() < attempt.again_at:
-            return attempt.making
-        attempt.making = Making(state=State.UNDER_WAY, sentence=attempt.making.sentence)
-        self._begin(self._make(thing, body, attempt, made))
-        return attempt.making
+    def create(self, ref: ObjectRef, body: Callable[[], JsonObject], created: Callable[[JsonObject], None]) -> Creation:
+        """See to it that the object is created, and return how far that is.
 
-    def under_way(self, resource: Resource, namespace: str, name: str) -> bool:
-        """A request to make it may be on its way to the server."""
-        attempt = self._tries.get((resource.plural, namespace, name))
-        return attempt is not None and attempt.making.state is State.UNDER_WAY
+        `body` is called only when a request is sent. `created` is given the object as the cluster has it.
+        """
+        attempts = self._attempts.get(ref.path)
+        if attempts is None:
+            attempts = self._attempts[ref.path] = _Attempts(creation=Creation(state=CreationState.UNDER_WAY))
+        elif attempts.creation.state is not CreationState.WAITING or self._now() < attempts.again_at:
+            return attempts.creation
+        attempts.creation = Creation(state=CreationState.UNDER_WAY, sentence=attempts.creation.sentence)
+        self._start(self._create(ref, body, attempts, created))
+        return attempts.creation
 
-    def forget(self, resource: Resource, namespace: str, name: str) -> None:
-        """It may be made anew some day."""
-        self._tries.pop((resource.plural, namespace, name), None)
+    def is_creating(self, ref: ObjectRef) -> bool:
+        """Return whether a request to create the object may be on its way to the server."""
+        attempts = self._attempts.get(ref.path)
+        return attempts is not None and attempts.creation.state is CreationState.UNDER_WAY
 
-    def delete(self, thing: Thing, grace: float | None = None) -> bool:
-        """See that it is deleted; True when the server has agreed to.
+    def forget_creation(self, ref: ObjectRef) -> None:
+        """Drop what is known of the creation, so that the object may be created anew."""
+        self._attempts.pop(ref.path, None)
 
-        A shorter grace than before is passed on; a longer one never adds time.
+    def delete(self, ref: ObjectRef, grace: float | None = None) -> bool:
+        """See to it that the object is deleted; return whether the server has agreed.
+
+        `grace` is in seconds; None = the grace of the object itself. A shorter grace than before is passed on; a longer
+        one never adds time.
         """
         now = self._now()
         deadline = now + grace if grace is not None else None
-        known = self._deletions.get(thing.mark)
-        if known is not None and not _is_due(known, thing, deadline, now):
+        known = self._deletions.get(ref.key)
+        if known is not None and not _is_due(known, ref, deadline, now):
             return known.agreed
         if known is None:
-            known = self._deletions[thing.mark] = _Deletion()
+            known = self._deletions[ref.key] = _Deletion()
         if deadline is not None:
             known.until = min(known.until, deadline)
-        known.asked_at = now
+        known.sent_at = now
         seconds = None if grace is None else max(1, round(known.until - now))
-        self._begin(self._delete(thing, known, seconds))
+        self._start(self._delete(ref, known, seconds))
         return known.agreed
 
-    def why_no_pod(self, thing: Thing) -> str | None:
-        """Why that Job makes none, as the cluster says; None while that is being asked, "" when nothing is said."""
-        if thing.mark not in self._words:
-            self._words[thing.mark] = None
-            self._begin(self._ask_why(thing))
-        return self._words[thing.mark]
+    def ask_why_no_pod(self, job: ObjectRef) -> str | None:
+        """Return why this Job creates no pod, as its last event says.
 
-    def gone(self, mark: str) -> None:
-        """It is no longer there, or need not be spoken of."""
-        self._deletions.pop(mark, None)
-        self._words.pop(mark, None)
+        None: the events are being read. "": no event says why.
+        """
+        if job.key not in self._messages:
+            self._messages[job.key] = None
+            self._start(self._read_events(job))
+        return self._messages[job.key]
+
+    def forget_deletion(self, key: str) -> None:
+        """Drop what is known of the deletion and of the events of the object with this key."""
+        self._deletions.pop(key, None)
+        self._messages.pop(key, None)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all requests that are under way."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[object, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _make(
-        self, thing: Thing, body: Callable[[], JsonObject], attempt: _Try, made: Callable[[JsonObject], None]
+    async def _create(
+        self,
+        ref: ObjectRef,
+        body: Callable[[], JsonObject],
+        attempts: _Attempts,
+        created: Callable[[JsonObject], None],
     ) -> None:
         try:
             async with self._creations:
-                found = await self._created_or_found(thing.resource, body())
-            made(found)
-            attempt.making = Making(state=State.MADE)
+                found = await self._create_or_find(ref.resource, body())
+            created(found)
+            attempts.creation = Creation(state=CreationState.CREATED)
         except Unreachable as error:
-            self._failed(attempt, error)
+            self._note_failure(attempts, error)
         except ClusterError as error:
-            log.warning("not made: %s", error.sentence)
-            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
-        except Exception:  # what is under way must not be so for ever
-            attempt.making = Making(state=State.REFUSED, sentence="A defect of jupyter-gq: see the service's log.")
-            log.exception("could not be made: %s", thing.name)
+            log.warning("not created: %s", error.sentence)
+            attempts.creation = Creation(state=CreationState.REFUSED, sentence=error.sentence)
+        except Exception:  # a creation must not stay under way for ever
+            sentence = "A defect of jupyter-gq: see the service's log."
+            attempts.creation = Creation(state=CreationState.REFUSED, sentence=sentence)
+            log.exception("could not be created: %s", ref.name)
         self._done()
 
-    async def _created_or_found(self, resource: Resource, body: JsonObject) -> JsonObject:
+    async def _create_or_find(self, resource: Resource, body: JsonObject) -> JsonObject:
+        """Create the object, or return the one that exists if it is the same; raise `ClusterError` otherwise."""
         meta = body["metadata"]
         try:
             return await self._cluster.create(resource, body)
@@ -205,50 +234,46 @@ class Deeds:
             raise Refused(f"There is a {where} that is not ours. Delete or rename it.")
         return found
 
-    async def _ask_why(self, thing: Thing) -> None:
-        words = ""
+    async def _read_events(self, job: ObjectRef) -> None:
+        message = ""
         try:
-            told = await self._cluster.failed_creates(thing.namespace, thing.name)
-            words = str(told[-1].get("message") or "") if told else ""
+            events = await self._cluster.failed_creates(job.namespace, job.name)
+            message = str(events[-1].get("message") or "") if events else ""
         except ClusterError as error:
-            log.warning("it is not known why a Job makes no pod: %s", error.sentence)
+            log.warning("it is not known why a Job creates no pod: %s", error.sentence)
         finally:
-            self._words[thing.mark] = words
+            self._messages[job.key] = message
             self._done()
 
-    def _failed(self, attempt: _Try, error: Unreachable) -> None:
+    def _note_failure(self, attempts: _Attempts, error: Unreachable) -> None:
+        """Decide when to try again, or apply the failing-server rule."""
         now = self._now()
-        attempt.failures += 1
+        attempts.failures += 1
         if error.status < 500:
-            attempt.failing_since = None
-        elif attempt.failing_since is None:
-            attempt.failing_since = now
-        elif now - attempt.failing_since >= _PATIENCE:
-            attempt.making = Making(state=State.REFUSED, sentence=error.sentence)
+            attempts.failing_since = None
+        elif attempts.failing_since is None:
+            attempts.failing_since = now
+        elif now - attempts.failing_since >= _GIVE_UP_AFTER:
+            attempts.creation = Creation(state=CreationState.REFUSED, sentence=error.sentence)
             return
-        attempt.again_at = now + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt.failures - 1, 8))
-        attempt.making = Making(state=State.WAITING, sentence=error.sentence)
+        attempts.again_at = now + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts.failures - 1, 8))
+        attempts.creation = Creation(state=CreationState.WAITING, sentence=error.sentence)
 
-    async def _delete(self, thing: Thing, known: _Deletion, grace: int | None) -> None:
+    async def _delete(self, ref: ObjectRef, known: _Deletion, grace: int | None) -> None:
         try:
-            await self._cluster.delete(thing.resource, thing.namespace, thing.name, uid=thing.uid, grace=grace)
+            await self._cluster.delete(ref.resource, ref.namespace, ref.name, uid=ref.uid, grace=grace)
             known.agreed = True
         except ClusterError as error:
             log.warning("not deleted yet: %s", error.sentence)
         self._done()
 
 
-def _is_due(known: _Deletion, thing: Thing, deadline: float | None, now: float) -> bool:
-    """It has to be asked for (again)."""
+def _is_due(known: _Deletion, ref: ObjectRef, deadline: float | None, now: float) -> bool:
+    """Return whether the deletion has to be sent again."""
     if deadline is not None and deadline < known.until - 1.0:
         return True
-    seen = thing.terminating or (known.agreed and not thing.uid)
-    return not seen and now >= known.asked_at + _ASK_AGAIN
-
-
-def thing_of(pod: PodView) -> Thing:
-    """A pod, to be deleted."""
-    return Thing(resource=PODS, namespace=pod.namespace, name=pod.name, uid=pod.uid, terminating=pod.terminating)
+    is_seen = ref.terminating or (known.agreed and not ref.uid)
+    return not is_seen and now >= known.sent_at + _DELETE_AGAIN
 
 
 def _identity(meta: JsonMapping) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Who of several services leads: the decisions of one candidate, by the rules of `lease`.
+"""The election: the decisions of one candidate for the lead, by the rules of `lease`.
 
-Pure: what is seen of the Lease, and the time, are arguments.
+Pure: the state of the Lease and the time are arguments.
 """
 
 from dataclasses import dataclass, field
@@ -11,21 +11,21 @@ from jupyter_gq.domain.json_types import JsonMapping
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Times:
-    """In seconds. A leader stops at least `duration - renewed_within` before another may begin."""
+    """Times in seconds. A leader stops at least `duration - renewed_within` before another may begin."""
 
-    #: A record that has not changed for so long belongs to nobody.
+    #: A Lease that has not changed for this time belongs to nobody.
     duration: float = 15.0
-    #: A leader that has not renewed for so long stops acting.
+    #: A leader that has not renewed for this time stops acting.
     renewed_within: float = 10.0
-    #: Between two tries.
+    #: Time between two tries.
     retry: float = 2.0
-    #: A leader that has not reached its store for so long gives the Lease back: longer than most outages, in which
-    #: another would be no better off.
+    #: A leader without contact to its store for this time gives the Lease back. Most outages are shorter; in them
+    #: another service would be no better off.
     without_store: float = 60.0
 
     @classmethod
     def of(cls, duration: float) -> "Times":
-        """In the usual proportions."""
+        """Return times of that duration, in the usual proportions."""
         usual = cls()
         share = duration / usual.duration
         return cls(
@@ -38,18 +38,18 @@ class Times:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """What a Lease says."""
+    """The contents of a Lease."""
 
-    #: "" when it was given back.
+    #: The holder; "" if the Lease was given back.
     holder: str
     #: Another one after each change.
     version: str
-    #: How long its holder says that it lasts.
+    #: How long the Lease lasts, in its holder's words.
     duration: float = 0.0
 
 
 class Move(StrEnum):
-    """What to do about the Lease."""
+    """The next step of a candidate."""
 
     CREATE = "create"
     TAKE = "take"
@@ -58,7 +58,7 @@ class Move(StrEnum):
 
 
 def held_by(body: JsonMapping) -> Held:
-    """What an object of the API says."""
+    """Return the contents of a Lease object."""
     spec = body.get("spec") or {}
     return Held(
         holder=str(spec.get("holderIdentity") or ""),
@@ -71,40 +71,40 @@ def held_by(body: JsonMapping) -> Held:
 class Election:
     """The decisions of one candidate, by its own clock.
 
-    Safety: of all candidates on one Lease, at most one has `leads` true, if their clocks run at nearly the same speed.
+    Safety: of all candidates for one Lease, at most one has `leads` true, if their clocks run at nearly the same speed.
     """
 
     identity: str
     times: Times = field(default_factory=Times)
     _seen: Held | None = field(init=False, default=None)
-    #: When what was seen last was seen first.
+    #: When the present contents were first seen.
     _since: float = field(init=False, default=0.0)
-    #: Up to when it leads; None while it does not hold the Lease.
+    #: The end of the lead; None while this candidate does not hold the Lease.
     _until: float | None = field(init=False, default=None)
 
     def leads(self, now: float) -> bool:
-        """Whether it may act."""
+        """Return True if this candidate may act."""
         return self._until is not None and now < self._until
 
     def look(self, found: Held | None, now: float) -> Move:
-        """The Lease is so at this moment (None: there is none)."""
+        """Note the Lease as it is at this moment (None: there is none), and return the next step."""
         if found is not None and found != self._seen:
             self._seen, self._since = found, now
         seen = self._seen
         if found is not None and found.holder == self.identity:
             return Move.RENEW
         self._until = None
-        # A lease that somebody deleted counts as held on by whom it was seen with: he may not know it yet.
+        # A deleted Lease counts as still held by its last holder, which may not know of the deletion yet.
         taken = seen is not None and seen.holder not in ("", self.identity)
         if seen is not None and taken and now < self._since + max(self.times.duration, seen.duration):
             return Move.WAIT
         return Move.CREATE if found is None else Move.TAKE
 
     def wrote(self, written: Held, began: float, now: float) -> None:
-        """It was written so; `began` is when the request was about to be sent."""
+        """Note that the Lease was written; `began` is the moment before the request was sent."""
         self._seen, self._since = written, now
         self._until = began + self.times.renewed_within if written.holder == self.identity else None
 
     def holder(self) -> str:
-        """Who held it when it was seen last; "" = nobody."""
+        """Return the holder of the Lease when last seen; "" = nobody."""
         return "" if self._seen is None else self._seen.holder

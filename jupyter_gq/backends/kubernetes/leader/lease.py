@@ -1,16 +1,18 @@
-"""Which one of the services acts: they share one Lease, and whoever renews it leads.
+"""The Lease: several services share one, and the service that renews it leads.
 
 Rules
 -----
-1. The Lease changes only by compare-and-swap on its version: of two that write at once, one is refused.
-2. Clocks of two machines are never compared. A candidate counts from when *it* saw the record change last; when that
-   was longer ago than the lease lasts, it may take it.
-3. A leader counts from the moment *before* it sent the renewal that succeeded, and leads for a shorter time than a
-   candidate waits. So it has stopped when another may begin, whatever the clocks say and however long an answer takes.
-4. Who cannot renew stops acting, and goes on when the Lease is still its own; when another holds it, it ends. That two
-   never *write*, even where a clock stood still, is for the epoch in the store to prevent.
-5. At an orderly end the Lease is given back, so that the next one need not wait.
-6. Who is not fit to lead, for he does not reach what a leader needs, only looks: the Lease is for who is.
+1. Compare and swap. The Lease changes only by compare-and-swap on its version: of two writes at once, one is refused.
+2. Own clock. Clocks of two machines are never compared. A candidate counts from when *it* last saw the record change;
+   after a longer time than the Lease lasts, the candidate may take it.
+3. Early stop. A leader counts from the moment *before* it sent the renewal that succeeded, and leads for a shorter time
+   than a candidate waits. So the leader has stopped when another may begin, whatever the clocks say and however long an
+   answer takes.
+4. Failure. A leader that cannot renew stops acting, and continues if the Lease is still its own. If another service
+   holds it, this one ends. Two services never *write*, even if a clock stood still: the epoch in the store prevents
+   that. See docs/decisions/0030-choose-the-acting-service-by-lease-and-epoch.md.
+5. Orderly end. The Lease is given back, so that the next service need not wait.
+6. Fitness. A service that does not reach what a leader needs only watches: the Lease is for services that do.
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from jupyter_gq.domain.errors import BackendError, JupyterGQError
+from jupyter_gq.domain.errors import BackendError, MachineError
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from .election import Election, Move, Times, held_by
@@ -29,26 +31,26 @@ log = logging.getLogger(__name__)
 
 
 class LeasePort(Protocol):
-    """What is needed of the cluster. Each raises `BackendError` when it was not done, or when that is not known."""
+    """The part of the cluster that an election needs. Each method raises `BackendError` if it failed, or may have."""
 
     async def read_lease(self, namespace: str, name: str) -> JsonObject | None:
-        """The Lease; None when there is none."""
+        """Return the Lease; None if there is none."""
         ...
 
     async def create_lease(self, body: JsonObject) -> JsonObject:
-        """Make it; refused when there is one."""
+        """Create the Lease; refused if there is one."""
         ...
 
     async def replace_lease(self, body: JsonObject) -> JsonObject:
-        """Put this in its place; refused when it is not at the version that the body names."""
+        """Replace the Lease; refused if it is not at the version that the body names."""
         ...
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         ...
 
 
-class LeaseLost(JupyterGQError):
+class LeaseLost(MachineError):
     """Another service leads now; this one must end."""
 
     def __init__(self, holder: str) -> None:
@@ -58,17 +60,17 @@ class LeaseLost(JupyterGQError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seat:
-    """Which Lease, and for whom."""
+    """The name of the Lease, and the identity of the candidate."""
 
     namespace: str
     name: str
-    #: Of this process; another one after each start.
+    #: Identity of this process; new after each start.
     identity: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lease:
-    """Takes the Lease, keeps it, gives it back."""
+    """Takes the Lease, keeps it and gives it back."""
 
     def __init__(
         self,
@@ -79,35 +81,38 @@ class Lease:
         now: Callable[[], float],
         times: Times | None = None,
     ) -> None:
-        """`elapsed`: a clock that nobody sets, for all that is decided; `now`: the time of day, for people who look."""
+        """Begin without the lead.
+
+        `elapsed` is a clock that nobody sets, for all decisions; `now` is the time of day, for people who look.
+        """
         self._port, self._seat, self._elapsed, self._now = port, seat, elapsed, now
         self._times = times or Times()
         self._election = Election(identity=seat.identity, times=self._times)
-        #: Why this service should not lead, when it was asked last; "" = it may.
+        #: Why this service should not lead, by the last check; "" = it may.
         self._unfit = ""
-        #: The Lease as it was read or written last; None when it has to be read again.
+        #: The Lease as last read or written; None if it has to be read again.
         self._body: JsonObject | None = None
-        #: Why the last try failed; "" when it did not.
+        #: Why the last try failed; "" if it did not.
         self.failure = ""
 
     @property
     def times(self) -> Times:
-        """In which it is kept."""
+        """The times of this election."""
         return self._times
 
     @property
     def leads(self) -> bool:
-        """Whether this service may act, now."""
+        """True if this service may act now."""
         return self._election.leads(self._elapsed())
 
     @property
     def holder(self) -> str:
-        """Who held it when it was seen last."""
+        """The holder of the Lease when last seen."""
         return self._election.holder()
 
     @property
     def waiting(self) -> str:
-        """Why this service does not lead yet."""
+        """The reason why this service does not lead yet."""
         return (
             self.failure
             or self._unfit
@@ -115,7 +120,10 @@ class Lease:
         )
 
     async def acquire(self, why_unfit: Callable[[], Awaitable[str]]) -> None:
-        """Return when this service leads. While the Lease is to be had, it is asked why this one should not have it."""
+        """Return when this service leads.
+
+        If the Lease is free, `why_unfit` says why this service should not take it; "" = it may.
+        """
         told = ""
         while not await self._stand(why_unfit):
             if self.waiting != told:
@@ -125,7 +133,7 @@ class Lease:
         log.info("this service leads: it holds the lease %s/%s", self._seat.namespace, self._seat.name)
 
     async def keep(self) -> None:
-        """Renew until cancelled. Raises `LeaseLost` when another one has it."""
+        """Renew until cancelled. Raises `LeaseLost` if another service has the Lease."""
         led = True
         while True:
             await asyncio.sleep(self._times.retry)
@@ -137,7 +145,7 @@ class Lease:
                 log.warning("the lease is renewed again" if led else f"the lease is not renewed: {self.failure}")
 
     async def release(self) -> None:
-        """Give it back, if it is this service's; an error is not worth a word: it ends by itself."""
+        """Give the Lease back if it is this service's; a failure is harmless, since the Lease expires."""
         try:
             async with asyncio.timeout(self._times.retry):
                 body = await self._port.read_lease(self._seat.namespace, self._seat.name)
@@ -147,13 +155,13 @@ class Lease:
             log.info("the lease could not be given back: %s", error)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._port.close()
 
     async def _stand(self, why_unfit: Callable[[], Awaitable[str]]) -> bool:
-        """One look, and a try when it is to be had by this one; whether this service leads then."""
+        """Look once, and try if the Lease is free and this service is fit; return True if this service leads then."""
         move = await self._try(only_look=True)
-        # Asked only then: whoever waits leaves in peace what the leader works with.
+        # Checked only then, so that waiting services do not burden what the leader works with.
         self._unfit = "" if move is Move.WAIT else await why_unfit()
         if move is Move.WAIT or self._unfit:
             return False
@@ -161,10 +169,10 @@ class Lease:
         return self.leads
 
     async def _try(self, *, only_look: bool = False) -> Move:
-        """One look and what follows from it."""
+        """Look once, act, and return the step that was chosen."""
         move, self.failure = Move.WAIT, ""
         try:
-            # What takes longer than a renewal may is as good as failed; its answer would come too late.
+            # A request that takes longer than a renewal may has failed: its answer would come too late.
             async with asyncio.timeout(self._times.renewed_within / 2):
                 move = await self._step(only_look=only_look)
         except BackendError as error:

@@ -1,10 +1,11 @@
-"""What the agents on the nodes tell: the devices, which of them the kubelet gave to whom, and what shares do.
+"""Reports of the agents on the nodes: the devices, the pods that the kubelet gave them to, and the use of shares.
 
 Rules
 -----
-1. A report is what one agent saw at one moment; nothing of an older one is kept but what the newer one cannot say.
-2. A node whose agent is silent takes no new shares; what runs there is left alone.
-3. Unknown is None: a share that no agent speaks of has no use of 0.
+1. Latest report. A report is what one agent saw at one moment. Of an older report only that is kept which the newer one
+   cannot say.
+2. Silence. A node whose agent is silent takes no new shares; running work is left alone.
+3. Unknown is None: a share that no agent reports has no use of 0.
 """
 
 from collections import Counter
@@ -19,38 +20,40 @@ from jupyter_gq.domain.cluster import Device
 
 #: Device ids of a plugin that shares devices contain it: GPU-…::2.
 _SHARING = "::"
-#: Ids of whole GPUs begin with it; those of slices (MIG) with something else. An agent sees whole ones only.
+#: Prefix of ids of whole GPUs; ids of slices (MIG) have another. An agent sees whole GPUs only.
 _WHOLE = "GPU-"
 #: Key of `AgentReport.missing`: which devices a container can open.
 _VISIBLE = "visible"
-#: A container that is just being set up may show half of its devices: so many reports in a row count.
+#: Number of reports in a row that count: a container that is being set up may show half of its devices.
 _SETTLED = 2
-#: A container whose processes cannot be looked into for so many seconds will not show its devices later either.
+#: Seconds after which a container whose processes cannot be inspected is given up.
 _BLIND_AFTER = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Look:
-    """Whether a pod sees just its own devices, as one report after the other said."""
+    """The device visibility of one pod, over consecutive reports."""
 
-    #: None = that could not be told.
+    #: None = could not be determined.
     right: bool | None
-    #: Since when all reports say so, and how many.
+    #: Since when all reports agree, and how many they are.
     since: float
     times: int = 1
-    #: Why that can never be told; "" = it may be told yet.
+    #: Why this can never be determined; "" = it may be yet.
     why: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
 class _Heard:
+    """The last report of a node, and what was kept of older ones."""
+
     report: AgentReport
     at: float
-    #: From the last report that had any; None = the kubelet has never been asked with success.
+    #: Allocations of the last report that had any; None = the kubelet never answered.
     allocations: list[AgentAllocation] | None = None
-    #: When those were heard.
+    #: When the allocations were reported.
     allocations_at: float = 0.0
-    #: What was told of the devices that pods see, by uid.
+    #: Device visibility of pods, by uid.
     looks: dict[str, _Look] = field(default_factory=dict)
 
 
@@ -60,11 +63,14 @@ class Agents:
     def __init__(self, *, silent_after: float, now: Callable[[], float]) -> None:
         self._silent_after, self._now = silent_after, now
         self._heard: dict[str, _Heard] = {}
-        #: By uid of the pod.
+        #: Node and use of each share, by uid of its pod.
         self._uses: dict[str, tuple[str, ShareUse]] = {}
 
     def hear(self, node: str, report: AgentReport, given: Callable[[str], frozenset[str] | None]) -> frozenset[str]:
-        """Take in a report. `given`: the devices of a pod by its uid. Returns pods that see others than their own."""
+        """Store a report, and return the pods that see devices other than their own.
+
+        `given` maps the uid of a pod to its devices.
+        """
         before, now = self._heard.get(node), self._now()
         heard = _Heard(report=report, at=now)
         if report.allocations is not None:
@@ -81,7 +87,7 @@ class Agents:
         return frozenset(uid for uid, look in heard.looks.items() if look.right is False and look.times >= _SETTLED)
 
     def attestation(self, node: str, uid: str) -> AttestationResult:
-        """Whether that pod was seen to have just its own devices."""
+        """Return whether a pod was seen to have its own devices and no others."""
         if not self.speaks(node):
             return AttestationResult.UNWATCHED
         heard = self._heard[node]
@@ -94,7 +100,7 @@ class Agents:
         return AttestationResult.UNCLEAR if blind or _VISIBLE in heard.report.missing else AttestationResult.UNSEEN
 
     def blindness(self, node: str, uid: str) -> str:
-        """Why it cannot be told there which devices that pod sees."""
+        """Return why it cannot be told which devices a pod sees; "" if it can."""
         heard = self._heard.get(node)
         look = heard.looks.get(uid) if heard is not None else None
         why = look.why if look is not None else ""
@@ -103,7 +109,7 @@ class Agents:
         return why or f"The agent of the node {node} cannot tell which devices its container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
-        """That report may change what is decided: it says more than what shares do at the moment."""
+        """Return True if a report may change a decision: it says more than the present use of shares."""
         heard = self._heard.get(node)
         if heard is None or self._now() - heard.at > self._silent_after:
             return True
@@ -113,7 +119,7 @@ class Agents:
         return report != heard.report.model_copy(update={"shares": report.shares})
 
     def unfit(self, node: str) -> str:
-        """Why no new share may go there, as a sentence; "" = it may."""
+        """Return why no new share may go to the node, as a sentence; "" = it may."""
         heard = self._heard.get(node)
         if heard is None:
             return f"The agent of the node {node} has not reported yet."
@@ -124,7 +130,7 @@ class Agents:
         return self.refused(node)
 
     def refused(self, node: str) -> str:
-        """Why the node cannot be used at all; "" = it can."""
+        """Return why the node cannot be used at all; "" = it can."""
         heard = self._heard.get(node)
         if heard is not None and (why := heard.report.missing.get("shares")):
             return f"{node}: {why}"
@@ -142,7 +148,7 @@ class Agents:
         )
 
     def devices(self, node: str) -> tuple[Device, ...]:
-        """The devices of that node in the order of the driver; empty while nobody has told them."""
+        """Return the devices of a node in the driver's order; empty until an agent has reported them."""
         heard = self._heard.get(node)
         if heard is None:
             return ()
@@ -160,11 +166,11 @@ class Agents:
         )
 
     def device(self, node: str, uuid: str) -> Device | None:
-        """That device."""
+        """Return one device of a node; None if the node has none of that id."""
         return next((device for device in self.devices(node) if device.id == uuid), None)
 
     def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
-        """The devices that the kubelet gave to that pod; None = it does not say."""
+        """Return the devices that the kubelet gave to a pod; None if it does not say."""
         heard = self._heard.get(node)
         if heard is None or heard.allocations is None:
             return None
@@ -172,7 +178,7 @@ class Agents:
         return tuple(device for allocation in found for device in allocation.device_ids)
 
     def holders(self, node: str, resource: str) -> dict[str, set[tuple[str, str]]]:
-        """By device, namespace and name of the pods to which the kubelet gave it, as far as is known.
+        """Return, by device, namespace and name of the pods that the kubelet gave it to, as far as is known.
 
         A device plugin gives a device to one pod, but kubelets before 1.34 also list pods that have ended.
         """
@@ -185,27 +191,27 @@ class Agents:
         return found
 
     def told_at(self, node: str) -> float | None:
-        """When it said last what the kubelet gave to whom; None = never."""
+        """Return when the node last reported the kubelet's allocations; None = never."""
         heard = self._heard.get(node)
         return heard.allocations_at if heard is not None and heard.allocations is not None else None
 
     def speaks(self, node: str) -> bool:
-        """It reports at present."""
+        """Return True if the agent of the node reports at present."""
         heard = self._heard.get(node)
         return heard is not None and self._now() - heard.at <= self._silent_after
 
     def foreign(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
-        """How many devices pods of others hold there, as far as is known.
+        """Return the number of devices that foreign pods hold on the node, as far as is known.
 
-        What is given to a pod of ours as well was theirs: the kubelet still lists a pod that has ended.
+        A device that is given to a pod of ours as well does not count: the kubelet still lists a pod that has ended.
         """
         holders = self.holders(node, resource).values()
         return sum(1 for pods in holders if not any(ours(*pod) for pod in pods))
 
     def foreign_parts(self, node: str, resource: str, ours: Callable[[str, str], bool]) -> int:
-        """The same where the device plugin offers parts of devices, GPU-<uuid>-<n>: at least so many devices.
+        """Return at least how many devices foreign pods hold, if the device plugin offers parts of devices.
 
-        Its ids do not say surely which device a pod has, but each of a pod's ids stands for another device.
+        The ids GPU-<uuid>-<n> do not say surely which device a pod has, but each id of a pod stands for another device.
         """
         known = [device.uuid for device in self._heard[node].report.devices] if node in self._heard else []
         devices: set[str] = set()
@@ -221,12 +227,12 @@ class Agents:
         return max(len(devices - own), *by_pod.values(), 0)
 
     def use(self, uid: str) -> ShareUse | None:
-        """What that pod does; None when no agent that reports at present speaks of it."""
+        """Return the use of a pod's share; None if no agent that reports at present knows the pod."""
         found = self._uses.get(uid)
         return found[1] if found is not None and self.speaks(found[0]) else None
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Those nodes are gone."""
+        """Forget nodes that are gone."""
         gone = set(nodes)
         for node in gone:
             self._heard.pop(node, None)

@@ -1,6 +1,6 @@
-"""Processors and memory that pods of others ask for, by node: known where the service may read all pods.
+"""Processors and memory that foreign pods ask for, by node, if the service may read all pods.
 
-What the core counts itself, the tasks of jobs, is left out; notebooks are not: it does not know what they ask for.
+Tasks of jobs are left out, since the core counts them itself. Notebooks are not: the core does not know their requests.
 """
 
 from collections import defaultdict
@@ -18,12 +18,12 @@ QUERY = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claims:
-    """What one pod asks of its node."""
+    """The host resources that one pod asks of its node."""
 
     namespace: str
     name: str
     version: int
-    #: "" = it is on none, or counted elsewhere.
+    #: "" = on no node, or counted elsewhere.
     node: str
     cpu_milli: int = 0
     memory_mib: int = 0
@@ -35,26 +35,26 @@ class Claims:
 
 
 class Others:
-    """The sums."""
+    """The sums of all claims by node."""
 
     def __init__(self) -> None:
         self._cpu: defaultdict[str, int] = defaultdict(int)
         self._memory: defaultdict[str, int] = defaultdict(int)
 
     def saw(self, before: Claims | None, after: Claims | None) -> None:
-        """A pod changed."""
+        """Note that a pod changed from one state to another."""
         for claims, sign in ((before, -1), (after, 1)):
             if claims is not None and claims.node:
                 self._cpu[claims.node] += sign * claims.cpu_milli
                 self._memory[claims.node] += sign * claims.memory_mib
 
     def on(self, node: str) -> tuple[int, int]:
-        """Thousandths of a core, and MiB."""
+        """Return the claims on a node: thousandths of a core, and MiB."""
         return self._cpu.get(node, 0), self._memory.get(node, 0)
 
 
 def claims_of(pod: JsonMapping, installation: str) -> Claims:
-    """What that pod asks for."""
+    """Return the claims of a pod."""
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     labels = meta.get("labels") or {}
     counted = (labels.get(names.INSTALLATION), labels.get(names.COMPONENT)) == (installation, names.TRAINING)
@@ -69,7 +69,7 @@ def claims_of(pod: JsonMapping, installation: str) -> Claims:
 
 
 def _asked(spec: JsonMapping, resource: str) -> Decimal:
-    """All containers together, or the largest that runs before them; and what the runtime itself needs."""
+    """Return what all containers ask for together, or the largest init container, plus the runtime's overhead."""
     together = sum(_amounts(spec.get("containers") or (), resource), Decimal(0))
     before = max(_amounts(spec.get("initContainers") or (), resource), default=Decimal(0))
     overhead = quantity((spec.get("overhead") or {}).get(resource)) or Decimal(0)

@@ -1,10 +1,10 @@
-"""What the devices of a node are: as its agent describes them, else as its labels do.
+"""Devices of a node, as its agent describes them, or else as its labels do.
 
 Rules
 -----
-1. A slice of a GPU (MIG) is a device of its own, and never divided further. The agent speaks of whole GPUs: what a
-   slice is, only the labels of GPU feature discovery say.
-2. Unknown memory is 0 here, and told to nobody.
+1. Slices. A slice of a GPU (MIG) is a device of its own, and never divided further. An agent sees whole GPUs: the
+   properties of a slice come from the labels of GPU feature discovery.
+2. Unknown memory is 0 here, and shown to nobody.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ _SINGLE = "-MIG-"
 
 
 def sliced(labels: Mapping[str, str], pool: PodPool) -> bool:
-    """What the pool's resource counts on a node with these labels are slices of GPUs."""
+    """Return True if the pool's resource counts slices of GPUs on a node with these labels."""
     name = pool.resource.rpartition("/")[2]
     return name.startswith(_MIXED) or _SINGLE in labels.get(f"{pool.resource}.product", "")
 
 
 def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool) -> Device:
-    """A device as the labels of its node describe it, where no agent does."""
+    """Return a device as the labels of its node describe it, for a node without an agent's description."""
     of = pool.resource if sliced(view.labels, pool) else _GPU
     memory = view.labels.get(f"{of}.memory", "")
     return Device(
@@ -44,7 +44,10 @@ def device_by_labels(view: NodeView, index: int, pool: PodPool, *, healthy: bool
 
 
 def device_of(view: NodeView, pool: PodPool, told: Sequence[Device], index: int, *, healthy: bool) -> Device:
-    """The device of that number. `told`: what the agent says of whole GPUs; () where slices are given."""
+    """Return the device of that number.
+
+    `told` is the agent's description of whole GPUs; () if the node gives slices.
+    """
     if index >= len(told):
         return device_by_labels(view, index, pool, healthy=healthy)
     model = told[index]
@@ -59,7 +62,7 @@ def device_of(view: NodeView, pool: PodPool, told: Sequence[Device], index: int,
 
 
 def offered_labels(labels: Mapping[str, str], pool: PodPool, *, shares: bool) -> dict[str, str]:
-    """Those that the core sees; which nodes take shares is ours to say."""
+    """Return the labels that the core sees; which nodes take shares is decided here."""
     key, value = SHARE_LABEL
     others = {name: text for name, text in labels.items() if name != key}
     if sliced(labels, pool):

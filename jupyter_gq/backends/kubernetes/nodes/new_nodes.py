@@ -1,4 +1,4 @@
-"""What the cluster may still add to pools that grow."""
+"""New nodes that the cluster may still add to pools that grow."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from .placeholders import Placeholders
 
 
 def new_nodes(nodes: Nodes, placeholders: Placeholders) -> tuple[NewNodes, ...]:
-    """One entry for each pool that grows, also where it is as large as it may be."""
+    """Return one entry for each pool that grows, also if the pool is as large as it may be."""
     return tuple(
         NewNodes(
             pool=pool.name,
@@ -26,14 +26,14 @@ def new_nodes(nodes: Nodes, placeholders: Placeholders) -> tuple[NewNodes, ...]:
 
 
 def _left(pool: str, most: ScaleUp, nodes: Nodes, placeholders: Placeholders) -> int:
-    """How many more may come. A node that was asked for is still to come until work can be placed there."""
+    """Return how many more nodes may come. A requested node is still to come until work can be placed there."""
     there, arriving = nodes.of_pool(pool), placeholders.arriving()
     coming = sum(node in arriving or not nodes.slots(node) for node in there)
     return max(0, most.nodes - len(there) + min(coming, placeholders.standing(pool)))
 
 
 def _like(pool: PodPool, has: ScaleUp, nodes: Nodes) -> Node:
-    """A node such as those that are there, where there are any; else as the labels of the pool describe it."""
+    """Return a node like the present ones of the pool, or else as the labels of the pool describe it."""
     name, there = f"new-{pool.name}", nodes.of_pool(pool.name)
     known = (nodes.model(node) for node in there if nodes.slots(node))
     model = next((device for device in known if device is not None), None)

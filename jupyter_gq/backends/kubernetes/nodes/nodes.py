@@ -1,12 +1,17 @@
-"""Which nodes and slots there are, and which of them may take new work.
+"""Nodes and slots of the cluster, and which of them may take new work.
 
 Rules
 -----
-1. A slot is healthy if its node is ready, not cordoned, tolerated, not backing off, and the device plugin offers it.
-2. What was once offered stays on the books while the node is there, marked as not healthy: work may hold it.
-3. Devices that pods of others hold, and slots on which an old pod of ours still stands, take no new work.
-4. A cordoned node is being emptied: the core makes training leave it, unless `leave_cordoned` is off.
-5. A share goes only to a node with the label `SHARE_LABEL`, which is ours to give: see `agents`.
+1. Health. A slot is healthy if its node is ready, not cordoned, tolerated and not backing off, and the device plugin
+   offers the slot.
+2. Memory. A slot that was once offered is kept while the node is there, marked as not healthy: work may hold it.
+3. Foreign and old pods. Devices that foreign pods hold, and slots on which an old pod of ours still stands, take no new
+   work.
+4. Drain. The core makes training leave a cordoned node, unless `leave_cordoned` is off.
+5. Shares go only to a node with the label `SHARE_LABEL`, which is given here: see `agents`.
+
+See docs/decisions/0051-count-slices-as-devices-estimate-hami-and-kai.md.
+See docs/decisions/0054-back-off-only-the-job-without-a-gpu.md.
 """
 
 import logging
@@ -18,7 +23,7 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device, Node
-from jupyter_gq.domain.pod_pool import PodPool, pool_of
+from jupyter_gq.domain.pod_pool import PodPool, find_pool
 
 from .agents import Agents
 from .models import device_by_labels, device_of, offered_labels, sliced
@@ -27,29 +32,31 @@ log = logging.getLogger(__name__)
 
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _FIRST_PAUSE, _LONGEST_PAUSE = 20.0, 600.0
-#: A pause that ended so long ago is no reason to make the next one longer.
+#: Seconds after which an ended pause no longer makes the next one longer.
 _FORGIVEN = 1800.0
 
 
 @dataclass(kw_only=True, slots=True)
 class _Pause:
+    """The back-off of one node."""
+
     seconds: float
     until: float
 
 
-#: Seconds for which a node that is gone is looked for in every run.
+#: Seconds for which a node that is gone is looked up in every run.
 _SPOKEN_OF = 3600.0
 
 
 class BackOff:
-    """Nodes that did not do what was expected of them take nothing new for a while, doubling."""
+    """Nodes that failed and take nothing new for a while; the pause doubles with each failure."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._pauses: dict[str, _Pause] = {}
 
     def add(self, node: str, sentence: str) -> None:
-        """It failed again; while it pauses already, that counts as one failure."""
+        """Note a failure of the node; failures during a pause count as one."""
         now, before = self._now(), self._pauses.get(node)
         if before is not None and now < before.until:
             return
@@ -59,21 +66,21 @@ class BackOff:
         log.warning("the node %s takes nothing new for %.0f s: %s", node, seconds, sentence)
 
     def clear(self, node: str) -> None:
-        """Something of ours runs there."""
+        """End the back-off of a node: something of ours runs there."""
         self._pauses.pop(node, None)
 
     def keep(self, nodes: Collection[str]) -> None:
-        """No other nodes are of interest any more."""
+        """Forget all other nodes."""
         self._pauses = {node: pause for node, pause in self._pauses.items() if node in nodes}
 
     def until(self, node: str) -> float:
-        """When it may be tried again; 0 = it may."""
+        """Return when the node may be tried again; 0 = now."""
         pause = self._pauses.get(node)
         return pause.until if pause is not None and self._now() < pause.until else 0.0
 
 
 class Nodes:
-    """The nodes as they were last seen, and what the core is offered of them."""
+    """The nodes as last seen, and what the core is offered of them."""
 
     def __init__(
         self,
@@ -84,13 +91,16 @@ class Nodes:
         lost_after: float,
         leave_cordoned: bool = True,
     ) -> None:
-        """`lost_after` is in seconds; `leave_cordoned`: a node that is cordoned is being emptied."""
+        """Begin without nodes.
+
+        `lost_after` is in seconds. With `leave_cordoned`, a cordoned node is drained.
+        """
         self._pools, self._agents, self._now, self._lost_after = pools, agents, now, lost_after
         self._leave_cordoned = leave_cordoned
         self.back_off = BackOff(now)
-        #: Where pods saw devices of others: that one starts there is no reason to forget it.
+        #: Nodes on which pods saw foreign devices; a pod that starts there does not clear them.
         self.mistrust = BackOff(now)
-        #: Thousandths of a core, and MiB, that others use on a node.
+        #: Host resources that foreign pods use on a node: thousandths of a core, and MiB.
         self.used_by_others: Callable[[str], tuple[int, int]] = lambda node: (0, 0)
         self._views: dict[str, NodeView] = {}
         #: Since when a node has not been ready, or has been gone, on our own clock.
@@ -100,7 +110,7 @@ class Nodes:
         self._made: dict[str, tuple[object, Node]] = {}
 
     def saw(self, before: NodeView | None, after: NodeView | None) -> None:
-        """A node changed."""
+        """Note that a node changed."""
         name = (after or before).name  # type: ignore[union-attr]
         if after is None:
             self._views.pop(name, None)
@@ -114,10 +124,10 @@ class Nodes:
             self._away.setdefault(name, self._now())
 
     def lost(self, node: str) -> str:
-        """Why everything on it counts as lost, as a sentence; "" = it does not."""
+        """Return why everything on the node counts as lost, as a sentence; "" = it does not."""
         since = self._away.get(node)
         if since is None and node and node not in self._views:
-            # It went while nobody looked, as between two services.
+            # The node went while nobody looked, as between two services.
             self._away[node] = self._now()
         if since is None or self._now() - since < self._lost_after:
             return ""
@@ -128,7 +138,7 @@ class Nodes:
         return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
 
     def keep(self, named: Collection[str]) -> None:
-        """Of nodes that are gone, only those that a run or a pod still names are remembered: they come and go."""
+        """Forget nodes that are gone, except those that a run or a pod still names."""
         kept = self._views.keys() | set(named)
         self._away = {name: since for name, since in self._away.items() if name in kept}
         self._most = {name: most for name, most in self._most.items() if name in kept}
@@ -136,20 +146,20 @@ class Nodes:
         self.mistrust.keep(kept)
 
     def anything_away(self) -> bool:
-        """A node is not ready, or gone."""
+        """Return True if some node is not ready, or gone."""
         return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
 
     def restart_clocks(self) -> None:
-        """The API server was away: who had no chance to report counts from now."""
+        """Count absences from now: while the API server was away, no node could report."""
         self._away = dict.fromkeys(self._away, self._now())
 
     def pool(self, node: str) -> PodPool | None:
-        """The pool of that node."""
+        """Return the pool of a node; None if it is in none."""
         view = self._views.get(node)
-        return pool_of(self._pools(), view.labels) if view is not None else None
+        return find_pool(self._pools(), view.labels) if view is not None else None
 
     def model(self, node: str) -> Device | None:
-        """A device as that node has them, for what is the same for all."""
+        """Return a device of the node for properties that all its devices share; None if there is none."""
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return None
@@ -157,44 +167,44 @@ class Nodes:
         return min(told, key=lambda device: device.memory) if told else device_by_labels(view, 0, pool, healthy=True)
 
     def sliced(self, node: str) -> bool:
-        """Its pool's resource counts slices of GPUs there, which are not divided further."""
+        """Return True if the pool's resource counts slices of GPUs on the node; slices are not divided further."""
         view, pool = self._views.get(node), self.pool(node)
         return view is not None and pool is not None and sliced(view.labels, pool)
 
     def counts_slots(self, node: str) -> bool:
-        """Its device plugin offers as many devices of the pool's resource as there are slots."""
+        """Return True if the device plugin offers as many devices of the pool's resource as there are slots."""
         pool = self.pool(node)
         return pool is None or PROVIDERS[pool.provider].counts_slots or self.sliced(node)
 
     def ready(self, node: str) -> bool:
-        """It answers, and takes work."""
+        """Return True if the node answers and takes work."""
         view, pool = self._views.get(node), self.pool(node)
         return view is not None and pool is not None and not self._kept_out(view, pool)
 
     def cordoned(self, node: str) -> bool:
-        """Its administrator wants nothing new there."""
+        """Return True if an administrator has cordoned the node."""
         view = self._views.get(node)
         return view is not None and view.cordoned
 
     def slots(self, node: str) -> tuple[str, ...]:
-        """The slots that it offers now."""
+        """Return the slots that the node offers now."""
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return ()
         return tuple(names.slot_of(node, index) for index in range(self._count(view, pool)))
 
     def pools(self) -> Sequence[PodPool]:
-        """The pools in force."""
+        """Return the pools in force."""
         return self._pools()
 
     def of_pool(self, name: str) -> list[str]:
-        """The nodes of that pool that are there."""
+        """Return the names of the present nodes of a pool."""
         pools = self._pools()
-        found = ((node, pool_of(pools, view.labels)) for node, view in self._views.items())
+        found = ((node, find_pool(pools, view.labels)) for node, view in self._views.items())
         return sorted(node for node, pool in found if pool is not None and pool.name == name)
 
     def names(self) -> Collection[str]:
-        """All nodes that are there."""
+        """Return the names of all present nodes."""
         return self._views.keys()
 
     def offered(
@@ -204,14 +214,14 @@ class Nodes:
         ours: Callable[[str, str], bool],
         shared: Mapping[str, int] | None = None,
     ) -> tuple[Node, ...]:
-        """What the core may use.
+        """Return the nodes that the core may use.
 
-        `used`: slots of live work by node; `blocked`: slots that take nothing new; `ours`: a pod is not of others;
-        `shared`: by node, on how many slots pods of ours have a share.
+        `used` are slots of live work by node, `blocked` slots that take nothing new. `ours` tells a pod of ours from a
+        foreign one. `shared` is the number of slots of each node on which pods of ours have a share.
         """
         made = []
         for name, view in sorted(self._views.items()):
-            pool = pool_of(self._pools(), view.labels)
+            pool = find_pool(self._pools(), view.labels)
             if pool is not None:
                 foreign = self._foreign(view, pool, ours, (shared or {}).get(name, 0))
                 made.append(self._node(view, pool, frozenset(used.get(name, ())), blocked, foreign))
@@ -219,11 +229,11 @@ class Nodes:
         return tuple(made)
 
     def _foreign(self, view: NodeView, pool: PodPool, ours: Callable[[str, str], bool], shared: int) -> int:
-        """How many devices are in the hands of others, as far as is known."""
+        """Return the number of devices in foreign hands, as far as is known."""
         if not self.counts_slots(view.name):
             return self._agents.foreign_parts(view.name, pool.resource, ours)
         foreign = self._agents.foreign(view.name, pool.resource, ours)
-        # For each device that is shared, a pod of the provider holds it, in a namespace that only its own set-up knows.
+        # A pod of the provider holds each shared device, in a namespace that only the provider's set-up knows.
         return max(0, foreign - shared) if PROVIDERS[pool.provider].holds_devices else foreign
 
     def _node(
@@ -261,7 +271,7 @@ class Nodes:
             cpu_by_others=min(cpu, view.cpu_milli or 0),
             memory_by_others=MiB(min(memory, view.memory_mib or 0)),
             closed=closed,
-            emptying=view.cordoned and self._leave_cordoned,
+            draining=view.cordoned and self._leave_cordoned,
             labels=offered_labels(view.labels, pool, shares=shares),
         )
         self._made[view.name] = (stamp, node)
@@ -270,18 +280,18 @@ class Nodes:
     def _count(self, view: NodeView, pool: PodPool) -> int:
         if self.counts_slots(view.name):
             return view.devices.get(pool.resource, 0)
-        # Its device plugin offers several of each device.
+        # The device plugin offers several of each device.
         return len(self._agents.devices(view.name)) if view.devices.get(pool.resource, 0) else 0
 
     def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
-        """What its agent says of the devices of the pool's resource: nothing, where those are slices of GPUs."""
+        """Return the agent's devices of the pool's resource; none if these are slices of GPUs."""
         return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 
     def _takes_shares(self, node: str, pool: PodPool) -> bool:
         return not PROVIDERS[pool.provider].needs_agent or not self._agents.unfit(node)
 
     def _kept_out(self, view: NodeView, pool: PodPool) -> str:
-        """Why nothing new goes there; "" = something may."""
+        """Return why nothing new goes to the node; "" = something may."""
         if not view.ready:
             return f"{view.name} is not ready"
         if view.cordoned:

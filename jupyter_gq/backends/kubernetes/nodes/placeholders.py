@@ -1,16 +1,17 @@
-"""Pods that make the cluster add nodes: a pinned pod never does, so one that is not stands for each that is wanted.
+"""Placeholder pods, which make the cluster add nodes: a pinned pod never does, so an unpinned one stands for each node.
 
 Rules
 -----
-1. One placeholder for each new node that is wanted, as far as the pool may grow. It asks for all devices of a new node,
-   so it fits none on which somebody is.
-2. It goes when it is not wanted any more, or when its node is ready for us: then our own cycle places the work there.
-   Until then nothing new goes to that node, nor to one that has just come and that it has not reached yet: else others
-   would take it, and the placeholder would make another come. A node that gets not ready is not waited for for ever.
-3. After a placeholder has gone, its pool asks for no other for a while, which doubles as long as the nodes that come
-   serve nobody: a new one would hardly be of more use.
-4. Nothing is remembered that a restart would lose but clocks: what stands is read from the cluster, and what is wanted
-   is said anew with each decision. Until it has been said, nothing is made and nothing goes.
+1. Number. There is one placeholder for each wanted new node, as far as the pool may grow. A placeholder asks for all
+   devices of a new node, so it fits no node that is in use.
+2. End. A placeholder goes if it is no longer wanted, or if its node is ready for us: then the next cycle places the
+   work there. Until then nothing new goes to that node, nor to a node that has just come and that the placeholder has
+   not reached yet. Otherwise other work would take the node, and the placeholder would make another come. A node that
+   does not get ready is not waited for without end.
+3. Back-off. After a placeholder has gone, its pool asks for no other for a while. The pause doubles as long as the
+   nodes that come serve nobody.
+4. Restart. Only clocks are lost in a restart: standing placeholders are read from the cluster, and what is wanted is
+   said again with each decision. Until it has been said, nothing is made and nothing goes.
 """
 
 import logging
@@ -19,16 +20,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jupyter_gq.backends.capabilities import NodeRequest
 from jupyter_gq.backends.kubernetes.api.resources import PODS
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.holding_pods import placeholder_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import NodeRequest
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.pod_pool import PodPool
 
@@ -46,51 +46,51 @@ _FRESH = 10.0
 
 @dataclass(kw_only=True, slots=True)
 class _Pool:
-    """What is asked for a pool."""
+    """The placeholders of one pool."""
 
     wanted: int = 0
-    #: Before that nothing more is asked for.
+    #: The time before which nothing more is asked for.
     again_at: float = 0.0
-    #: How long the next pause is.
+    #: Length of the next pause.
     pause: float = _FIRST_PAUSE
-    #: Why the cluster does not even let us ask.
+    #: Why the cluster refuses the request itself.
     refusal: str = ""
-    #: Placeholders by uid, also those that are going.
+    #: Placeholders by uid, ending ones included.
     pods: dict[str, PodView] = field(default_factory=dict)
 
 
 class Placeholders:
-    """Those of all pools."""
+    """The placeholders of all pools."""
 
     def __init__(
         self,
         options: KubernetesOptions,
         *,
-        deeds: Deeds,
+        writes: Writes,
         agents: Agents,
         nodes: Nodes,
-        take: Callable[[PodView], None],
+        on_created: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
-        """`take` is given each pod that was made, before the watch shows it."""
-        self._options, self._deeds, self._agents, self._nodes = options, deeds, agents, nodes
-        self._take, self._now = take, now
+        """Begin; `on_created` is given each pod that was made, before the watch shows it."""
+        self._options, self._writes, self._agents, self._nodes = options, writes, agents, nodes
+        self._on_created, self._now = on_created, now
         self._pools: defaultdict[str, _Pool] = defaultdict(_Pool)
         #: Since when each stands on a node, on our own clock.
         self._bound_at: dict[str, float] = {}
-        #: Those that were told to go.
+        #: Uids of placeholders that were told to go.
         self._going: set[str] = set()
         #: Since when nodes of pools that grow have offered devices.
         self._came_at: dict[str, float] = {}
         #: Nodes that a placeholder has stood on.
         self._reached: set[str] = set()
-        #: It has been said what is wanted.
+        #: True once the wanted nodes have been said.
         self._told = False
 
     # --- what others ask
 
     def want(self, wanted: Mapping[str, int]) -> None:
-        """So many new nodes of each pool would serve somebody now."""
+        """Set how many new nodes of each pool would serve somebody now."""
         self._told = True
         for name in {*self._pools, *wanted}:
             pool, count = self._pools[name], wanted.get(name, 0)
@@ -99,7 +99,7 @@ class Placeholders:
             pool.wanted = count
 
     def asked_for(self, pool: str) -> NodeRequest | None:
-        """What became of asking; None = it is asked next."""
+        """Return what became of the request for new nodes of a pool; None if it is sent next."""
         asking = self._pools.get(pool)
         if asking is None:
             return None
@@ -114,7 +114,7 @@ class Placeholders:
         return None
 
     def arriving(self) -> frozenset[str]:
-        """Nodes that are not ready for us yet: a placeholder stands on them, or will in a moment."""
+        """Return the nodes that are not ready for us yet: a placeholder stands on them, or will in a moment."""
         return frozenset(node for name, asking in self._pools.items() for node in self._arriving(name, asking))
 
     def _arriving(self, pool: str, asking: _Pool) -> list[str]:
@@ -127,11 +127,11 @@ class Placeholders:
         return [*held, *[node for node in others if self._came_at.get(node, since) > since][:on_their_way]]
 
     def standing(self, pool: str) -> int:
-        """How many nodes it has asked for and not got."""
+        """Return how many nodes of the pool were asked for and have not come."""
         return len(self._standing(self._pools[pool])) if pool in self._pools else 0
 
     def saw(self, before: PodView | None, after: PodView | None) -> None:
-        """A pod in the namespace of ours changed."""
+        """Note that a pod in the namespace of holding pods changed."""
         pod = after or before
         assert pod is not None
         name = pod.annotations.get(names.GROWS, "")
@@ -147,13 +147,13 @@ class Placeholders:
                 self._reached.add(after.node)
 
     def restart_clocks(self) -> None:
-        """The API server was away: nobody could be in time."""
+        """Count times from now: while the API server was away, nothing could be in time."""
         self._bound_at = dict.fromkeys(self._bound_at, self._now())
 
     # --- what is to be done
 
     def step(self, used: Callable[[], Collection[str]]) -> None:
-        """Do for each pool what is next. `used`: nodes on which work of ours is, or to which it goes."""
+        """Do for each pool what is next. `used` returns the nodes that work of ours is on, or goes to."""
         growing = {pool.name: pool for pool in self._nodes.pools() if pool.scale_up is not None}
         self._look_who_came(growing)
         for name, asking in list(self._pools.items()) if self._told else ():
@@ -165,7 +165,7 @@ class Placeholders:
 
     def _look_who_came(self, growing: Collection[str]) -> None:
         offering = [node for name in growing for node in self._nodes.of_pool(name) if self._nodes.slots(node)]
-        # What is there when we begin has not just come.
+        # Nodes that are there at the start have not just come.
         since = self._now() if self._told else self._now() - _FRESH
         self._came_at = {node: self._came_at.get(node, since) for node in offering}
         self._reached.intersection_update(self._nodes.names())
@@ -173,18 +173,18 @@ class Placeholders:
     def _let_go(self, asking: _Pool, pool: PodPool | None, used: Callable[[], Collection[str]]) -> None:
         for pod in asking.pods.values():
             if pod.finished and pod.uid not in self._going:
-                # Evicted, or not admitted by its node: it asks for nothing, and its name is in the way.
+                # Evicted, or not admitted by its node: the pod asks for nothing, and its name is in the way.
                 self._pause(asking, _FIRST_PAUSE)
                 self._going.add(pod.uid)
             if pod.uid in self._going:
-                self._deeds.delete(thing_of(pod))
+                self._writes.delete(ObjectRef.of_pod(pod))
         for pod in self._standing(asking):
             if pod.node and pool is not None and self._is_ready(pod, pool, used):
                 log.info("a node came: pool=%s node=%s; its placeholder %s goes", pool.name, pod.node, pod.name)
                 self._pause(asking, asking.pause)
                 asking.pause = min(_LONGEST_PAUSE, asking.pause * 2)
                 self._delete(pod)
-        # Those whose node has come stay the longest.
+        # Placeholders whose node has come stay the longest.
         standing = sorted(self._standing(asking), key=lambda pod: (not pod.node, pod.name))
         for pod in standing[asking.wanted if pool is not None else 0 :]:
             log.info("the placeholder %s goes: no new node is needed for it any more", pod.name)
@@ -206,24 +206,27 @@ class Placeholders:
             asking.pause = min(_LONGEST_PAUSE, asking.pause * 2)
 
     def _make(self, pool: PodPool, number: int, not_on: Collection[str]) -> str:
-        """Make one; return why that was refused."""
+        """Make a placeholder; return why that was refused, "" if it was not."""
         name = names.placeholder_name(pool.name, number)
-        pod = Thing(resource=PODS, namespace=self._options.nodes_namespace, name=name)
-        making = self._deeds.make(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
-        if making.state is MakingState.REFUSED:
-            self._deeds.forget(PODS, pod.namespace, name)
-            return making.sentence
+        pod = ObjectRef(resource=PODS, namespace=self._options.nodes_namespace, name=name)
+        creation = self._writes.create(pod, lambda: placeholder_pod(pool, number, self._options, not_on), self._made)
+        if creation.state is CreationState.REFUSED:
+            self._writes.forget_creation(pod)
+            return creation.sentence
         return ""
 
     def _with_room(self, pool: PodPool, used: Callable[[], Collection[str]]) -> list[str]:
-        """Nodes that are there and as free as a new one: a part of a gang may go there, or they take nothing now."""
+        """Return the present nodes that are as free as a new one.
+
+        Part of a gang may go to such a node, or the node takes nothing now.
+        """
         assert pool.scale_up is not None
         taken = self.arriving() | frozenset(used())
         here = [name for name in self._nodes.of_pool(pool.name) if name not in taken and self._nodes.ready(name)]
         return [name for name in here if len(self._nodes.slots(name)) >= pool.scale_up.gpus]
 
     def _is_ready(self, pod: PodView, pool: PodPool, used: Callable[[], Collection[str]]) -> bool:
-        """Work can be placed on its node, or is, or that will hardly come to be."""
+        """Return True if work is on the pod's node, can be placed there, or will hardly ever be."""
         if self._now() - self._bound_at.get(pod.uid, self._now()) >= _PATIENCE or pod.node in used():
             return True
         if not self._nodes.ready(pod.node) or not self._nodes.slots(pod.node):
@@ -238,18 +241,18 @@ class Placeholders:
 
     def _delete(self, pod: PodView) -> None:
         self._going.add(pod.uid)
-        self._deeds.delete(thing_of(pod))
+        self._writes.delete(ObjectRef.of_pod(pod))
 
     def _made(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
         log.info("a new node is asked for: pool=%s pod=%s", meta["annotations"][names.GROWS], meta["name"])
-        self._take(pod_view(pod))
+        self._on_created(pod_view(pod))
 
     def _gone(self, asking: _Pool, pod: PodView) -> None:
         asking.pods.pop(pod.uid, None)
         self._bound_at.pop(pod.uid, None)
-        self._deeds.gone(pod.uid)
-        self._deeds.forget(PODS, pod.namespace, pod.name)
+        self._writes.forget_deletion(pod.uid)
+        self._writes.forget_creation(ObjectRef.of_pod(pod))
         if pod.uid in self._going:
             self._going.discard(pod.uid)
         else:  # preempted, or deleted by somebody
@@ -257,5 +260,5 @@ class Placeholders:
 
 
 def _instant(text: str) -> Instant:
-    """A time as the API server writes it."""
+    """Return a time that the API server wrote."""
     return Instant(datetime.fromisoformat(text).timestamp())

@@ -1,4 +1,4 @@
-"""Pods that only hold devices, as data: reservations, and placeholders for nodes that are not there yet. Pure."""
+"""Pods that only hold devices, as data: reservation pods, and placeholder pods for nodes that may come. Pure."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ _SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number: int = 0) -> JsonObject:
-    """The pod that holds one whole device for a slot."""
+    """Return the pod that holds one whole device for a slot."""
     meta = {
         "name": names.reservation_name(slot, number),
         "labels": {
@@ -28,15 +28,15 @@ def reservation_pod(slot: str, pool: PodPool, options: KubernetesOptions, number
 
 
 def placeholder_pod(pool: PodPool, number: int, options: KubernetesOptions, not_on: Collection[str] = ()) -> JsonObject:
-    """The pod that only a new node of the pool has room for: it asks for all devices of one, and is not pinned.
+    """Return the pod that only a new node of the pool has room for: unpinned, with a request for all devices of a node.
 
-    `not_on`: nodes that are there and would have room for it.
+    `not_on` names present nodes that would have room for the pod.
     """
     assert pool.scale_up is not None
     meta = {
         "name": names.placeholder_name(pool.name, number),
         "labels": names.labels(options.installation, names.PLACEHOLDERS),
-        # It is in nobody's way: neither of a drain nor of a node that is to be taken away.
+        # The pod blocks neither a drain nor the removal of a node.
         "annotations": {names.GROWS: pool.name, _SAFE_TO_EVICT: "true"},
     }
     pod = _pause_pod(meta, pool, pool.scale_up.gpus, options, options.placeholder_priority_class)

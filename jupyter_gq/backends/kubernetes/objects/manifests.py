@@ -1,11 +1,13 @@
-"""What is made in the cluster, as data. Pure: the same decision gives the same pod, whoever makes it and when.
+"""Manifests of what the backend makes. Pure: the same decision gives the same pod, whoever makes it and when.
 
 Rules
 -----
-1. The node is required by the field `metadata.name` in every term of the node affinity: the scheduler still checks
-   everything else, and terms are alternatives, so one beside them would let the pod go elsewhere.
-2. An administrator's overrides come before what identifies a pod and says where it runs: those are ours.
-3. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in place.
+1. Node. Every term of the node affinity requires the node by the field `metadata.name`. The scheduler still checks
+   everything else. Terms are alternatives, so a term without the node would let the pod go elsewhere.
+2. Overrides. An administrator's overrides come before what identifies a pod and says where it runs: those parts are
+   ours.
+3. Security. Pods keep to the restricted pod security, have no token of the API server, and are never restarted in
+   place.
 """
 
 from collections.abc import Mapping
@@ -24,12 +26,12 @@ TOKEN_FOLDER = "/var/run/secrets/jupyter-gq"  # noqa: S105 - a folder
 TOKEN_SECONDS = 3600
 MASTER_PORT = 29500
 TERMINATION_LOG = "/dev/termination-log"
-#: A job ends by SIGTERM, and is killed after this unless its deletion says otherwise.
+#: Seconds from SIGTERM to SIGKILL unless the deletion says otherwise.
 GRACE = 30
 _JOB_DIR, _HOME, _CHECKPOINTS = "/gq/job", "/gq/home", "/gq/checkpoint"
 #: Size of the shared memory of a job that names no memory.
 _SHARED_MEMORY = "1Gi"
-#: The container that does the work; overrides may put others beside it.
+#: The container that does the work; overrides may add others.
 _MAIN = "runner"
 #: The user of the Jupyter images; `pod_overrides` can name another.
 _USER, _GROUP = 1000, 100
@@ -43,7 +45,7 @@ def training_pod(
     image: str,
     options: KubernetesOptions,
 ) -> JsonObject:
-    """The pod of one task of a run."""
+    """Return the pod of one task of a run."""
     name = names.training_name(workload.id, workload.run, task)
     asked = _asked(workload, task)
     runner = {**_runner(workload, task, environment, image, options), "resources": _resources(asked)}
@@ -71,7 +73,7 @@ def training_pod(
 
 
 def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, priority_class: str) -> JsonObject:
-    """What all pods of ours have in common; `priority_class` "" = the cluster's default."""
+    """Return what all pods of ours have in common; `priority_class` "" = the cluster's default."""
     common: JsonObject = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if priority_class:
         common["priorityClassName"] = priority_class
@@ -81,7 +83,7 @@ def plain_pod(meta: JsonMapping, spec: JsonObject, options: KubernetesOptions, p
 
 
 def as_job(pod: JsonObject) -> JsonObject:
-    """A Job that makes this pod once."""
+    """Return a Job that makes this pod once."""
     meta = pod["metadata"]
     template_meta = {"labels": meta["labels"], "annotations": meta.get("annotations", {})}
     return {
@@ -92,7 +94,7 @@ def as_job(pod: JsonObject) -> JsonObject:
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            # Only the controller of ours starts anything again.
+            # Only our controller starts anything again.
             "podReplacementPolicy": "Failed",
             "template": {"metadata": template_meta, "spec": pod["spec"]},
         },
@@ -100,7 +102,7 @@ def as_job(pod: JsonObject) -> JsonObject:
 
 
 def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
-    """The headless service that gives the tasks of a gang their names."""
+    """Return the headless service that gives the tasks of a gang their names."""
     selector = {
         names.INSTALLATION: options.installation,
         names.WORKLOAD: workload.id,
@@ -126,7 +128,7 @@ def gang_service(workload: Workload, options: KubernetesOptions) -> JsonObject:
 
 
 def task_labels(workload: Workload, task: int, installation: str) -> dict[str, str]:
-    """What says whose pod it is."""
+    """Return the labels that say whose pod it is."""
     return {
         **names.labels(installation, names.TRAINING),
         names.WORKLOAD: workload.id,
@@ -136,7 +138,7 @@ def task_labels(workload: Workload, task: int, installation: str) -> dict[str, s
 
 
 def gang_environment(workload: Workload, task: int, options: KubernetesOptions) -> dict[str, str]:
-    """What the tasks of a gang need to find each other; nothing for a single task."""
+    """Return the variables by which the tasks of a gang find each other; empty for a single task."""
     if workload.tasks == 1:
         return {}
     first = names.training_name(workload.id, workload.run, 0)
@@ -151,7 +153,7 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 
 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
-    """What no override changes, and what its own containers must not see."""
+    """Return the pod with everything that no override changes, and without what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
     spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
     return pinned({**pod, "metadata": meta, "spec": spec}, node)
@@ -212,7 +214,7 @@ def _resources(asked: Request) -> JsonObject:
 
 
 def _shared_memory(asked: Request) -> str:
-    """What lies there counts as memory of the container: half of that, as Linux gives it half of a machine's."""
+    """Return the size of the shared memory: half of the container's memory, as Linux gives half of a machine's."""
     return f"{max(1, asked.memory // 2)}Mi" if asked.memory else _SHARED_MEMORY
 
 
@@ -239,7 +241,7 @@ def _volumes(asked: Request, options: KubernetesOptions) -> list[JsonObject]:
 
 
 def pod_security() -> JsonObject:
-    """What the restricted pod security asks of a pod."""
+    """Return what the restricted pod security asks of a pod."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -250,5 +252,5 @@ def pod_security() -> JsonObject:
 
 
 def container_security() -> JsonObject:
-    """What it asks of a container."""
+    """Return what the restricted pod security asks of a container."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -1,21 +1,20 @@
-"""One pod laid on another: what a share needs, what an administrator wants, and the node. Pure.
+"""Merging of pods: what a share needs, what an administrator wants, and the node, laid on a pod. Pure.
 
-Nothing is changed in place: what comes out shares with what went in all that is the same, so nobody may write into it.
+Nothing is changed in place. The result shares its unchanged parts with the arguments, so nobody may write into it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jupyter_gq.client.pinning import pinned_affinity
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 #: Keys by which entries of lists of a pod are told apart.
 _KEYS = ("name", "mountPath", "containerPort", "ip")
 
 
 def with_additions(pod: JsonObject, added: PodAdditions) -> JsonObject:
-    """The pod with what it needs for its devices, in its first container. The node is pinned apart (`pinned`)."""
+    """Return the pod with what its first container needs for its devices. The node is pinned separately (`pinned`)."""
     meta, spec = pod["metadata"], dict(pod["spec"])
     if added.runtime_class:
         spec["runtimeClassName"] = added.runtime_class
@@ -47,7 +46,7 @@ def _container_with(container: JsonObject, added: PodAdditions) -> JsonObject:
 
 
 def pinned(pod: JsonObject, node: str | None) -> JsonObject:
-    """The pod, on that node and no other; None: wherever it may."""
+    """Return the pod bound to that node; None leaves the node open."""
     if not node:
         return pod
     spec = pod["spec"]
@@ -56,8 +55,8 @@ def pinned(pod: JsonObject, node: str | None) -> JsonObject:
     return {**pod, "spec": {**spec, "affinity": affinity}}
 
 
-def merged(base: Any, over: Any) -> Any:
-    """`over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
+def merged(base: JsonValue, over: JsonValue) -> JsonValue:
+    """Return `over` laid on `base`: mappings by key, lists of named things by name, other lists one after the other."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
     if isinstance(base, list) and isinstance(over, list | tuple):
@@ -65,7 +64,7 @@ def merged(base: Any, over: Any) -> Any:
     return over
 
 
-def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
+def _merged_list(base: Sequence[JsonValue], over: Sequence[JsonValue]) -> list[JsonValue]:
     out = list(base)
     for entry in over:
         at = next((i for i, known in enumerate(out) if _same(known, entry)), None)
@@ -76,8 +75,8 @@ def _merged_list(base: Sequence[Any], over: Sequence[Any]) -> list[Any]:
     return out
 
 
-def _same(one: Any, other: Any) -> bool:
-    """They are the same thing said twice, such as a variable of one name."""
+def _same(one: JsonValue, other: JsonValue) -> bool:
+    """Return True if both entries are the same thing said twice, such as a variable of one name."""
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return bool(one == other)
     for key in _KEYS:

@@ -1,10 +1,10 @@
-"""Labels, annotations and names of what the backend makes.
+"""Labels, annotations and names of the objects that the backend makes.
 
 Rules
 -----
-1. A name follows from what the thing is for, so that making it twice is one thing: the second time it is there already.
-2. A name of ours is a DNS label of at most 63 characters, whatever a node or a job is called.
-3. What a pod belongs to is read from its labels, never from its name.
+1. Idempotence. A name follows from the purpose of the object, so that making it twice makes one object.
+2. Form. A name is a DNS label of at most 63 characters, whatever a node or a job is called.
+3. Reading. The owner of a pod is read from its labels, never from its name.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _MOST = 63
 
 @lru_cache(maxsize=2**14)
 def slug(text: str, most: int = _MOST) -> str:
-    """A DNS label that stands for `text`: itself where it is one, else shortened and told apart by a hash."""
+    """Return a DNS label that stands for `text`: the text if it is one, else shortened and made unique by a hash."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if plain == text and 0 < len(text) <= most:
         return text
@@ -54,48 +54,48 @@ def slug(text: str, most: int = _MOST) -> str:
 
 
 def training_name(job: str, run: int, task: int) -> str:
-    """The pod of one task."""
+    """Return the name of the pod of one task."""
     tail = f"-{run}-{task}"
     return f"gq-{slug(job, _MOST - 3 - len(tail))}{tail}"
 
 
 def gang_name(job: str, run: int) -> str:
-    """The headless service by which the tasks of a gang find each other; each run has its own."""
+    """Return the name of the headless service of a run, by which the tasks of a gang find each other."""
     tail = f"-{run}"
     return f"gq-{slug(job, _MOST - 3 - len(tail))}{tail}"
 
 
 def slot_of(node: str, index: int) -> str:
-    """One GPU of a node, as the core counts them."""
+    """Return the slot of one GPU of a node, as the core counts them."""
     return f"{node}/{index}"
 
 
 def node_of(slot: str) -> str:
-    """The node of a slot."""
+    """Return the node of a slot."""
     return slot.rpartition("/")[0]
 
 
 def slot_slug(slot: str) -> str:
-    """A label value for a slot."""
+    """Return a label value for a slot."""
     return slug(slot.replace("/", "_"), 50)
 
 
 def reservation_name(slot: str, number: int = 0) -> str:
-    """The pod that holds a device for that slot; `number` counts those made while the right device was looked for."""
+    """Return the name of the reservation pod of a slot; `number` counts the tries until the right device was found."""
     return f"gq-res-{slot_slug(slot)}" + (f"-{number}" if number else "")
 
 
 def placeholder_name(pool: str, number: int) -> str:
-    """The pod that asks for a new node of that pool; several at one time have numbers from 0."""
+    """Return the name of a placeholder pod of a pool; several at one time have numbers from 0."""
     tail = f"-{number}"
     return f"gq-grow-{slug(pool, _MOST - 8 - len(tail))}{tail}"
 
 
 def labels(installation: str, component: str) -> dict[str, str]:
-    """What everything that we make carries."""
+    """Return the labels of every object that we make."""
     return {NAME: PRODUCT, INSTANCE: installation, COMPONENT: component, INSTALLATION: installation}
 
 
 def listed(text: str | None) -> tuple[str, ...]:
-    """The parts of an annotation that lists something."""
+    """Return the parts of an annotation that holds a list."""
     return tuple(part for part in (text or "").split(",") if part)

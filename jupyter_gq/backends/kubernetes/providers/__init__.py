@@ -1,4 +1,4 @@
-"""Who makes fractions of a GPU possible: one provider a pool, never two on a node."""
+"""Providers of fractions of a GPU: one for each pool, never two on a node."""
 
 from collections.abc import Mapping
 

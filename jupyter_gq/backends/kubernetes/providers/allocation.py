@@ -1,4 +1,4 @@
-"""What a task holds on its node, and what a pod must carry to get just that."""
+"""Allocations: what a task holds on its node, and what a pod must carry to get exactly that."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,51 +11,51 @@ from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.pod_pool import PodPool
 
 _BYTES = 1024 * 1024
-#: A container that shall see no device, whatever its image says.
+#: Variables of a container that shall see no device, whatever its image says.
 NOTHING_VISIBLE = {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allocation:
-    """What one task holds."""
+    """The devices or shares that one task holds."""
 
     node: str
-    #: Of the node; None = the node is in no pool, which is right for tasks without a GPU only.
+    #: Pool of the node; None = the node is in no pool, which is right only for tasks without a GPU.
     pool: PodPool | None
-    #: As the core counts them; empty = no GPU.
+    #: Slots as the core counts them; empty = no GPU.
     slots: tuple[str, ...] = ()
     milli_per_device: MilliGpu = ONE_GPU
-    #: The devices behind the slots, by UUID, in the order of the slots; empty where somebody else chooses them.
+    #: The devices behind the slots, in the same order; empty if a provider chooses them.
     devices: tuple[Device, ...] = ()
-    #: The smallest device that it may get, where they are not known.
+    #: The smallest device that the task may get, if its devices are not known.
     model: Device | None = None
 
     @property
     def whole(self) -> bool:
-        """It holds whole devices."""
+        """True if the task holds whole devices."""
         return self.milli_per_device >= ONE_GPU
 
 
 def common(allocation: Allocation) -> PodAdditions:
-    """What every pod of ours carries for its place, whoever provides the devices."""
+    """Return what every pod of ours carries for its place, whoever provides the devices."""
     pool = allocation.pool
     annotations = {}
     if allocation.slots:
         annotations[names.SLOTS] = ",".join(allocation.slots)
     if allocation.devices:
         annotations[names.DEVICES] = ",".join(device.id for device in allocation.devices)
-    # Also without a GPU: a node with taints is offered for such work, because its pool bears them.
+    # Tasks without a GPU need the tolerations too: their node is offered because its pool tolerates the taints.
     tolerations = [dict(each) for each in pool.tolerations] if pool is not None else []
     return PodAdditions(node=allocation.node or None, annotations=annotations, tolerations=tolerations)
 
 
 def nothing(allocation: Allocation) -> PodAdditions:
-    """For a task without a GPU."""
+    """Return the additions for a task without a GPU."""
     return common(allocation).model_copy(update={"environment": {**share_environment((), ONE_GPU), **NOTHING_VISIBLE}})
 
 
 def told(allocation: Allocation) -> Mapping[str, str]:
-    """Variables that tell programs how much they have, where the device plugin says which devices."""
+    """Return the variables that say how much a program has, if the device plugin says which devices."""
     count = len(allocation.slots)
     environment = {"JUPYTER_GQ_GPUS": format_gpus(allocation.milli_per_device * count)}
     if allocation.model is not None and allocation.model.memory:
@@ -65,6 +65,6 @@ def told(allocation: Allocation) -> Mapping[str, str]:
 
 
 def by_name(allocation: Allocation) -> dict[str, str]:
-    """Variables that name the devices and cap the frameworks; the container's runtime is told elsewhere."""
+    """Return the variables that name the devices and cap the frameworks; the container's runtime is told elsewhere."""
     environment = share_environment(allocation.devices, allocation.milli_per_device)
     return {name: value for name, value in environment.items() if name != "NVIDIA_VISIBLE_DEVICES"}

@@ -1,6 +1,6 @@
-"""Fractions by HAMi: its device plugin and scheduler are told the amount and the device, its library enforces it.
+"""Fractions by HAMi: its device plugin and scheduler get the amount and the device, its library enforces the amount.
 
-What it enforces it counts itself, so a suspended share's memory would not be free for it: nothing is suspended.
+HAMi counts what it enforces, so the memory of a suspended share would not be free for it: nothing is suspended.
 """
 
 from jupyter_gq.client.pods import PodAdditions
@@ -14,7 +14,7 @@ SCHEDULER = "hami-scheduler"
 
 
 class Hami:
-    """See the module."""
+    """The provider HAMi; see the module."""
 
     name = "hami"
     level = "intercept"
@@ -23,11 +23,11 @@ class Hami:
     holds_devices = False
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
-        """Never: HAMi keeps the books of its devices."""
+        """Return False: HAMi counts its devices itself."""
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """Memory in MiB, compute in per cent, and the devices that the core chose."""
+        """Return memory in MiB, compute in per cent, and the devices that the core chose."""
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

@@ -1,7 +1,7 @@
-"""Fractions by KAI-Scheduler, which chooses the device of the node that the core chose. It enforces nothing.
+"""Fractions by KAI-Scheduler, which chooses the device on the node that the core chose. KAI enforces nothing.
 
-It needs one queue without limits, named as below: who may have how much is decided here, not there. For the same
-reason its pods are not preemptible: KAI takes a priority below 100, such as that of jobs, for a permission to evict.
+KAI needs one queue without limits, of the name below: quotas are decided by our core, not by KAI. For the same reason
+its pods are not preemptible: KAI takes a priority below 100, such as that of jobs, for a permission to evict.
 """
 
 from decimal import Decimal
@@ -19,7 +19,7 @@ PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 
 
 class Kai:
-    """See the module."""
+    """The provider KAI-Scheduler; see the module."""
 
     name = "kai"
     level = "advisory"
@@ -28,11 +28,11 @@ class Kai:
     holds_devices = True
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
-        """Never: KAI makes its own."""
+        """Return False: KAI makes its own reservation pods."""
         return False
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """The fraction of a device, or a count of whole ones."""
+        """Return the fraction of a device, or a count of whole devices."""
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

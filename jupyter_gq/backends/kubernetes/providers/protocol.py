@@ -1,4 +1,4 @@
-"""What a share provider has to say."""
+"""The protocol of share providers."""
 
 from typing import Protocol
 
@@ -9,23 +9,23 @@ from .allocation import Allocation
 
 
 class ShareProvider(Protocol):
-    """How pods get whole devices and fractions in a pool. Pure: it makes nothing."""
+    """How pods get whole devices and fractions in a pool. Pure: a provider makes nothing."""
 
-    #: As a pool names it.
+    #: The name that a pool uses.
     name: str
     #: How strongly a fraction is enforced, as it is shown to its owner.
     level: str
-    #: The agent of the node must have told its devices before a share can go there.
+    #: The node's agent must have reported its devices before a share can go there.
     needs_agent: bool
     #: The node's device plugin offers as many devices as there are slots.
     counts_slots: bool
-    #: Pods of its own, which are none of ours, hold the devices that it shares.
+    #: Pods of the provider hold the shared devices.
     holds_devices: bool
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
-        """Each slot needs a pod of ours that holds its device before the work's own pod is made."""
+        """Return True if each slot needs a reservation pod of ours before the work's own pod is made."""
         ...
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """What the pod of a task must carry to get its devices."""
+        """Return what the pod of a task must carry to get its devices."""
         ...

@@ -1,6 +1,8 @@
-"""Fractions by reservation: a pod of ours holds the whole device, and each share's pod names it.
+"""Fractions by reservation: a reservation pod holds the whole device, and each share's pod names the device.
 
 Works with the stock device plugin, as long as no sharing is configured in it.
+
+See docs/decisions/0050-enforce-shares-by-caps-and-a-device-check.md.
 """
 
 from jupyter_gq.client.pods import PodAdditions
@@ -10,14 +12,14 @@ from .allocation import NOTHING_VISIBLE, Allocation, by_name, common, told
 
 #: Kind under which the NVIDIA device plugin describes its devices to CDI.
 _CDI = "k8s.device-plugin.nvidia.com/gpu"
-#: Its runtime looks at the variable, also where the default runtime does not.
+#: Runtime class whose runtime reads the variable, also if the default runtime does not.
 _RUNTIME_CLASS = "nvidia"
 #: The container runtime's list of devices, where it reads one from mounts.
 _MOUNTS = "/var/run/nvidia-container-devices"
 
 
 class Reservation:
-    """See the module."""
+    """The provider by reservation pods; see the module."""
 
     name = "reservation"
     level = "cooperative"
@@ -26,11 +28,11 @@ class Reservation:
     holds_devices = False
 
     def needs_reservation(self, pool: PodPool, *, whole: bool) -> bool:
-        """Always for shares; for whole devices where the pool keeps them all."""
+        """Return True for shares, and for whole devices if the pool reserves them all."""
         return not whole or pool.hold is Hold.ALWAYS
 
     def additions(self, allocation: Allocation) -> PodAdditions:
-        """By UUID where a reservation holds the device, else by count from the device plugin."""
+        """Return the device by UUID if a reservation pod holds it, else a count for the device plugin."""
         pool = allocation.pool
         assert pool is not None
         added = common(allocation)

@@ -1,142 +1,245 @@
-"""Whether a run has to end although nobody told it to: lost, unplaced, in trouble, or no gang any more."""
+"""Whether a job has to end although nobody asked for it. Pure: views of pods, facts about the cluster and a time go in.
 
-from collections.abc import Callable
+Rules, in the order in which they are asked; the first that applies gives the verdict. The first four are asked of one
+task after the other, and only of tasks whose pod has not ended.
 
-from jupyter_gq.backends.kubernetes.api.resources import JOBS
+- The lost-node rule: a task whose node is lost ends the run as LOST.
+- The unplaced rule: a pod without a node after `unschedulable_after` seconds is refused. If no scheduler has said that
+  it finds no place, three times as long is waited.
+- The trouble rule: trouble that no time mends ends the run as FAILED at once. Trouble that may pass does so after
+  `pull_timeout` seconds.
+- The slow-start rule: a container that has not started `start_timeout` seconds after its pod was first seen on a node
+  is refused. Such a pod shows no more than that, so the owner is told after a minute.
+- The silent-Job rule: where Jobs create the pods, a Job without a pod after `reservation_timeout` seconds is refused
+  with the message of its event.
+- The taken-device rule: a run one of whose devices was given to others is LOST.
+- The failed-task rule: if a task of several has ended otherwise than with success or a pause, the run ends like that
+  task. The other tasks would wait for it for ever.
+- The gang-start rule: several tasks that have not all begun `gang_start_timeout` seconds after their pods could be
+  created are refused.
+- The back-off rule: a refusal by the unplaced, slow-start or gang-start rule closes its nodes to new work for a while,
+  unless that would close GPUs because of a pod without any.
+
+A run that shall end already is not judged.
+
+See docs/decisions/0055-give-up-a-container-after-twenty-minutes.md.
+See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Thing
-from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import End, end_of_pod, one_line, trouble_of
-from jupyter_gq.backends.kubernetes.pods.runs import Run
-from jupyter_gq.backends.kubernetes.shares.places import Places
+from jupyter_gq.backends.kubernetes.pods.results import Result, find_trouble, one_line, read_result
 from jupyter_gq.backends.protocol import Outcome
 
-#: Without any word of a scheduler, this many times `unschedulable_after` is waited.
-_UNHEARD = 3
-#: Seconds from which a container that has not started is spoken of.
-_SPOKEN_OF = 60.0
+from .phases import RunPhase
+from .run import NO_DELAYS, Run, TaskDelays, Verdict
+
+#: Without a word of a scheduler, `unschedulable_after` is waited this many times.
+_WITHOUT_A_WORD = 3
+#: Seconds from which the owner is told of a container that has not started.
+_TOLD_AFTER = 60.0
 
 
-class Judge:
-    """Decides the end of training runs; it writes `Run.decided` and nothing else that others act on."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFacts:
+    """What the rules read of a run."""
 
-    def __init__(
-        self, options: KubernetesOptions, *, deeds: Deeds, places: Places, nodes: Nodes, now: Callable[[], float]
-    ) -> None:
-        self._options, self._deeds, self._places, self._nodes, self._now = options, deeds, places, nodes, now
+    id: str
+    number: int
+    tasks: int
+    #: The last view of the pod of each task.
+    pods: Mapping[int, PodView]
+    #: The tasks whose pod has ended or was deleted.
+    over: frozenset[int] = frozenset()
+    delays: Mapping[int, TaskDelays] = field(default_factory=dict)
+    has_begun: bool = False
+    #: When pods could first be created; None: that was in an earlier process.
+    creating_since: float | None = None
+    #: The node of each task in the placement.
+    planned_nodes: tuple[str, ...] = ()
 
-    def judge(self, run: Run) -> None:
-        """Whether it has to end although nobody told it to."""
-        for task, pod in sorted(run.pods.items()):
-            if run.over(task):
-                continue
-            lost = self._nodes.lost(pod.node) if pod.node else ""
-            run.decided = (
-                End(outcome=Outcome.LOST, sentence=lost)
-                if lost
-                else self._unplaced(run, pod) or self._trouble(run, pod)
-            )
-            if run.decided is not None:
-                run.culprit = task
-                return
-        self._judge_jobs(run)
-        self._judge_devices(run)
-        self._judge_gang(run)
+    @classmethod
+    def of(cls, run: Run) -> "RunFacts":
+        """Return the facts of a run as they are now."""
+        placement = run.workload.placement if run.workload is not None else ()
+        return cls(
+            id=run.id,
+            number=run.number,
+            tasks=run.tasks,
+            pods=dict(run.pods),
+            over=frozenset(task for task in run.pods if run.is_over(task)),
+            delays=dict(run.delays),
+            has_begun=run.begun_at is not None,
+            creating_since=run.progress.entered.get(RunPhase.CREATING),
+            planned_nodes=tuple(task.node for task in placement),
+        )
 
-    def _unplaced(self, run: Run, pod: PodView) -> End | None:
-        if pod.node:
-            run.unplaced_since.pop(pod.task, None)
-            return None
-        now = self._now()
-        since = run.unplaced_since.setdefault(pod.task, now)
-        patience = self._options.unschedulable_after * (1 if pod.unschedulable else _UNHEARD)
-        run.sentence = pod.unschedulable and f"The cluster does not place it yet: {pod.unschedulable}"
-        if now - since < patience:
-            return None
-        node = _node_of(run, pod.task)
+    def missing_tasks(self) -> list[int]:
+        """Return the tasks whose pod was never seen."""
+        return [task for task in range(self.tasks) if task not in self.pods]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterFacts:
+    """What the rules read of the cluster."""
+
+    #: By node, why what runs there counts as lost.
+    lost: Mapping[str, str] = field(default_factory=dict)
+    #: Nodes that offer devices.
+    gpu_nodes: frozenset[str] = frozenset()
+    #: Why a device of the run is no longer ours; "" = all are.
+    taken_device: str = ""
+    #: What the cluster says of the Job that `find_silent_job` named; None: nobody has answered yet.
+    job_message: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What the rules say of a run at one time."""
+
+    #: None: the run goes on.
+    verdict: Verdict | None
+    #: What keeps its tasks from starting, for the owner; "" = nothing.
+    sentence: str
+    #: By task, since when its start is held up: to be given to the next judgement.
+    delays: Mapping[int, TaskDelays]
+
+
+def judge(run: RunFacts, cluster: ClusterFacts, options: KubernetesOptions, now: float) -> Judgement:
+    """Apply the rules of this module at `now`, a time of the monotonic clock."""
+    case, delays, sentence = _Case(run=run, cluster=cluster, options=options, now=now), dict(run.delays), ""
+    for task, pod in sorted(run.pods.items()):
+        if task in run.over:
+            continue
+        delays[task] = update_delays(delays.get(task, NO_DELAYS), pod, now)
+        verdict, told = case.judge_task(pod, delays[task])
+        sentence = told or sentence
+        if verdict is not None:
+            return Judgement(verdict=replace(verdict, task=task), sentence=sentence, delays=delays)
+    verdict = case.judge_silent_job() or case.judge_devices() or case.judge_tasks_together()
+    return Judgement(verdict=verdict, sentence=sentence, delays=delays)
+
+
+def update_delays(before: TaskDelays, pod: PodView, now: float) -> TaskDelays:
+    """Return since when the start of this task is held up, given what was known before."""
+    if not pod.node:
+        return TaskDelays(unplaced=now if before.unplaced is None else before.unplaced)
+    trouble, _ = find_trouble(pod)
+    if trouble:
+        # A container that is out of trouble again has been starting all the time.
+        since = now if before.in_trouble is None else before.in_trouble
+        return TaskDelays(in_trouble=since, not_started=before.not_started)
+    if _is_starting(pod):
+        return TaskDelays(not_started=now if before.not_started is None else before.not_started)
+    return NO_DELAYS
+
+
+def find_silent_job(run: RunFacts, options: KubernetesOptions, now: float) -> str:
+    """Return the name of a Job that has not created its pod in time; "" if there is none."""
+    missing = run.missing_tasks()
+    if not options.as_jobs or not missing or run.creating_since is None:
+        return ""
+    if now - run.creating_since < options.reservation_timeout:
+        return ""
+    return names.training_name(run.id, run.number, missing[0])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Case:
+    """Everything that the rules read, with one method a rule or two."""
+
+    run: RunFacts
+    cluster: ClusterFacts
+    options: KubernetesOptions
+    now: float
+
+    def judge_task(self, pod: PodView, delays: TaskDelays) -> tuple[Verdict | None, str]:
+        """Apply the rules on one task; return the verdict, and a sentence on what keeps the task from starting."""
+        if lost := self.cluster.lost.get(pod.node, ""):
+            return _lost(lost), ""
+        if delays.unplaced is not None:
+            return self._judge_unplaced(pod, delays.unplaced)
+        if delays.in_trouble is not None:
+            return self._judge_trouble(pod, delays.in_trouble)
+        if delays.not_started is not None:
+            return self._judge_slow_start(pod, delays.not_started)
+        return None, ""
+
+    def _judge_unplaced(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
+        told = f"The cluster does not place it yet: {pod.unschedulable}" if pod.unschedulable else ""
+        limit = self.options.unschedulable_after * (1 if pod.unschedulable else _WITHOUT_A_WORD)
+        if self.now - since < limit:
+            return None, told
+        planned = self.run.planned_nodes
+        node = planned[pod.task] if pod.task < len(planned) else ""
         why = pod.unschedulable or "no scheduler has looked at it"
-        sentence = f"The cluster did not place it on {node} in {now - since:.0f} s: {why}"
-        self._back_off(node, pod, sentence)
-        return End(outcome=Outcome.REFUSED, sentence=sentence)
+        sentence = f"The cluster did not place it on {node} in {self.now - since:.0f} s: {why}"
+        return _refused(sentence, self._nodes_to_close(node, pod)), told
 
-    def _back_off(self, node: str, pod: PodView, sentence: str) -> None:
-        """Its node takes nothing new for a while, unless that would close GPUs for the sake of work without any."""
-        if node and (pod.slots or not self._nodes.slots(node)):
-            self._nodes.back_off.add(node, sentence)
+    def _judge_trouble(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
+        sentence, may_pass = find_trouble(pod)
+        if may_pass and self.now - since < self.options.pull_timeout:
+            return None, sentence
+        return Verdict(result=Result(outcome=Outcome.FAILED, sentence=sentence)), sentence
 
-    def _trouble(self, run: Run, pod: PodView) -> End | None:
-        sentence, may_pass = trouble_of(pod)
-        if not sentence:
-            run.trouble_since.pop(pod.task, None)
-            return self._starting(run, pod)
-        run.sentence = sentence
-        since = run.trouble_since.setdefault(pod.task, self._now())
-        if may_pass and self._now() - since < self._options.pull_timeout:
-            return None
-        return End(outcome=Outcome.FAILED, sentence=sentence)
-
-    def _starting(self, run: Run, pod: PodView) -> End | None:
-        """Nobody may hold a device for ever for a volume that is not mounted: its pod shows no more than that."""
-        if not _hangs(pod):
-            run.starting_since.pop(pod.task, None)
-            return None
-        now, most = self._now(), self._options.start_timeout
-        waited = now - run.starting_since.setdefault(pod.task, now)
+    def _judge_slow_start(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
+        limit = self.options.start_timeout
         why = "its image is still being pulled, or a volume or the network is missing; its events say which"
-        if waited >= most:
-            sentence = f"The container of its pod {pod.name} did not start on {pod.node} in {most:.0f} s: {why}."
-            self._back_off(pod.node, pod, sentence)
-            return End(outcome=Outcome.REFUSED, sentence=sentence)
-        if waited >= _SPOKEN_OF:
-            told = f"Its pod {pod.name} is on {pod.node}, and its container has not started for more than a minute"
-            run.sentence = f"{told}: {why}. It is planned again after {most:.0f} s."
-        return None
+        if self.now - since >= limit:
+            sentence = f"The container of its pod {pod.name} did not start on {pod.node} in {limit:.0f} s: {why}."
+            return _refused(sentence, self._nodes_to_close(pod.node, pod)), ""
+        if self.now - since < _TOLD_AFTER:
+            return None, ""
+        told = f"Its pod {pod.name} is on {pod.node}, and its container has not started for more than a minute"
+        return None, f"{told}: {why}. It is planned again after {limit:.0f} s."
 
-    def _judge_jobs(self, run: Run) -> None:
-        """Where Jobs make the pods, a refused pod is told to nobody but its Job."""
-        since = run.making_since
-        late = since is not None and self._now() - since >= self._options.reservation_timeout
-        missing = [task for task in range(run.tasks) if task not in run.pods]
-        if self._options.as_jobs and late and missing and run.decided is None:
-            name = names.training_name(run.id, run.number, missing[0])
-            words = self._deeds.why_no_pod(Thing(resource=JOBS, namespace=self._options.training_namespace, name=name))
-            if words is None:
-                return
-            told = f": {one_line(words.removeprefix('Error creating: '))}" if words else "; its events say why."
-            sentence = f"The Job {name} has made no pod in {self._options.reservation_timeout:.0f} s{told}"
-            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
+    def judge_silent_job(self) -> Verdict | None:
+        """Apply the silent-Job rule."""
+        name, message = find_silent_job(self.run, self.options, self.now), self.cluster.job_message
+        if not name or message is None:
+            return None
+        told = f": {one_line(message.removeprefix('Error creating: '))}" if message else "; its events say why."
+        return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
-    def _judge_devices(self, run: Run) -> None:
-        if run.workload is not None and run.pods and run.decided is None:
-            failure = self._places.lost_devices(run.workload)
-            if failure:
-                run.decided = End(outcome=Outcome.LOST, sentence=f"Its device is in other hands: {failure}")
+    def judge_devices(self) -> Verdict | None:
+        """Apply the taken-device rule."""
+        if not self.run.pods or not self.cluster.taken_device:
+            return None
+        return _lost(f"Its device is in other hands: {self.cluster.taken_device}")
 
-    def _judge_gang(self, run: Run) -> None:
-        if run.decided is not None or run.tasks == 1:
-            return
-        ends = {task: end_of_pod(run.pods[task], stopped=False) for task in sorted(run.pods) if run.over(task)}
-        for task, end in ends.items():
-            if end.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
-                # The others would wait for it for ever.
-                run.decided, run.culprit = end, task
-                return
-        since = run.making_since
-        if run.begun_at is None and since is not None and self._now() - since >= self._options.gang_start_timeout:
-            waiting = sum(1 for task in range(run.tasks) if task not in run.pods or run.pods[task].phase == "Pending")
-            sentence = f"{waiting} of its {run.tasks} tasks did not start in {self._options.gang_start_timeout:.0f} s."
-            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
-            for pod in filter(_hangs, run.pods.values()):
-                self._back_off(pod.node, pod, sentence)
+    def judge_tasks_together(self) -> Verdict | None:
+        """Apply the failed-task rule and the gang-start rule."""
+        run, limit = self.run, self.options.gang_start_timeout
+        if run.tasks == 1:
+            return None
+        for task in sorted(run.over):
+            result = read_result(run.pods[task], stopped=False)
+            if result.outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
+                return Verdict(result=result, task=task)
+        if run.has_begun or run.creating_since is None or self.now - run.creating_since < limit:
+            return None
+        waiting = sum(task not in run.pods or run.pods[task].phase == "Pending" for task in range(run.tasks))
+        starting = [pod for pod in run.pods.values() if _is_starting(pod)]
+        closed = tuple(node for pod in starting for node in self._nodes_to_close(pod.node, pod))
+        return _refused(f"{waiting} of its {run.tasks} tasks did not start in {limit:.0f} s.", closed)
+
+    def _nodes_to_close(self, node: str, pod: PodView) -> tuple[str, ...]:
+        """Apply the back-off rule: return the node if it is to take nothing new for a while, else nothing."""
+        return (node,) if node and (pod.slots or node not in self.cluster.gpu_nodes) else ()
 
 
-def _hangs(pod: PodView) -> bool:
-    """It has its node, and its container has not started."""
+def _refused(sentence: str, back_off: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(result=Result(outcome=Outcome.REFUSED, sentence=sentence), back_off=back_off)
+
+
+def _lost(sentence: str) -> Verdict:
+    return Verdict(result=Result(outcome=Outcome.LOST, sentence=sentence))
+
+
+def _is_starting(pod: PodView) -> bool:
+    """Return whether the pod has its node and its container has not started."""
     return bool(pod.node) and pod.phase == "Pending"
-
-
-def _node_of(run: Run, task: int) -> str:
-    placement = run.workload.placement if run.workload is not None else ()
-    return placement[task].node if task < len(placement) else ""

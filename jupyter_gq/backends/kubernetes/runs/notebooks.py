@@ -1,11 +1,11 @@
-"""Notebooks: their pods are the spawner's. Here their devices are prepared, and their pods watched.
+"""Notebooks: the spawner makes their pods. Here their devices are prepared, and their pods watched.
 
 Rules
 -----
-1. A ticket's pod is known by its label; the spawner puts it there with everything else that `pod` says.
-2. A notebook ends through the Hub, never by deleting its pod.
-3. A share is held until the pod is gone, whatever the Hub believes.
-4. A notebook whose device somebody else may have got is not ended: its owner is told.
+- The pod of a ticket is known by its label. The spawner puts the label there, with all that `pod_additions`
+  returns.
+- A notebook is ended through the Hub, and its pod is never deleted here.
+- A share is held until the pod is gone, whatever the Hub believes.
 """
 
 import logging
@@ -14,37 +14,36 @@ from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import End, end_of_server, trouble_of
-from jupyter_gq.backends.kubernetes.pods.runs import PodIndex, Run, RunKey, slots_in_use
-from jupyter_gq.backends.kubernetes.shares.places import Place, Places
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.results import Result
+from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation, PreparedTask
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
-from jupyter_gq.domain.states import State
 
+from .notebook_judging import TicketFacts, TicketSurroundings, judge_ticket
+from .phases import RunEvent, RunPhase
+from .run import Examined, Run, Verdict, slots_in_use
 from .server_stops import ServerStops
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which a pod that should have ended is spoken of.
-_OVERDUE = 60.0
-
 
 class NotebookRuns:
-    """All tickets that hold a share."""
+    """All tickets of notebooks that this process knows."""
 
     def __init__(
         self,
         options: KubernetesOptions,
         *,
         stopper: ServerStopper,
-        places: Places,
+        devices: DevicePreparation,
         nodes: Nodes,
         clocks: Clocks,
     ) -> None:
-        self._options, self._places, self._nodes = options, places, nodes
+        self._options, self._devices, self._nodes = options, devices, nodes
         self._now, self._day = clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
@@ -53,268 +52,217 @@ class NotebookRuns:
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """From now on its devices are prepared, and its pod is waited for."""
+        """Prepare the devices of the ticket from now on, and wait for its pod. A known ticket is left alone."""
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self.runs:
             return
         run = self.runs[key] = Run(
-            id=workload.id,
-            number=workload.run,
-            launched_at=self._day(),
-            known_at=self._now(),
-            workload=workload,
-            detail=launch.detail,
+            id=workload.id, number=workload.run, launched_at=self._day(), known_at=self._now(), launch=launch
         )
         self.pods.adopt(key)
-        run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
-        self._update(run)
-        self._places.claim(workload, run.devices())
-        # Its pod may be on its way with them, whoever told its spawner.
-        self._places.tell(workload, launch.detail.named_devices)
+        if run.is_new:
+            run.apply(RunEvent.LAUNCHED, self._now())
+        self._read_pods(run)
+        self._devices.claim(workload, run.named_devices())
+        # The pod may be on its way with these devices, whoever told its spawner.
+        self._devices.fix_devices(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """The Hub is asked to end it."""
+        """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod."""
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return
-        deadline = self._now() + max(0.0, grace)
-        run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
-        run.steady = None
+        run.request_stop(self._now() + max(0.0, grace), self._now())
         self._stops.ask(run)
 
     def fail(self, key: RunKey, sentence: str) -> None:
-        """It must not go on: the Hub is asked to end it, and that sentence is why."""
+        """Ask the Hub to end the server, with this sentence as the reason, unless there is a verdict already."""
         run = self.runs.get(key)
-        if run is not None and run.ended is None and run.decided is None:
-            run.decided = End(outcome=Outcome.FAILED, sentence=sentence)
+        if run is not None and run.ended is None and run.verdict is None:
+            run.give_up(Verdict(result=Result(outcome=Outcome.FAILED, sentence=sentence)), self._now())
             self.stop(key, Seconds(0))
 
     def release(self, key: RunKey) -> None:
-        """Its spawner gave it back, and ends its pod itself."""
+        """Note that the spawner gave the ticket back and ends the pod itself."""
         run = self.runs.get(key)
-        if run is not None:
-            run.released, run.steady = True, None
+        if run is not None and run.ended is None:
+            run.apply(RunEvent.RELEASED, self._now())
+            run.examined = None
+            self._stops.withdraw(key)
 
     def forget(self, key: RunKey) -> None:
-        """Its end is written down."""
+        """Drop the ticket: its result is recorded."""
         run = self.runs.pop(key, None)
         if run is not None and run.workload is not None:
-            self._places.release(run.workload)
+            self._devices.release(run.workload)
         self._stops.forget(key)
         self.pods.forget(key)
 
     # --- what the spawner asks
 
-    def pod(self, key: RunKey) -> PodAdditions | None:
-        """What its pod must carry; None while that is not known."""
+    def pod_additions(self, key: RunKey) -> PodAdditions | None:
+        """Return what the pod of the ticket must carry; None while that is not known, or if no pod is wanted."""
         run = self.runs.get(key)
-        if run is None or run.leaving or run.released or run.ended is not None:
+        if run is None or run.is_ending or run.phase is RunPhase.RELEASED or run.ended is not None:
             return None
-        added = self._place(run).added
-        if added is None:
+        additions = self._prepare(run).additions
+        if additions is None:
             return None
         if not run.holds_devices:
-            # Of no device it needs no node: that of the placement is counted on by nobody, and may be closed to it.
-            added = added.model_copy(update={"node": None})
-        if run.ready_at is None:
-            run.ready_at = self._now()
+            # Nobody counts on the node of the placement, and it may be closed to a pod without devices.
+            additions = additions.model_copy(update={"node": None})
+        if run.phase is RunPhase.WAITING:
+            run.apply(RunEvent.DEVICES_READY, self._now())
         labels = {
-            **added.labels,
+            **additions.labels,
             names.INSTALLATION: self._options.installation,
             names.WORKLOAD: run.id,
             names.ATTEMPT: str(run.number),
         }
-        return added.model_copy(update={"labels": labels, "environment": {**added.environment, **_told(added)}})
+        environment = {**additions.environment, **_describe_choice(additions)}
+        return additions.model_copy(update={"labels": labels, "environment": environment})
 
-    def named(self, key: RunKey) -> dict[str, str]:
-        """The devices that its pod was told to name, by slot."""
+    def named_devices(self, key: RunKey) -> dict[str, str]:
+        """Return the devices that the pod was told to name, by slot."""
         run = self.runs.get(key)
-        return self._places.told(run.workload) if run is not None and run.workload is not None else {}
+        return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
 
-    def preparing(self, key: RunKey) -> str:
-        """What is waited for."""
+    def describe_preparation(self, key: RunKey) -> str:
+        """Return what is being waited for, as a sentence; "" = nothing."""
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return ""
-        return self._place(run).sentence or run.sentence
+        return self._prepare(run).sentence or run.sentence
 
     def image_of(self, ticket: str) -> str:
-        """The image of its pod, by digest where that is known."""
+        """Return the image of the ticket's pod, by digest if that is known; "" if there is no pod."""
         for key in self.runs:
             if key[0] == ticket:
                 for pod in self.pods.of_run(key):
                     return _by_digest(pod.image, pod.image_id)
         return ""
 
-    # --- looking
+    # --- each step
 
     def step(self) -> list[Observation]:
-        """Do for each what is next; return how they are."""
-        calm = not self._nodes.anything_away()
-        return [run.ended or self._look(run, calm) for run in list(self.runs.values())]
+        """Do what is next for each ticket; return what is reported of them."""
+        is_calm = not self._nodes.anything_away()
+        return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
 
-    def _look(self, run: Run, calm: bool) -> Observation:
-        """At what may have changed only."""
-        revision = self.pods.revision(run.key)
-        if calm and run.steady is not None and run.steady_at == revision and not self._places.is_failing(run.key):
-            return run.steady
-        seen = self._advance(run)
-        calm_run = run.begun_at is not None and run.stop_at is None and not run.released and run.ended is None
-        run.steady, run.steady_at = (seen if calm_run and not run.sentence else None), revision
-        return seen
+    def _examine(self, run: Run, is_calm: bool) -> Observation:
+        """Advance the ticket if something may have changed."""
+        revision, before = self.pods.revision(run.key), run.examined
+        is_same = before is not None and before.revision == revision and not self._devices.is_failing(run.key)
+        if is_calm and is_same and before is not None and before.report is not None:
+            return before.report
+        report = self._advance(run)
+        is_steady = run.phase is RunPhase.RUNNING and not run.sentence
+        run.examined = Examined(revision=revision, report=report if is_steady else None)
+        return report
 
     def restart_clocks(self) -> None:
-        """The API server was away: nobody could be in time."""
-        now = self._now()
+        """Count all delays from now: while the API server was away, nothing could be in time."""
         for run in self.runs.values():
-            run.ready_at = None if run.ready_at is None else now
-            run.unplaced_since = dict.fromkeys(run.unplaced_since, now)
+            run.restart_delays(self._now())
 
     def slots_in_use(self) -> dict[str, set[str]]:
-        """Slots of tickets that have not ended, by node."""
+        """Return the slots of tickets that have not ended, by node."""
         return slots_in_use(self.runs.values())
 
-    def blocked(self) -> set[str]:
-        """Slots on which a notebook's pod stands whose ticket is over, or which nobody has ever heard of."""
+    def blocked_slots(self) -> set[str]:
+        """Return the slots of notebooks' pods whose ticket has ended, or which no ticket is known for."""
         slots: set[str] = set()
         for key in self.pods.runs():
             run = self.runs.get(key)
             if run is None or run.ended is not None:
-                slots.update(slot for pod in self.pods.of_run(key) if not pod.finished for slot in pod.slots)
+                for pod in self.pods.of_run(key):
+                    if not pod.finished:
+                        slots.update(pod.slots)
         return slots
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Give up the requests to the Hub that are under way."""
         await self._stops.close()
 
-    def _update(self, run: Run) -> None:
-        # A server that was started again has another pod of the same ticket: the one that lives counts.
-        for parted in self.pods.take_parted(run.key):
-            run.pods = {0: parted}
+    def _read_pods(self, run: Run) -> None:
+        """Note the last view of the ticket's pod. A server that was restarted has a new pod: the live one counts."""
+        for deleted in self.pods.take_deleted(run.key):
+            run.pods = {0: deleted}
         found = sorted(self.pods.of_run(run.key), key=lambda pod: (not pod.finished, pod.version))
         run.gone = set() if found else set(run.pods)
         if found:
             run.pods = {0: found[-1]}
+        if run.creates_pods and run.pods:
+            run.apply(RunEvent.PODS_SEEN, self._now())
 
-    def _place(self, run: Run) -> Place:
+    def _prepare(self, run: Run) -> PreparedTask:
         assert run.workload is not None
-        return self._places.places(run.workload)[0]
+        return self._devices.prepare(run.workload)[0]
 
     def _advance(self, run: Run) -> Observation:
-        self._update(run)
+        self._read_pods(run)
+        self._note_beginning(run)
+        if run.workload is not None and not run.is_over(0) and (devices := run.named_devices()):
+            self._devices.claim(run.workload, devices)
+        around = self._surroundings(run)
+        judgement = judge_ticket(TicketFacts.of(run), around, self._options, self._now())
+        run.sentence, run.delays = judgement.sentence, {0: judgement.delays}
+        if judgement.verdict is not None:
+            return self._end_with(run, judgement.verdict)
+        if run.stop_deadline is not None and not run.is_over(0) and not around.lost:
+            self._stops.ask(run)
+        if judgement.result is not None:
+            return self._end(run, judgement.result)
+        return run.observe()
+
+    def _note_beginning(self, run: Run) -> None:
         pod = run.pods.get(0)
-        if pod is None:
-            return self._advance_awaited(run)
-        if pod.phase == "Running" and run.begun_at is None:
-            run.begun_at, run.sentence = self._day(), ""
-            self._nodes.back_off.clear(pod.node)
-        if run.over(0) or self._nodes.lost(pod.node):
-            return self._end(run, self._end_of(run))
-        if run.workload is not None and (devices := run.devices()):
-            self._places.claim(run.workload, devices)
-        if run.stop_at is not None:
-            self._stops.ask(run)
-            run.sentence = self._overdue(run)
-        elif pod.phase == "Pending":
-            self._watch_start(run)
-            if run.decided is not None:
-                return self._end(run, run.decided)
-        else:
-            run.sentence = self._devices_lost(run)
-        return run.present()
-
-    def _advance_awaited(self, run: Run) -> Observation:
-        """There has been no pod of it yet."""
-        now = self._now()
-        if run.released:
-            return self._end(run, End(outcome=Outcome.SUCCEEDED))
-        if run.stop_at is not None:
-            self._stops.ask(run)
-            over = self._stops.heard(run.key) or now >= run.stop_at
-            return self._end(run, End(outcome=Outcome.SUCCEEDED)) if over else run.present()
-        if not run.may_create:
-            return self._end(run, End(outcome=Outcome.LOST, sentence="Its pod is gone."))
-        place = self._place(run)
-        run.sentence = place.sentence
-        if place.refused:
-            return self._end(run, End(outcome=Outcome.REFUSED, sentence=place.sentence))
-        if place.added is None:
-            run.ready_at = None
-            return run.present()
-        run.ready_at = now if run.ready_at is None else run.ready_at
-        if now - run.ready_at >= self._options.attach_timeout:
-            sentence = (
-                f"The server was not started within {self._options.attach_timeout:.0f} seconds, so its share is free "
-                "again."
-            )
-            return self._end(run, End(outcome=Outcome.LOST, sentence=sentence))
-        return run.present()
-
-    def _watch_start(self, run: Run) -> None:
-        """Note what keeps its pod from starting; a pod without a place holds nothing, and its spawner deletes it."""
-        pod = run.pods[0]
-        run.sentence, _ = trouble_of(pod)
-        if pod.node or not pod.unschedulable:
-            run.unplaced_since.clear()
+        if pod is None or pod.phase != "Running" or run.begun_at is not None:
             return
-        now = self._now()
-        since = run.unplaced_since.setdefault(0, now)
-        run.sentence = f"The cluster does not place its pod yet: {pod.unschedulable}"
-        # One without a device may go to any node, which the cluster may have to add: its spawner's patience counts.
-        if run.holds_devices and now - since >= self._options.unschedulable_after:
-            node = run.workload.placement[0].node if run.workload and run.workload.placement else ""
-            sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
-            run.decided = End(outcome=Outcome.REFUSED, sentence=sentence)
-            if node:
-                self._nodes.back_off.add(node, sentence)
+        run.begun_at = self._day()
+        self._nodes.back_off.clear(pod.node)
+        if run.phase in (RunPhase.KNOWN, RunPhase.STARTING):
+            run.apply(RunEvent.BEGAN, self._now())
 
-    def _end_of(self, run: Run) -> End:
-        pod = run.pods[0]
-        if run.decided is not None:
-            return run.decided
-        lost = self._nodes.lost(pod.node) if not run.over(0) else ""
-        if lost:
-            return End(outcome=Outcome.LOST, sentence=lost)
-        if (run.stop_at is not None or run.released) and not pod.disruption:
-            return End(outcome=Outcome.SUCCEEDED)
-        if pod.ended is None and not pod.disruption and not pod.reason:
-            # Deleted by its spawner: its user stopped it.
-            return End(outcome=Outcome.SUCCEEDED)
-        return end_of_server(pod)
-
-    def _end(self, run: Run, end: End) -> Observation:
-        if run.workload is not None:
-            self._places.release(run.workload)
-        log.info("notebook ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
-        return run.end(end, self._day())
-
-    def _devices_lost(self, run: Run) -> str:
-        """It is not ended for that: what it holds in memory is for its user to save."""
-        failure = self._places.lost_devices(run.workload) if run.workload is not None else ""
-        if not failure:
-            return ""
-        return f"Its device may be in other hands as well, so save your work and start the server again: {failure}"
-
-    def _overdue(self, run: Run) -> str:
-        pod = run.pods[0]
-        late = self._now() - (run.stop_at or 0.0)
-        if not pod.terminating or late < _OVERDUE:
-            return ""
-        return (
-            f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; "
-            "its devices are not free."
+    def _surroundings(self, run: Run) -> TicketSurroundings:
+        """Gather what the rules read of the cluster and of the Hub."""
+        pod, prepared = run.pods.get(0), None
+        if run.creates_pods:
+            prepared = self._prepare(run)
+            if run.phase is RunPhase.WAITING and prepared.additions is not None:
+                run.apply(RunEvent.DEVICES_READY, self._now())
+            elif run.phase is RunPhase.CREATING and prepared.additions is None:
+                run.apply(RunEvent.DEVICES_WITHDRAWN, self._now())
+        return TicketSurroundings(
+            prepared=prepared,
+            lost=self._nodes.lost(pod.node) if pod is not None and not run.is_over(0) else "",
+            taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
+            hub_has_heard=self._stops.heard(run.key),
         )
+
+    def _end_with(self, run: Run, verdict: Verdict) -> Observation:
+        run.give_up(verdict, self._now())
+        for node in verdict.back_off:
+            self._nodes.back_off.add(node, verdict.result.sentence)
+        return self._end(run, verdict.result)
+
+    def _end(self, run: Run, result: Result) -> Observation:
+        if run.workload is not None:
+            self._devices.release(run.workload)
+        ended = "notebook ended: workload=%s run=%d outcome=%s %s"
+        log.info(ended, run.id, run.number, result.outcome, result.sentence)
+        return run.finish(result, self._now(), self._day())
 
 
 def _by_digest(image: str, image_id: str) -> str:
-    """What the kubelet pulled; what was asked for where it does not say by digest."""
+    """Return the image that the kubelet pulled; the one that was asked for, if the kubelet names no digest."""
     pulled = image_id.rpartition("://")[2]
     return pulled if "@sha256:" in pulled else image
 
 
-def _told(added: PodAdditions) -> dict[str, str]:
-    """What the server has to know before it starts a kernel."""
-    if names.SLOTS not in added.annotations:
+def _describe_choice(additions: PodAdditions) -> dict[str, str]:
+    """Return what the server has to know before it starts a kernel: who chose its devices."""
+    if names.SLOTS not in additions.annotations:
         return {}
-    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in added.annotations else CHOSEN}
+    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in additions.annotations else CHOSEN}

@@ -1,51 +1,60 @@
-"""A notebook ends through the Hub: it is asked, and asked again until it has heard and the pod is told to go."""
+"""Requests to the Hub to stop a server, repeated until the Hub has taken one and the pod is being deleted."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 
-from jupyter_gq.backends.kubernetes.pods.runs import Run, RunKey
+from jupyter_gq.backends.kubernetes.pods.index import RunKey
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.errors import BackendError
 
+from .run import Run
+
 log = logging.getLogger(__name__)
 
-#: Seconds until the Hub is asked again, if it did not hear or the pod stands.
+#: Seconds until the Hub is asked again, if it has not taken the request or the pod is not being deleted.
 _ASK_AGAIN = 10.0
 
 
 class ServerStops:
-    """What the Hub has been asked to stop."""
+    """The requests that were made, by run."""
 
     def __init__(self, stopper: ServerStopper, now: Callable[[], float]) -> None:
         self._stopper, self._now = stopper, now
         self._asking: dict[RunKey, asyncio.Task[None]] = {}
-        #: When the Hub was last asked to end it, and whether it heard.
+        #: When the Hub was last asked to stop the server, and whether it took the request.
         self._asked: dict[RunKey, tuple[float, bool]] = {}
+        #: Runs whose server the Hub stops by itself.
+        self._withdrawn: set[RunKey] = set()
 
     def ask(self, run: Run) -> None:
-        """Ask the Hub to end it, unless that is under way, was done a moment ago, or is not needed any more."""
+        """Ask the Hub to stop the server, unless a request is under way, was just made, or is not needed any more."""
         at, heard = self._asked.get(run.key, (float("-inf"), False))
         pod = run.pods.get(0)
         if run.key in self._asking or (pod is not None and pod.terminating):
             return
-        if run.released or self._now() < at + _ASK_AGAIN or (heard and pod is None):
+        if run.key in self._withdrawn or self._now() < at + _ASK_AGAIN or (heard and pod is None):
             return
         self._asking[run.key] = asyncio.get_running_loop().create_task(self._ask(run))
 
+    def withdraw(self, key: RunKey) -> None:
+        """Ask no more for this run: the Hub stops the server by itself."""
+        self._withdrawn.add(key)
+
     def heard(self, key: RunKey) -> bool:
-        """The Hub has heard."""
+        """Return whether the Hub has taken the request."""
         return self._asked.get(key, (0.0, False))[1]
 
     def forget(self, key: RunKey) -> None:
-        """Its end is written down."""
+        """Drop what is known of a run, and cancel a request that is under way."""
         self._asked.pop(key, None)
+        self._withdrawn.discard(key)
         asking = self._asking.pop(key, None)
         if asking is not None:
             asking.cancel()
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all requests that are under way."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -59,5 +68,5 @@ class ServerStops:
         except BackendError as error:
             log.warning("server could not be stopped yet: workload=%s: %s", run.id, error)
         finally:
-            if self._asking.pop(run.key, None) is not None:  # it has not been forgotten meanwhile
+            if self._asking.pop(run.key, None) is not None:  # the run has not been forgotten meanwhile
                 self._asked[run.key] = (self._now(), heard)

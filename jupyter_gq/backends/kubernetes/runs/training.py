@@ -1,11 +1,11 @@
-"""Training runs as pods: one a task.
+"""Runs of jobs as pods: one pod for each task.
 
 Rules
 -----
-1. All tasks of a run are made together once all of its devices are there, and go together.
-2. What a run shall become is asked again at each look: `Deeds` does it once.
-3. A task whose pod was seen is never made again: the controller starts another run.
-4. Pods that have ended stay until the run is forgotten: only then is their end written down.
+- All tasks of a run are created together, once all of its devices are there, and are deleted together.
+- What a run needs is asked for again at each step: `Writes` does it once.
+- A task whose pod was seen is never created again: the controller starts another run.
+- Pods that have ended stay until the run is forgotten, for only then is their result recorded.
 """
 
 import logging
@@ -13,378 +13,376 @@ from collections.abc import Callable, Sequence
 
 from jupyter_gq.backends.kubernetes.api.resources import JOBS, PODS, SERVICES, Resource
 from jupyter_gq.backends.kubernetes.api.views import PodView, pod_view
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, Making, Thing, thing_of
-from jupyter_gq.backends.kubernetes.api.writes import State as MakingState
+from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.clocks import Clocks
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_service, training_pod
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.pods.outcome import End, end_of_pod, end_of_run
-from jupyter_gq.backends.kubernetes.pods.runs import PodIndex, Run, RunKey, slots_in_use
-from jupyter_gq.backends.kubernetes.shares.places import Places
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
+from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
+from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 
-from .judging import Judge
+from .judging import ClusterFacts, RunFacts, find_silent_job, judge
+from .phases import RunEvent, RunPhase
+from .run import Examined, Run, Verdict, describe_overdue, slots_in_use
 
 log = logging.getLogger(__name__)
 
-#: Environment of the launch that is passed on; devices are named here, where their names are known.
+#: Variables of the launch that are passed on. Devices are named here, where their names are known.
 _PASSED_ON = ("GQ_STOP_GRACE",)
-#: Seconds after its grace from which a pod that still stands is spoken of.
-_OVERDUE = 60.0
-#: Seconds for which a run that was only found by its pods is not spoken of.
+#: Seconds for which a run that is known by its pods only is not reported.
 _SILENT_AT_FIRST = 10.0
 
 
 class TrainingRuns:
-    """All training runs that are known."""
+    """All runs of jobs that this process knows."""
 
     def __init__(
         self,
         options: KubernetesOptions,
         *,
-        deeds: Deeds,
-        places: Places,
+        writes: Writes,
+        devices: DevicePreparation,
         nodes: Nodes,
-        take: Callable[[PodView], None],
+        on_created: Callable[[PodView], None],
         clocks: Clocks,
     ) -> None:
-        """`take` is given each pod that was made, before the watch shows it."""
-        self._options, self._deeds, self._places, self._nodes = options, deeds, places, nodes
-        self._take, self._now, self._day = take, clocks.elapsed, clocks.now
-        self._judge = Judge(options, deeds=deeds, places=places, nodes=nodes, now=self._now)
+        """`on_created` is given each pod that was created, before the watch shows it."""
+        self._options, self._writes, self._devices, self._nodes = options, writes, devices, nodes
+        self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
-        #: The cluster was looked at: before that no node is known, and no place could be told from one that is gone.
-        self._looked = False
-        #: Runs whose end is written down and whose pods are not gone.
-        self._forgotten: dict[RunKey, Run] = {}
+        #: Whether there was a step yet. Before that no node is known, so a node that is not listed yet looks as if it
+        #: were gone.
+        self._has_stepped = False
+        #: Runs in REMOVING.
+        self._removing: dict[RunKey, Run] = {}
 
     # --- what the controller says
 
     def launch(self, launch: Launch) -> None:
-        """From now on it is wanted; what is RUNNING or STOPPING is only looked for. Its pods are begun at once."""
+        """Want this run from now on, and begin to create its pods. A run that is launched already is left alone."""
         workload = launch.workload
         key = (workload.id, workload.run)
         run = self.runs.get(key)
         if run is None:
-            run = self.runs[key] = Run(
-                id=workload.id, number=workload.run, launched_at=self._day(), known_at=self._now()
-            )
-        if run.workload is not None or run.ended is not None:
+            run = self.runs[key] = self._new_run(key)
+        if run.launch is not None or run.ended is not None:
             return
-        run.workload, run.detail, run.environment = workload, launch.detail, launch.environment
-        run.may_create = workload.state not in (State.RUNNING, State.STOPPING)
-        if workload.state in (State.RUNNING, State.STOPPING):
+        run.launch = launch
+        if not run.is_new:
             run.begun_at = workload.started_at or self._day()
-        self._update(run)
-        if not run.leaving:
-            self._places.claim(workload, run.devices())
-            if run.may_create and self._looked:
-                self._make(run)
+        elif run.phase is RunPhase.KNOWN:
+            run.apply(RunEvent.LAUNCHED, self._now())
+        self._read_pods(run)
+        if not run.is_ending:
+            self._devices.claim(workload, run.named_devices())
+            if run.creates_pods and self._has_stepped:
+                run.sentence = self._create_pods(run)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
-        """It shall end within `grace` seconds."""
-        run = self.runs.get(key) or self._found(key)
+        """End the run within `grace` seconds. A later deadline than an earlier one has no effect."""
+        run = self.runs.get(key) or self._find(key)
         if run is None or run.ended is not None:
             return
-        deadline = self._now() + max(0.0, grace)
-        run.stop_at = deadline if run.stop_at is None else min(run.stop_at, deadline)
-        run.steady = None
-        self._end_pods(run)
+        run.request_stop(self._now() + max(0.0, grace), self._now())
+        self._delete_pods(run)
 
     def fail(self, key: RunKey, sentence: str) -> None:
-        """It must not go on."""
+        """End the run as FAILED with this sentence, unless there is a verdict on it already."""
         run = self.runs.get(key)
-        if run is not None and run.ended is None and run.decided is None:
-            run.decided, run.steady = End(outcome=Outcome.FAILED, sentence=sentence), None
+        if run is not None and run.ended is None and run.verdict is None:
+            self._give_up(run, Outcome.FAILED, sentence)
 
     def forget(self, key: RunKey) -> None:
-        """Its end is written down: its pods go."""
-        run = self.runs.get(key) or self._found(key)
+        """Delete what is left of the run in the cluster: its result is recorded."""
+        run = self.runs.get(key) or self._find(key)
         self.runs.pop(key, None)
         if run is None:
             return
         self._release(run)
-        self._update(run)
-        self._forgotten[key] = run
-        self._sweep(run)
+        self._read_pods(run)
+        run.apply(RunEvent.FORGOTTEN, self._now())
+        self._removing[key] = run
+        self._remove(run)
 
-    # --- looking
+    # --- each step
 
     def step(self) -> list[Observation]:
-        """Do for each run what is next; return how they are."""
-        self._looked = True
+        """Do what is next for each run; return what is reported of them."""
+        self._has_stepped = True
         for key in self.pods.runs():
-            if key[0] and key not in self.runs and key not in self._forgotten:
+            if key[0] and key not in self.runs and key not in self._removing:
                 self._adopt(key)
-        for run in list(self._forgotten.values()):
-            self._update(run)
-            self._sweep(run)
-        calm = not self._nodes.anything_away()
-        seen = [(run, run.ended or self._look(run, calm)) for run in list(self.runs.values())]
-        # Whoever is alive is told to us again right after a restart; what nobody speaks of is reported then.
+        for run in list(self._removing.values()):
+            self._read_pods(run)
+            self._remove(run)
+        is_calm = not self._nodes.anything_away()
+        reports = [(run, run.ended or self._examine(run, is_calm)) for run in list(self.runs.values())]
+        # After a restart the controller soon launches all that it knows. Only the rest is reported as found.
         hidden = self._now() - _SILENT_AT_FIRST
-        return [observation for run, observation in seen if run.workload is not None or run.known_at <= hidden]
+        return [report for run, report in reports if run.launch is not None or run.known_at <= hidden]
 
-    def _look(self, run: Run, calm: bool) -> Observation:
-        """At what may have changed only: of thousands of runs hardly any does between two looks."""
-        revision = self.pods.revision(run.key)
-        if calm and run.steady_at == revision and not self._places.is_failing(run.key):
-            if run.steady is not None:
-                return run.steady
-            if not run.leaving and self._in_the_making(run):
-                return run.present()
-        seen = self._advance(run)
-        calm_run = run.begun_at is not None and not run.leaving and run.ended is None and not run.sentence
-        run.steady, run.steady_at = (seen if calm_run else None), revision
-        return seen
+    def _examine(self, run: Run, is_calm: bool) -> Observation:
+        """Advance the run if something may have changed: of thousands of runs hardly any does between two steps."""
+        revision, before = self.pods.revision(run.key), run.examined
+        if is_calm and before is not None and before.revision == revision and not self._devices.is_failing(run.key):
+            if before.report is not None:
+                return before.report
+            if not run.is_ending and self._is_creating(run):
+                return run.observe()
+        report = self._advance(run)
+        is_steady = run.begun_at is not None and not run.is_ending and run.ended is None and not run.sentence
+        run.examined = Examined(revision=revision, report=report if is_steady else None)
+        return report
 
     def restart_clocks(self) -> None:
-        """The API server was away: nobody could be in time."""
-        now = self._now()
+        """Count all delays from now: while the API server was away, nothing could be in time."""
         for run in self.runs.values():
-            run.making_since = None if run.making_since is None else now
-            run.unplaced_since = dict.fromkeys(run.unplaced_since, now)
-            run.starting_since = dict.fromkeys(run.starting_since, now)
-            run.trouble_since = dict.fromkeys(run.trouble_since, now)
+            run.restart_delays(self._now())
 
-    def unmade(self) -> int:
-        """How many pods are wanted and not made yet."""
-        return sum(
-            max(0, run.tasks - self.pods.count(key))
-            for key, run in self.runs.items()
-            if run.begun_at is None and not run.leaving
-        )
+    def count_missing_pods(self) -> int:
+        """Return the number of pods that are wanted and not created yet."""
+        return sum(max(0, run.tasks - self.pods.count(key)) for key, run in self.runs.items() if run.creates_pods)
 
     def slots_in_use(self) -> dict[str, set[str]]:
-        """Slots of runs that have not ended, by node."""
+        """Return the slots of runs that have not ended, by node."""
         return slots_in_use(self.runs.values())
 
-    def blocked(self) -> set[str]:
-        """Slots on which a pod stands whose run is over, or which nobody has ever heard of."""
+    def blocked_slots(self) -> set[str]:
+        """Return the slots of live pods whose run has ended, or which the controller has not launched."""
         slots: set[str] = set()
-        for run in (*self._forgotten.values(), *self.runs.values()):
-            if run.workload is None or run.ended is not None:
-                slots.update(slot for pod in run.live() for slot in pod.slots)
+        for run in (*self._removing.values(), *self.runs.values()):
+            if run.launch is None or run.ended is not None:
+                slots.update(slot for pod in run.live_pods() for slot in pod.slots)
         return slots
 
-    def _adopt(self, key: RunKey) -> None:
-        pods = self.pods.of_run(key)
-        if all(pod.terminating and not pod.finished for pod in pods):
-            # It ends already, and whoever is alive will be told of by `launch`.
-            return
-        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
-        log.info("found a run by its pods: workload=%s run=%d", *key)
-        self._update(run)
+    def _new_run(self, key: RunKey) -> Run:
+        return Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
 
-    def _found(self, key: RunKey) -> Run | None:
+    def _adopt(self, key: RunKey) -> None:
+        """Take up a run that is known by its pods only, unless all of them are being deleted."""
+        if all(pod.terminating and not pod.finished for pod in self.pods.of_run(key)):
+            return
+        log.info("found a run by its pods: workload=%s run=%d", *key)
+        self._find(key)
+
+    def _find(self, key: RunKey) -> Run | None:
+        """Take up a run that is known by its pods only; None if it has no pod."""
         if not self.pods.of_run(key):
             return None
-        run = self.runs[key] = Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
-        self._update(run)
+        run = self.runs[key] = self._new_run(key)
+        self._read_pods(run)
         return run
 
-    def _update(self, run: Run) -> None:
-        """Take in what its pods show."""
-        run.pods.update({pod.task: pod for pod in self.pods.take_parted(run.key)})
+    def _read_pods(self, run: Run) -> None:
+        """Note the present views of the run's pods, and what they say of its start."""
+        run.pods.update({pod.task: pod for pod in self.pods.take_deleted(run.key)})
         present = {pod.task: pod for pod in self.pods.of_run(run.key)}
         run.pods.update(present)
         run.gone = {task for task in run.pods if task not in present}
+        if run.creates_pods and not run.missing_tasks():
+            run.apply(RunEvent.PODS_SEEN, self._now())
 
     def _advance(self, run: Run) -> Observation:
-        self._update(run)
+        self._read_pods(run)
         self._note_beginning(run)
-        if not run.leaving:
-            if run.workload is not None and (devices := run.devices()):
-                self._places.claim(run.workload, devices)
-            self._judge.judge(run)
-        if not run.leaving and run.may_create:
-            self._make(run)
-        if run.leaving:
-            self._end_pods(run)
+        if not run.is_ending:
+            if run.workload is not None and (devices := run.named_devices()):
+                self._devices.claim(run.workload, devices)
+            self._judge(run)
+        if run.creates_pods:
+            run.sentence = self._create_pods(run) or run.sentence
+        if run.is_ending:
+            self._delete_pods(run)
         if self._is_over(run):
             return self._end(run)
-        if run.leaving:
-            run.sentence = self._overdue(run)
-        return run.present()
+        if run.is_ending:
+            run.sentence = self._describe_overdue(run) or run.sentence
+        return run.observe()
 
     def _note_beginning(self, run: Run) -> None:
-        if run.begun_at is None and len(run.pods) >= run.tasks:
-            begun = [pod.phase != "Pending" for pod in run.pods.values()]
-            if all(begun):
-                run.begun_at, run.sentence = self._day(), ""
-                for pod in run.pods.values():
-                    self._nodes.back_off.clear(pod.node)
+        if run.missing_tasks() or any(pod.phase == "Pending" for pod in run.pods.values()):
+            return
+        if run.begun_at is None:
+            run.begun_at, run.sentence = self._day(), ""
+            for pod in run.pods.values():
+                self._nodes.back_off.clear(pod.node)
+        if run.phase in (RunPhase.KNOWN, RunPhase.STARTING):
+            run.apply(RunEvent.BEGAN, self._now())
 
-    # --- making
+    # --- judging
 
-    def _make(self, run: Run) -> None:
-        workload = run.workload
+    def _judge(self, run: Run) -> None:
+        facts = RunFacts.of(run)
+        judgement = judge(facts, self._cluster_facts(run, facts), self._options, self._now())
+        run.delays = dict(judgement.delays)
+        if judgement.verdict is None:
+            run.sentence = judgement.sentence
+        else:
+            run.give_up(judgement.verdict, self._now())
+            for node in judgement.verdict.back_off:
+                self._nodes.back_off.add(node, judgement.verdict.result.sentence)
+
+    def _cluster_facts(self, run: Run, facts: RunFacts) -> ClusterFacts:
+        """Gather what the rules read of the cluster."""
+        nodes = {pod.node for task, pod in facts.pods.items() if pod.node and task not in facts.over}
+        job = find_silent_job(facts, self._options, self._now())
+        return ClusterFacts(
+            lost={node: self._nodes.lost(node) for node in nodes},
+            gpu_nodes=frozenset(node for node in nodes.union(facts.planned_nodes) if self._nodes.slots(node)),
+            taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
+            job_message=self._writes.ask_why_no_pod(self._ref(JOBS, job)) if job else None,
+        )
+
+    def _give_up(self, run: Run, outcome: Outcome, sentence: str) -> None:
+        run.give_up(Verdict(result=Result(outcome=outcome, sentence=sentence)), self._now())
+
+    # --- creating
+
+    def _create_pods(self, run: Run) -> str:
+        """Create the missing pods once all devices are there; return what is waited for, as a sentence."""
+        workload, missing = run.workload, run.missing_tasks()
         assert workload is not None
-        missing = [task for task in range(workload.tasks) if task not in run.pods]
-        if not missing:
-            return
-        image = run.detail.image or self._options.runner_image
+        assert run.launch is not None
+        image = run.launch.detail.image or self._options.runner_image
         if not image:
-            sentence = "No image is known for it: set c.KubernetesBackend.runner_image."
-            run.decided = End(outcome=Outcome.FAILED, sentence=sentence)
-            return
-        places = self._places.places(workload)
-        refused = next((place for place in places if place.refused), None)
+            self._give_up(run, Outcome.FAILED, "No image is known for it: set c.KubernetesBackend.runner_image.")
+            return ""
+        prepared = self._devices.prepare(workload)
+        refused = next((each for each in prepared if each.is_refused), None)
         if refused is not None:
-            run.decided = End(outcome=Outcome.REFUSED, sentence=refused.sentence)
-            return
-        waiting = next((place for place in places if place.added is None), None)
+            self._give_up(run, Outcome.REFUSED, refused.sentence)
+            return ""
+        waiting = next((each for each in prepared if each.additions is None), None)
         if waiting is not None:
-            run.sentence = waiting.sentence
-            return
-        run.making_since = self._now() if run.making_since is None else run.making_since
-        makings = self._make_gang(workload) + [
-            self._make_task(run, workload, task, added, image)
+            return waiting.sentence
+        if run.phase is RunPhase.WAITING:
+            run.apply(RunEvent.DEVICES_READY, self._now())
+        creations = self._create_gang_service(workload) + [
+            self._create_pod(run.launch, task, additions, image)
             for task in missing
-            if (added := places[task].added) is not None
+            if (additions := prepared[task].additions) is not None
         ]
-        self._take_answers(run, makings)
+        return self._read_answers(run, creations)
 
-    def _make_gang(self, workload: Workload) -> list[Making]:
+    def _create_gang_service(self, workload: Workload) -> list[Creation]:
         if workload.tasks == 1:
             return []
-        service = self._thing(SERVICES, names.gang_name(workload.id, workload.run))
-        return [self._deeds.make(service, lambda: gang_service(workload, self._options), _ignore)]
+        service = self._ref(SERVICES, names.gang_name(workload.id, workload.run))
+        return [self._writes.create(service, lambda: gang_service(workload, self._options), _ignore)]
 
-    def _make_task(self, run: Run, workload: Workload, task: int, added: PodAdditions, image: str) -> Making:
+    def _create_pod(self, launch: Launch, task: int, additions: PodAdditions, image: str) -> Creation:
+        workload = launch.workload
         name = names.training_name(workload.id, workload.run, task)
 
         def pod() -> JsonObject:
-            passed = {key: run.environment[key] for key in _PASSED_ON if key in run.environment}
-            return training_pod(workload, task, added, passed, image, self._options)
+            passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
+            return training_pod(workload, task, additions, passed, image, self._options)
 
         if self._options.as_jobs:
-            return self._deeds.make(self._thing(JOBS, name), lambda: as_job(pod()), _ignore)
-        return self._deeds.make(self._thing(PODS, name), pod, lambda made: self._take(pod_view(made)))
+            return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)
+        return self._writes.create(self._ref(PODS, name), pod, lambda created: self._on_created(pod_view(created)))
 
-    def _take_answers(self, run: Run, makings: Sequence[Making]) -> None:
-        refused = next((making for making in makings if making.state is MakingState.REFUSED), None)
+    def _read_answers(self, run: Run, creations: Sequence[Creation]) -> str:
+        """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
+        refused = next((creation for creation in creations if creation.state is CreationState.REFUSED), None)
         if refused is not None:
-            run.decided = End(outcome=Outcome.REFUSED, sentence=refused.sentence)
-            return
-        run.sentence = next((making.sentence for making in makings if making.sentence), "")
+            self._give_up(run, Outcome.REFUSED, refused.sentence)
+            return ""
+        return next((creation.sentence for creation in creations if creation.sentence), "")
+
+    def _is_creating(self, run: Run) -> bool:
+        """Return whether a request to create an object of the run may be on its way to the API server."""
+        resource = JOBS if self._options.as_jobs else PODS
+        objects = [self._ref(resource, names.training_name(run.id, run.number, task)) for task in run.missing_tasks()]
+        if run.tasks > 1:
+            objects.append(self._ref(SERVICES, names.gang_name(run.id, run.number)))
+        return any(self._writes.is_creating(ref) for ref in objects)
 
     # --- ending
 
-    def _end_pods(self, run: Run) -> None:
+    def _delete_pods(self, run: Run) -> None:
         if self._options.as_jobs:
-            # First: a Job makes its pod again, if it is still there.
-            for thing in self._wrappings(run):
-                self._deeds.delete(thing)
-        grace = self._options.gang_grace if run.stop_at is None else max(1.0, run.stop_at - self._now())
-        for pod in run.live():
-            self._deeds.delete(thing_of(pod), grace)
+            # Before the pods: a Job creates its pod again if the Job still exists.
+            for job in self._jobs(run):
+                self._writes.delete(job)
+        deadline = run.stop_deadline
+        grace = self._options.gang_grace if deadline is None else max(1.0, deadline - self._now())
+        for pod in run.live_pods():
+            self._writes.delete(ObjectRef.of_pod(pod), grace)
 
     def _is_over(self, run: Run) -> bool:
-        if self._in_the_making(run):
+        """Return whether nothing of the run holds a device, or will: what runs on a lost node does not count."""
+        if run.creates_pods or self._is_creating(run):
             return False
-        waiting = [pod for pod in run.live() if not self._nodes.lost(pod.node)]
-        if waiting:
-            return False
-        return run.leaving or len(run.pods) >= run.tasks or not run.may_create
-
-    def _in_the_making(self, run: Run) -> bool:
-        resource = JOBS if self._options.as_jobs else PODS
-        things = [
-            self._thing(resource, names.training_name(run.id, run.number, task))
-            for task in range(run.tasks)
-            if task not in run.pods
-        ]
-        if run.tasks > 1:
-            things.append(self._thing(SERVICES, names.gang_name(run.id, run.number)))
-        return any(self._deeds.under_way(thing.resource, thing.namespace, thing.name) for thing in things)
+        return all([self._nodes.lost(pod.node) for pod in run.live_pods()])
 
     def _end(self, run: Run) -> Observation:
         self._release(run)
-        end = self._end_of(run)
-        log.info("run ended: workload=%s run=%d outcome=%s %s", run.id, run.number, end.outcome, end.sentence)
-        return run.end(end, self._day())
+        result = self._read_result(run)
+        log.info("run ended: workload=%s run=%d outcome=%s %s", run.id, run.number, result.outcome, result.sentence)
+        return run.finish(result, self._now(), self._day())
 
-    def _end_of(self, run: Run) -> End:
-        stopped = run.stop_at is not None
-        if run.decided is not None and not (stopped and run.decided.outcome is Outcome.REFUSED):
-            ends = [run.decided]
-            if run.tasks > 1 and run.culprit is not None:
-                return End(
-                    outcome=run.decided.outcome,
-                    sentence=f"Task {run.culprit} of {run.tasks}: {run.decided.sentence}",
-                )
-            return ends[0]
-        if not run.pods:
-            return _never_seen(stopped, created=run.may_create)
-        ends = [end_of_pod(pod, stopped=stopped) for pod in run.pods.values()]
-        return end_of_run(ends)
+    def _read_result(self, run: Run) -> Result:
+        verdict, stopped = run.verdict, run.stop_deadline is not None
+        if verdict is not None:
+            return verdict.result if verdict.task is None else name_task(verdict.result, verdict.task, run.tasks)
+        if run.pods:
+            return combine_results([read_result(pod, stopped=stopped) for _, pod in sorted(run.pods.items())])
+        if stopped and run.is_new:
+            return Result(outcome=Outcome.PAUSED)  # it was asked to end before it had begun
+        return Result(outcome=Outcome.LOST, sentence="Its pods are gone.")
 
     def _release(self, run: Run) -> None:
         if run.workload is not None:
-            self._places.release(run.workload)
+            self._devices.release(run.workload)
 
-    def _overdue(self, run: Run) -> str:
-        if run.stop_at is None or self._now() < run.stop_at + _OVERDUE:
-            return run.sentence
-        pod = next((pod for pod in run.live() if pod.terminating), None)
-        if pod is None:
-            return run.sentence
-        late = self._now() - run.stop_at
-        return (
-            f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; "
-            "its devices are not free."
-        )
+    def _describe_overdue(self, run: Run) -> str:
+        pod = next((pod for pod in run.live_pods() if pod.terminating), None)
+        if run.stop_deadline is None or pod is None:
+            return ""
+        return describe_overdue(pod, run.stop_deadline, self._now())
 
-    def _sweep(self, run: Run) -> None:
-        """Delete what is left of a run whose end is written down."""
-        standing = [pod for task, pod in run.pods.items() if task not in run.gone]
-        # As long as its pods stand, whoever comes after a crash finds the run, and so the rest of it.
-        rest = self._rest(run)
-        if not all([self._deeds.delete(thing) for thing in rest]):
+    def _remove(self, run: Run) -> None:
+        """Delete what is left of a run in REMOVING; drop the run when nothing is left."""
+        pods = [pod for task, pod in run.pods.items() if task not in run.gone]
+        # The pods go last: as long as one exists, a service that starts after a crash finds the run and all the rest.
+        rest = self._other_objects(run)
+        if not all([self._writes.delete(ref) for ref in rest]):
             return
-        for pod in standing:
-            self._deeds.delete(thing_of(pod))
-        if standing:
+        for pod in pods:
+            self._writes.delete(ObjectRef.of_pod(pod))
+        if pods:
             return
-        self._forgotten.pop(run.key, None)
+        self._removing.pop(run.key, None)
         self.pods.forget(run.key)
-        for thing in rest:
-            self._deeds.gone(thing.mark)
-        namespace = self._options.training_namespace
+        for ref in rest:
+            self._writes.forget_deletion(ref.key)
         for resource in (PODS, JOBS):
             for task in range(run.tasks):
-                self._deeds.forget(resource, namespace, names.training_name(run.id, run.number, task))
+                self._writes.forget_creation(self._ref(resource, names.training_name(run.id, run.number, task)))
         for pod in run.pods.values():
-            self._deeds.gone(pod.uid)
+            self._writes.forget_deletion(pod.uid)
 
-    def _rest(self, run: Run) -> list[Thing]:
-        """What was made for it beside its pods."""
-        rest = [] if run.tasks == 1 else [self._thing(SERVICES, names.gang_name(run.id, run.number))]
-        return rest + self._wrappings(run) if self._options.as_jobs else rest
+    def _other_objects(self, run: Run) -> list[ObjectRef]:
+        """Return what was created for the run beside its pods."""
+        services = [] if run.tasks == 1 else [self._ref(SERVICES, names.gang_name(run.id, run.number))]
+        return services + self._jobs(run) if self._options.as_jobs else services
 
-    def _wrappings(self, run: Run) -> list[Thing]:
-        """The Jobs that made its pods."""
-        return [self._thing(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
+    def _jobs(self, run: Run) -> list[ObjectRef]:
+        """Return the Jobs that create the pods of the run."""
+        return [self._ref(JOBS, names.training_name(run.id, run.number, task)) for task in range(run.tasks)]
 
-    def _thing(self, resource: Resource, name: str) -> Thing:
-        return Thing(resource=resource, namespace=self._options.training_namespace, name=name)
-
-
-def _never_seen(stopped: bool, *, created: bool) -> End:
-    if stopped and created:
-        # It was told to end before it had begun.
-        return End(outcome=Outcome.PAUSED)
-    return End(outcome=Outcome.LOST, sentence="Its pods are gone.")
+    def _ref(self, resource: Resource, name: str) -> ObjectRef:
+        return ObjectRef(resource=resource, namespace=self._options.training_namespace, name=name)
 
 
-def _ignore(made: JsonObject) -> None:
-    """The watch shows it soon."""
+def _ignore(created: JsonObject) -> None:
+    """Do nothing: the watch shows the object soon."""

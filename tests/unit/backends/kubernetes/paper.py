@@ -1,14 +1,14 @@
-"""A cluster on paper: deeds are noted, and the test says what has become of them."""
+"""A cluster on paper: writes are noted, and the test says what has become of them."""
 
 from dataclasses import replace
 
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
-from jupyter_gq.backends.kubernetes.api.writes import Making, State
+from jupyter_gq.backends.kubernetes.api.writes import Creation, CreationState
 from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.shares.reservations import Reservations
+from jupyter_gq.backends.kubernetes.shares.reservation_pods import ReservationPods
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport
 from jupyter_gq.domain.pod_pool import PodPool
 
@@ -24,41 +24,41 @@ class Clock:
         return self.at
 
 
-class DeedsOnPaper:
-    """Notes what it is asked for; `refusal` is what the cluster says to everything."""
+class WritesOnPaper:
+    """Notes what it is asked for; `refusal` is what the cluster says to everyref."""
 
     def __init__(self):
         self.made, self.deleted, self.refusal = [], [], ""
 
-    def make(self, thing, body, made):
+    def create(self, ref, body, created):
         if self.refusal:
-            return Making(state=State.REFUSED, sentence=self.refusal)
+            return Creation(state=CreationState.REFUSED, sentence=self.refusal)
         meta = body()["metadata"]
-        assert (meta["namespace"], meta["name"]) == (thing.namespace, thing.name)
-        if thing.name not in self.made:
-            self.made.append(thing.name)
-        return Making(state=State.UNDER_WAY)
+        assert (meta["namespace"], meta["name"]) == (ref.namespace, ref.name)
+        if ref.name not in self.made:
+            self.made.append(ref.name)
+        return Creation(state=CreationState.UNDER_WAY)
 
-    def delete(self, thing, grace=None):
-        if thing.uid not in self.deleted:
-            self.deleted.append(thing.uid)
+    def delete(self, ref, grace=None):
+        if ref.uid not in self.deleted:
+            self.deleted.append(ref.uid)
         return True
 
-    def gone(self, mark):
+    def forget_deletion(self, key):
         pass
 
-    def forget(self, resource, namespace, name):
-        if name in self.made:
-            self.made.remove(name)
+    def forget_creation(self, ref):
+        if ref.name in self.made:
+            self.made.remove(ref.name)
 
 
 class Paper:
     """One node `n1` with devices, its agent, and its reservations."""
 
-    def __init__(self, gpus=2, deeds=None, **pool):
-        """`deeds`: makes them of a clock."""
+    def __init__(self, gpus=2, writes=None, **pool):
+        """`writes`: makes them of a clock."""
         self.clock = Clock()
-        self.deeds = deeds(self.clock) if deeds is not None else DeedsOnPaper()
+        self.writes = writes(self.clock) if writes is not None else WritesOnPaper()
         self.pools = [PodPool(name="p", **pool)]
         self.agents = Agents(silent_after=60.0, now=self.clock.now)
         self.nodes = Nodes(pools=lambda: self.pools, agents=self.agents, now=self.clock.now, lost_after=60.0)
@@ -67,12 +67,12 @@ class Paper:
         self.nodes.saw(None, self.view)
         #: Pods that were made, before the watch shows them.
         self.taken = []
-        self.slots = Reservations(
+        self.slots = ReservationPods(
             OPTIONS,
-            deeds=self.deeds,
+            writes=self.writes,
             agents=self.agents,
             nodes=self.nodes,
-            take=self.taken.append,
+            on_created=self.taken.append,
             now=self.clock.now,
         )
         self.pods = {}
@@ -94,7 +94,7 @@ class Paper:
         )
         after = replace(before or start, **fields)
         self.pods[name] = after
-        self.slots.saw(before, after)
+        self.slots.note_pod(before, after)
         return after
 
     def work(self, uid, slot, device, **fields):
@@ -109,13 +109,13 @@ class Paper:
             annotations={names.SLOTS: slot, names.DEVICES: device},
         )
         self.pods[uid] = replace(before or start, **fields)
-        self.slots.saw_work(before, self.pods[uid])
+        self.slots.note_work(before, self.pods[uid])
 
     def work_gone(self, uid):
-        self.slots.saw_work(self.pods.pop(uid), None)
+        self.slots.note_work(self.pods.pop(uid), None)
 
     def gone(self, slot, number=0):
-        self.slots.saw(self.pods.pop(names.reservation_name(slot, number)), None)
+        self.slots.note_pod(self.pods.pop(names.reservation_name(slot, number)), None)
 
     def report(self, given=(), probe="OK", silent_kubelet=False, others=()):
         """The agent tells which pods have which devices: (pod, device); `others` are no pods of ours."""

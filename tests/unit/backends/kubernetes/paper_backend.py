@@ -5,6 +5,7 @@ from dataclasses import replace
 from jupyter_gq.backends.kubernetes import Clocks, KubernetesRuns, PodPool
 from jupyter_gq.backends.kubernetes.api.views import NodeView, PodView
 from jupyter_gq.backends.kubernetes.objects import names
+from jupyter_gq.backends.kubernetes.runs.phases import TRANSITIONS, RunPhase
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport, AgentShare
 from jupyter_gq.domain.states import State
@@ -13,6 +14,26 @@ from jupyter_gq.domain.workload_detail import WorkloadDetail
 from tests.builders import a_job, a_notebook
 
 from .paper import OPTIONS, Clock
+
+
+def check_run(run):
+    """What is known of a run agrees with its phase."""
+    phase = run.phase
+    assert run.progress.entered.keys() <= set(RunPhase)
+    assert phase is not RunPhase.REMOVING, "such runs are kept apart"
+    assert (run.ended is not None) == (phase is RunPhase.ENDED)
+    if run.is_ending:
+        assert (run.verdict is not None) == (phase is not RunPhase.STOPPING)
+        assert run.verdict is None or phase is TRANSITIONS[RunPhase.STARTING][run.verdict.event]
+    if phase is RunPhase.STOPPING:
+        assert run.stop_deadline is not None
+    if phase is RunPhase.RUNNING:
+        assert run.begun_at is not None
+    if phase in (RunPhase.STARTING, RunPhase.RUNNING):
+        assert not run.missing_tasks()
+    if run.creates_pods:
+        assert run.is_new
+        assert run.missing_tasks()
 
 
 class NotesWhatIsAsked:
@@ -58,7 +79,7 @@ class PaperBackend:
             clocks=Clocks(elapsed=self.clock.now, now=self.day.now),
             on_change=lambda: None,
         )
-        self.runs._opened = True
+        self.runs._is_open = True
         for watch in self.runs._watches:
             watch.synced.set()
             watch.failure = ""
@@ -99,7 +120,7 @@ class PaperBackend:
     def pod(self, workload, slot, device="", **fields):
         """The first pod of that job or notebook is seen, running on that slot; returns its uid."""
         servers = workload.startswith("nb-")
-        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        copy = (self.runs._server_pods if servers else self.runs._job_pods).copy
         namespace, name = ("hub" if servers else "train"), f"gq-{workload}-1-0"
         annotations = {names.SLOTS: slot, names.TASKS: "1", **({names.DEVICES: device} if device else {})}
         pod = copy.get(namespace, name) or PodView(
@@ -116,12 +137,12 @@ class PaperBackend:
 
     def no_pod(self, workload):
         servers = workload.startswith("nb-")
-        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        copy = (self.runs._server_pods if servers else self.runs._job_pods).copy
         copy.remove(("hub" if servers else "train", f"gq-{workload}-1-0"), self._next())
 
     def no_task(self, workload, task):
         """The pod of that task is gone."""
-        self.runs._jobs.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
+        self.runs._job_pods.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
 
     async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25", **detail):
         """A job, or a notebook, that shall run on that slot."""
@@ -149,8 +170,11 @@ class PaperBackend:
 
     async def observed(self, workload):
         """What is observed of that job or notebook; None when nothing is."""
-        return next((seen for seen in await self.runs.observe() if seen.workload == workload), None)
+        seen = await self.runs.observe()
+        for run in (*self.runs.training.runs.values(), *self.runs.notebooks.runs.values()):
+            check_run(run)
+        return next((each for each in seen if each.workload == workload), None)
 
     async def close(self):
-        await self.runs._deeds.close()
+        await self.runs._writes.close()
         await self.runs.notebooks.close()

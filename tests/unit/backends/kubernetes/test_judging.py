@@ -146,5 +146,5 @@ async def test_why_a_job_of_the_cluster_makes_no_pod_is_asked_once_and_told(even
     await paper.runs.forget("job-j", 1)
     await settle()
     await paper.observed("job-j")
-    assert not paper.runs._deeds._words
+    assert not paper.runs._writes._messages
     await paper.close()

@@ -82,7 +82,7 @@ def test_a_node_that_keeps_pods_out_takes_nothing_new(change, takes):
     paper.node(**change)
     assert healthy(paper.offered()) == [takes, takes]
     assert bool(paper.offered().closed) is not takes, "for tasks without devices, too"
-    assert paper.offered().emptying is (change == {"cordoned": True})
+    assert paper.offered().draining is (change == {"cordoned": True})
 
 
 def test_why_a_node_takes_nothing_new_is_said():

@@ -87,7 +87,7 @@ async def test_whose_device_a_pod_of_others_has_is_told_until_it_is_ours_again(p
         paper.clock.at += 5
         paper.report(given=[("foreign", "x", "GPU-0"), ("foreign", "y", "GPU-1")])
         seen = await paper.observed(notebook.id)
-    assert seen.phase is Phase.RUNNING, "its user may save his work"
+    assert seen.phase is Phase.RUNNING, "the user may save work meanwhile"
     assert seen.sentence.startswith("Its device may be in other hands as well, so save your work")
     assert paper.hub.asked == []
 

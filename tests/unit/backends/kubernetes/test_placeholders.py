@@ -14,7 +14,7 @@ from jupyter_gq.client.agents import AgentDevice, AgentReport
 from jupyter_gq.domain.cluster import SHARE_LABEL
 from jupyter_gq.domain.pod_pool import PodPool, ScaleUp
 
-from .paper import GPU, OPTIONS, Clock, DeedsOnPaper
+from .paper import GPU, OPTIONS, Clock, WritesOnPaper
 
 POOL = PodPool(name="p", selector={"pool": "p"}, scale_up=ScaleUp(gpus=2, nodes=3, cpu_milli=8000))
 FIRST, SECOND = "gq-grow-p-0", "gq-grow-p-1"
@@ -24,7 +24,7 @@ class Growing:
     """A pool that grows, on paper."""
 
     def __init__(self):
-        self.clock, self.deeds, self.pools = Clock(), DeedsOnPaper(), [POOL]
+        self.clock, self.writes, self.pools = Clock(), WritesOnPaper(), [POOL]
         self.agents = Agents(silent_after=60.0, now=self.clock.now)
         self.nodes = Nodes(pools=lambda: self.pools, agents=self.agents, now=self.clock.now, lost_after=60.0)
         self.used = set()
@@ -34,10 +34,10 @@ class Growing:
     def service(self):
         return Placeholders(
             OPTIONS,
-            deeds=self.deeds,
+            writes=self.writes,
             agents=self.agents,
             nodes=self.nodes,
-            take=lambda pod: None,
+            on_created=lambda pod: None,
             now=self.clock.now,
         )
 
@@ -74,11 +74,11 @@ class Growing:
 
     @property
     def made(self):
-        return self.deeds.made
+        return self.writes.made
 
     @property
     def deleted(self):
-        return [uid.rpartition("-")[0] for uid in self.deeds.deleted]
+        return [uid.rpartition("-")[0] for uid in self.writes.deleted]
 
     @property
     def left(self):
@@ -112,7 +112,7 @@ def test_another_process_goes_on_with_those_that_stand(growing):
     pod = growing.pod()
     growing.asked = growing.service()
     growing.asked.saw(None, pod)
-    growing.deeds.made.clear()
+    growing.writes.made.clear()
     growing.want(1)
     assert (growing.made, growing.deleted) == ([], [])
 
@@ -263,10 +263,10 @@ def test_one_that_was_evicted_goes_and_another_is_made_after_a_while(growing):
 
 
 def test_what_the_cluster_refuses_is_said_and_tried_again_ever_more_seldom(growing):
-    growing.deeds.refusal = "no PriorityClass with name x was found"
+    growing.writes.refusal = "no PriorityClass with name x was found"
     growing.want(1)
     assert growing.asked.asked_for("p").sentence == "no PriorityClass with name x was found"
-    growing.deeds.refusal = ""
+    growing.writes.refusal = ""
     growing.want(1, 59)
     assert growing.made == []
     growing.want(1, 2)
@@ -290,7 +290,9 @@ def test_those_of_a_pool_that_does_not_grow_any_more_go(growing, pools):
 
 def test_it_keeps_off_the_nodes_that_are_there_and_free(growing):
     bodies = []
-    growing.deeds.make = lambda thing, body, made: bodies.append(body()) or DeedsOnPaper().make(thing, body, made)
+    growing.writes.create = lambda ref, body, created: (
+        bodies.append(body()) or WritesOnPaper().create(ref, body, created)
+    )
     growing.node("free")
     growing.node("used")
     growing.node("small", gpus=1)

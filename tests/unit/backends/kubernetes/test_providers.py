@@ -7,7 +7,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import as_job, training_po
 from jupyter_gq.backends.kubernetes.providers import PROVIDERS
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.domain.cluster import Device
-from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility, pool_of
+from jupyter_gq.domain.pod_pool import Hold, PodPool, Provider, Visibility, find_pool
 from tests.builders import a_job
 
 from .paper import OPTIONS
@@ -112,6 +112,6 @@ def test_whatever_is_pinned_to_a_node_of_a_pool_bears_its_taints():
 
 def test_a_node_is_of_the_first_pool_that_takes_it():
     pools = [PodPool(name="a", selector={"x": "1"}), PodPool(name="rest")]
-    assert pool_of(pools, {"x": "1"}).name == "a"
-    assert pool_of(pools, {"x": "2"}).name == "rest"
-    assert pool_of(pools[:1], {}) is None
+    assert find_pool(pools, {"x": "1"}).name == "a"
+    assert find_pool(pools, {"x": "2"}).name == "rest"
+    assert find_pool(pools[:1], {}) is None

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.backends.kubernetes.api.views import PodView
-from jupyter_gq.backends.kubernetes.pods.runs import Run
+from jupyter_gq.backends.kubernetes.runs.run import Run
 from jupyter_gq.backends.kubernetes.runs.server_stops import ServerStops
+from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.domain.errors import BackendError
 from tests.builders import a_notebook
 
@@ -48,7 +49,8 @@ def stops(hub, clock):
 
 
 def a_run(**fields):
-    return Run(id="nb-1", number=1, launched_at=0.0, known_at=0.0, workload=a_notebook("ann", id="nb-1"), **fields)
+    launch = Launch(workload=a_notebook("ann", id="nb-1"))
+    return Run(id="nb-1", number=1, launched_at=0.0, known_at=0.0, launch=launch, **fields)
 
 
 async def asked(stops, run):
@@ -94,7 +96,9 @@ async def test_who_has_no_pod_is_asked_for_until_the_hub_has_heard(stops, hub, c
 
 async def test_nothing_is_asked_where_the_end_has_begun_already(stops, hub):
     await asked(stops, a_run(pods={0: replace(POD, terminating=True)}))
-    await asked(stops, a_run(pods={0: POD}, released=True))
+    run = a_run(pods={0: POD})
+    stops.withdraw(run.key)
+    await asked(stops, run)
     assert hub.asked == []
 
 
@@ -104,8 +108,11 @@ async def test_what_is_forgotten_leaves_nothing_behind(stops, hub):
     await asked(stops, run)
     stops.forget(run.key)
     hub.open.set()
-    await asked(stops, a_run(released=True))
+    for _ in range(3):
+        await asyncio.sleep(0)
     assert not stops.heard(run.key)
+    stops.withdraw(run.key)
+    stops.forget(run.key)
     await asked(stops, run)
     assert len(hub.asked) == 2
     await stops.close()

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
-from jupyter_gq.backends.kubernetes.pods.runs import PodIndex
+from jupyter_gq.backends.kubernetes.pods.index import PodIndex
 from jupyter_gq.backends.kubernetes.runs.strays import Strays
 
 POD = PodView(
@@ -31,18 +31,18 @@ class Seen:
 
     def at(self, time):
         self.time = time
-        return self.strays.look()
+        return self.strays.find()
 
 
 def test_it_is_named_after_a_minute():
     seen = Seen()
-    seen.pods.saw(None, POD)
+    seen.pods.apply_change(None, POD)
     assert [seen.at(0), seen.at(59), seen.at(60)] == [[], [], FOUND]
 
 
 def test_a_pod_whose_ticket_is_told_meanwhile_is_none_and_one_that_is_left_later_is_given_its_minute():
     seen = Seen()
-    seen.pods.saw(None, POD)
+    seen.pods.apply_change(None, POD)
     seen.at(0)
     seen.known.add(("t-1", 1))
     assert seen.at(61) == []
@@ -53,5 +53,5 @@ def test_a_pod_whose_ticket_is_told_meanwhile_is_none_and_one_that_is_left_later
 @pytest.mark.parametrize("how", [{"phase": "Succeeded"}, {"terminating": True}, {"annotations": {}}])
 def test_a_pod_that_ends_is_none_and_so_is_one_that_keeps_no_device(how):
     seen = Seen()
-    seen.pods.saw(None, replace(POD, **how))
+    seen.pods.apply_change(None, replace(POD, **how))
     assert [seen.at(0), seen.at(61)] == [[], []]

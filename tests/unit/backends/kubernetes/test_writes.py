@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_gq.backends.kubernetes.api.errors import Exists, Refused, Unreachable
 from jupyter_gq.backends.kubernetes.api.resources import PODS
-from jupyter_gq.backends.kubernetes.api.writes import Deeds, State, Thing
+from jupyter_gq.backends.kubernetes.api.writes import CreationState, ObjectRef, Writes
 from jupyter_gq.backends.kubernetes.objects.names import WORKLOAD, reservation_name
 
 from .paper import Clock, Paper
@@ -45,76 +45,76 @@ def a_pod(name="p", workload="job-1", **meta):
 class Bench:
     def __init__(self, cluster, creations=4):
         self.clock, self.cluster, self.seen, self.bodies = Clock(), cluster, [], 0
-        self.deeds = Deeds(cluster, creations=creations, now=self.clock.now, done=lambda: None)
+        self.writes = Writes(cluster, creations=creations, now=self.clock.now, done=lambda: None)
 
-    async def make(self, pod=None):
+    async def create(self, pod=None):
         """Ask, let it happen, and ask how it went."""
         self.ask(pod or a_pod())
         await self.settle()
         return self.ask(pod or a_pod())
 
     def ask(self, pod):
-        thing = Thing(resource=PODS, namespace="t", name=pod["metadata"]["name"])
-        return self.deeds.make(thing, lambda: self._body(pod), self.seen.append)
+        ref = ObjectRef(resource=PODS, namespace="t", name=pod["metadata"]["name"])
+        return self.writes.create(ref, lambda: self._body(pod), self.seen.append)
 
     def _body(self, pod):
         self.bodies += 1
         return pod
 
     async def settle(self):
-        while self.deeds._tasks:
-            await asyncio.gather(*self.deeds._tasks)
+        while self.writes._tasks:
+            await asyncio.gather(*self.writes._tasks)
 
 
 async def test_asked_for_twice_it_is_made_once():
     bench = Bench(ClusterThatAnswers())
-    assert (await bench.make()).state is State.MADE
-    assert (await bench.make()).state is State.MADE
+    assert (await bench.create()).state is CreationState.CREATED
+    assert (await bench.create()).state is CreationState.CREATED
     assert (bench.cluster.asked, bench.seen) == (1, [a_pod()])
-    bench.deeds.forget(PODS, "t", "p")
-    await bench.make()
+    bench.writes.forget_creation(ObjectRef(resource=PODS, namespace="t", name="p"))
+    await bench.create()
     assert bench.cluster.asked == 2
 
 
 async def test_what_exists_is_made_if_it_is_ours():
     ours = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(uid="u")))
-    assert (await ours.make()).state is State.MADE
+    assert (await ours.create()).state is CreationState.CREATED
     assert ours.seen == [a_pod(uid="u")]
     other = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(workload="job-2")))
-    making = await other.make()
-    assert making.state is State.REFUSED
-    assert making.sentence == "There is a pod named p in the namespace t that is not ours. Delete or rename it."
+    creation = await other.create()
+    assert creation.state is CreationState.REFUSED
+    assert creation.sentence == "There is a pod named p in the namespace t that is not ours. Delete or rename it."
     ending = Bench(ClusterThatAnswers(Exists("it is there"), there=a_pod(deletionTimestamp="now")))
-    assert (await ending.make()).state is State.WAITING
+    assert (await ending.create()).state is CreationState.WAITING
 
 
 async def test_a_refusal_is_not_asked_for_again():
     bench = Bench(ClusterThatAnswers(Refused("exceeded quota")))
-    assert (await bench.make()).sentence == "exceeded quota"
+    assert (await bench.create()).sentence == "exceeded quota"
     bench.clock.at += 1000
-    assert (await bench.make()).state is State.REFUSED
+    assert (await bench.create()).state is CreationState.REFUSED
     assert bench.cluster.asked == 1
 
 
 async def test_what_may_pass_is_tried_again_later_and_later():
     bench = Bench(ClusterThatAnswers(*[Unreachable("busy", status=429)] * 3))
-    assert (await bench.make()).sentence == "busy"
-    await bench.make()
+    assert (await bench.create()).sentence == "busy"
+    await bench.create()
     assert bench.cluster.asked == 1, "not before its time"
     for number, pause in ((2, 0.6), (3, 1.1), (4, 2.1)):
         bench.clock.at += pause
-        await bench.make()
+        await bench.create()
         assert bench.cluster.asked == number
-    assert (await bench.make()).state is State.MADE
+    assert (await bench.create()).state is CreationState.CREATED
 
 
 async def test_a_server_that_fails_at_it_for_a_minute_refuses_it_and_one_that_is_away_does_not():
-    for status, state in ((500, State.REFUSED), (0, State.WAITING)):
+    for status, state in ((500, CreationState.REFUSED), (0, CreationState.WAITING)):
         bench = Bench(ClusterThatAnswers(*[Unreachable("failed calling webhook", status=status)] * 20))
         for _ in range(10):
-            making = await bench.make()
+            creation = await bench.create()
             bench.clock.at += 21
-        assert making.state is state
+        assert creation.state is state
 
 
 async def test_so_many_are_made_at_one_time_and_no_more():
@@ -128,33 +128,33 @@ async def test_so_many_are_made_at_one_time_and_no_more():
 async def test_what_is_asked_for_again_is_not_put_together_again():
     bench = Bench(ClusterThatAnswers())
     for _ in range(5):
-        await bench.make()
+        await bench.create()
     assert bench.bodies == 1
 
 
 async def test_asking_again_shortens_the_grace_and_never_lengthens_it():
     bench = Bench(ClusterThatAnswers())
-    thing = Thing(resource=PODS, namespace="t", name="p", uid="u")
+    ref = ObjectRef(resource=PODS, namespace="t", name="p", uid="u")
     for grace in (60, 60, 500):
-        bench.deeds.delete(thing, grace)
+        bench.writes.delete(ref, grace)
         await bench.settle()
     assert bench.cluster.deleted == [60]
-    bench.deeds.delete(thing, 5)
-    bench.deeds.delete(thing, 0)
+    bench.writes.delete(ref, 5)
+    bench.writes.delete(ref, 0)
     await bench.settle()
     assert bench.cluster.deleted == [60, 5, 1], "0 would make the cluster forget a pod that still runs"
 
 
 async def test_a_deletion_that_shows_no_effect_is_asked_for_again():
     bench = Bench(ClusterThatAnswers())
-    thing = Thing(resource=PODS, namespace="t", name="p", uid="u")
-    ending = Thing(resource=PODS, namespace="t", name="p", uid="u", terminating=True)
-    bench.deeds.delete(thing)
+    ref = ObjectRef(resource=PODS, namespace="t", name="p", uid="u")
+    ending = ObjectRef(resource=PODS, namespace="t", name="p", uid="u", terminating=True)
+    bench.writes.delete(ref)
     bench.clock.at += 11
-    bench.deeds.delete(ending)
+    bench.writes.delete(ending)
     await bench.settle()
     assert len(bench.cluster.deleted) == 1
-    bench.deeds.delete(thing)
+    bench.writes.delete(ref)
     await bench.settle()
     assert len(bench.cluster.deleted) == 2
 
@@ -162,12 +162,12 @@ async def test_a_deletion_that_shows_no_effect_is_asked_for_again():
 async def test_a_reservation_that_was_made_and_is_gone_before_it_was_seen_is_made_again():
     """The watch may be away when it is made, and when somebody deletes it."""
     cluster = ClusterThatAnswers()
-    paper = Paper(deeds=lambda clock: Deeds(cluster, creations=4, now=clock.now, done=lambda: None))
+    paper = Paper(writes=lambda clock: Writes(cluster, creations=4, now=clock.now, done=lambda: None))
     paper.slots.claim("n1/0", paper.pools[0], ("job-1", 1))
     paper.report()
     for _ in range(4):
         paper.step()
-        await asyncio.gather(*paper.deeds._tasks)
+        await asyncio.gather(*paper.writes._tasks)
     assert cluster.asked == 1
     assert [pod.name for pod in paper.taken] == [reservation_name("n1/0")], "it counts from then on"
     paper.step(31)
@@ -175,5 +175,5 @@ async def test_a_reservation_that_was_made_and_is_gone_before_it_was_seen_is_mad
     paper.slots.release("n1/0", ("job-1", 1))
     paper.slots.claim("n1/0", paper.pools[0], ("job-2", 1))
     paper.step(31)
-    await asyncio.gather(*paper.deeds._tasks)
+    await asyncio.gather(*paper.writes._tasks)
     assert cluster.asked == 2

@@ -1,0 +1,73 @@
+"""The address on which the service listens, and the event that ends the service."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from .app import make_application, make_server
+from .auth import HubAuthenticator
+from .pods import PodAuthenticator
+from .services import Services, Status
+from .wiring import DEFAULT_BUNDLE, Wiring
+
+
+@dataclass(kw_only=True, slots=True)
+class Listener:
+    """Serves the API on one address until the service is told to end."""
+
+    url: str
+    prefix: str
+    authenticator: HubAuthenticator
+    #: Set by a signal: the service ends.
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Renews the lease beside everything else; None if there is no lease.
+    keeping: asyncio.Task[None] | None = None
+
+    @property
+    def service_url(self) -> str:
+        """The address that clients use."""
+        address = urlsplit(self.url)
+        return f"{address.scheme}://{address.netloc}{self.prefix}"
+
+    @contextlib.asynccontextmanager
+    async def serve(
+        self,
+        status: Status,
+        services: Services | None = None,
+        *,
+        page: bool = False,
+        bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE,
+        pods: PodAuthenticator | None = None,
+    ) -> AsyncIterator[None]:
+        """Answer requests while the context is open; without `services`, only say why none are answered.
+
+        `page` adds the web page; the others are fields of `Wiring`.
+        """
+        wiring = Wiring(
+            status=status, services=services, authenticator=self.authenticator, bundle_limit=bundle_limit, pods=pods
+        )
+        address = urlsplit(self.url)
+        server = make_server(make_application(wiring, self.prefix, page=page))
+        server.listen(address.port or 80, address.hostname)
+        try:
+            yield
+        finally:
+            server.stop()
+            await server.close_all_connections()
+
+    async def run_until_ended(self, *working: Coroutine[object, None, None]) -> None:
+        """Run these until a signal comes or the first of them ends; raise the error that ended it."""
+        tasks = [asyncio.create_task(each) for each in (*working, _wait(self.ended))]
+        tasks += [self.keeping] if self.keeping is not None else []
+        done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in others - {self.keeping}:
+            task.cancel()
+        await asyncio.gather(*(others - {self.keeping}), return_exceptions=True)
+        for task in done:
+            task.result()
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()

@@ -1,0 +1,63 @@
+"""The objects of the controller that answer requests, as the API needs them.
+
+Each route calls one method of one of these objects. No class stands between: a new act is a method of its object and a
+row in `api.routes`. See docs/decisions/0061-give-the-api-the-objects-that-do-the-work.md.
+"""
+
+from typing import Protocol
+
+from jupyter_gq.client.models import Health
+from jupyter_gq.controller.events import Broker
+from jupyter_gq.controller.requests.jobs import Jobs
+from jupyter_gq.controller.requests.pods import JobPods, NodeAgents
+from jupyter_gq.controller.requests.tickets import Tickets
+from jupyter_gq.controller.views.overview import Overview
+
+
+class Services(Protocol):
+    """The objects of a service that leads; `controller.controller.Controller` has them.
+
+    All of them raise `domain.errors`. An object that a caller may not see is `NotFound`.
+    """
+
+    @property
+    def jobs(self) -> Jobs:
+        """Jobs, for their owners and for their runners."""
+        ...
+
+    @property
+    def pods(self) -> JobPods:
+        """The tokens and files of jobs that run in pods."""
+        ...
+
+    @property
+    def agents(self) -> NodeAgents:
+        """The reports and orders of node agents."""
+        ...
+
+    @property
+    def tickets(self) -> Tickets:
+        """Notebook servers and their shares."""
+        ...
+
+    @property
+    def overview(self) -> Overview:
+        """Quotas, queues, devices, and the scheduler's whole input."""
+        ...
+
+    @property
+    def events(self) -> Broker:
+        """The changes that a listener may see."""
+        ...
+
+
+class Status(Protocol):
+    """The condition of a service, which also a service that waits for its place can tell."""
+
+    def check_health(self) -> Health:
+        """Return whether the service is well, and what is wrong."""
+        ...
+
+    def explain_unready(self) -> str:
+        """Return why requests should go to another service or come later; "" = this service answers them."""
+        ...

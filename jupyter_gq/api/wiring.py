@@ -1,0 +1,38 @@
+"""The objects that all endpoints of the API share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .auth import Authenticator
+from .pods import PodAuthenticator
+from .route import Size
+from .services import Services, Status
+
+#: Bytes of a job's bundle, if the configuration says nothing.
+DEFAULT_BUNDLE = 20 * 1024 * 1024
+SMALL_BODY = 1024 * 1024
+LOG_BODY = 64 * 1024
+OUTPUTS_BODY = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wiring:
+    """The objects behind the endpoints of one service."""
+
+    status: Status
+    #: The objects that answer requests; None while another service leads.
+    services: Services | None = None
+    authenticator: Authenticator
+    #: Returns the bytes that a job's bundle may have now; the configuration can change that.
+    bundle_limit: Callable[[], int] = lambda: DEFAULT_BUNDLE
+    #: Checks the tokens of pods; None: the routes for pods are not found.
+    pods: PodAuthenticator | None = None
+
+    def body_limit(self, size: Size) -> int:
+        """Return the bytes that a body of this size class may have.
+
+        A bundle may be twice as long on the wire as its limit says, because text is escaped there.
+        """
+        if size is Size.BUNDLE:
+            return 2 * self.bundle_limit() + SMALL_BODY
+        return {Size.OUTPUTS: OUTPUTS_BODY, Size.LOG: LOG_BODY}.get(size, SMALL_BODY)

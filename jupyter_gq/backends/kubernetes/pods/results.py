@@ -1,0 +1,190 @@
+"""The result of a task, from the last view of its pod; the result of a run, from its tasks; and trouble before an end.
+
+Rules
+-----
+- The last-report rule: the runner's own last report counts most. It may only claim success, failure or a pause.
+- The disruption rule: a pod that others took away is LOST, whatever its exit code, for evictors kill with the codes of
+  crashes.
+- The hopeless-trouble rule: trouble that no time mends ends the run at once. Trouble that may pass gets `pull_timeout`
+  seconds (see `runs.judging`).
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.protocol import Outcome
+
+#: Outcomes that a runner may report of itself.
+_CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
+#: Outcomes of tasks, from the one that counts most for the whole run.
+_WEIGHT = (Outcome.FAILED, Outcome.REFUSED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
+#: What disrupted a pod, by the reason that the cluster gives.
+_DISRUPTIONS = {
+    "PreemptionByScheduler": "The cluster's scheduler gave its place to a pod of higher priority",
+    "DeletionByTaintManager": "Its node was given a taint that it does not tolerate",
+    "EvictionByEvictionAPI": "Somebody drained its node, or evicted it",
+    "DeletionByPodGC": "Its node is gone",
+    "TerminationByKubelet": "Its node ran out of resources or was shut down, and ended it",
+}
+#: Reasons with which a kubelet rejects a pod: what the core counted on was not free.
+_NOT_ADMITTED = frozenset(
+    {"UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "NodeAffinity", "Preempting"}
+)
+#: Reasons of a waiting container that no time mends.
+_HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+#: Reasons of a waiting container that may pass.
+_MAY_PASS = frozenset(
+    {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError"}
+    | {"RunContainerError", "ImageInspectError"}
+)
+_OUT_OF_MEMORY = "OOMKilled"
+#: Reasons of an ended container that the runtime could not start.
+_CANNOT_START = frozenset({"StartError", "ContainerCannotRun"})
+#: The most characters of another program's text in a sentence.
+_MOST_CHARACTERS = 400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """How a task or a run ended."""
+
+    outcome: Outcome
+    #: For the owner.
+    sentence: str = ""
+
+
+def read_result(pod: PodView | None, *, stopped: bool) -> Result:
+    """Return the result of a task from the last view of its pod.
+
+    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end.
+    """
+    if pod is None:
+        return _result_of_deleted(stopped)
+    claim = _read_claim(pod)
+    if claim is not None and (claim.outcome is not Outcome.FAILED or not pod.disruption):
+        if claim.outcome is Outcome.PAUSED and pod.disruption and not stopped:
+            return replace(claim, sentence=_describe_disruption(pod))
+        return claim
+    if pod.disruption and not stopped:
+        return Result(outcome=Outcome.LOST, sentence=_describe_disruption(pod))
+    if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
+        return Result(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
+    if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
+        sentence = f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
+        return Result(outcome=Outcome.LOST, sentence=sentence)
+    if pod.ended is None:
+        return _result_of_deleted(stopped)
+    return _result_by_exit_code(pod, pod.ended, stopped)
+
+
+def read_server_result(pod: PodView) -> Result:
+    """Return the result of a notebook that ended although nobody asked for it.
+
+    A notebook has no runner to report, so the last line of its log is told.
+    """
+    ended = pod.ended
+    if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
+        return read_result(pod, stopped=False)
+    if ended.reason in _CANNOT_START:
+        return _not_started(ended)
+    last = one_line(last_line(ended.message))
+    sentence = f"Its server ended with {_describe_exit_code(ended.exit_code)}{f': {last}' if last else '.'}"
+    return Result(outcome=Outcome.LOST, sentence=sentence)
+
+
+def combine_results(results: Sequence[Result]) -> Result:
+    """Return the result of a run from those of its tasks, in their order: the one that weighs most."""
+    task = min(range(len(results)), key=lambda i: (_WEIGHT.index(results[i].outcome), i))
+    worst = results[task]
+    return worst if worst.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED) else name_task(worst, task, len(results))
+
+
+def name_task(result: Result, task: int, tasks: int) -> Result:
+    """Return the result of a run that ended like one of its tasks, and say which task if there are several."""
+    if tasks == 1:
+        return result
+    return Result(outcome=result.outcome, sentence=f"Task {task} of {tasks}: {result.sentence}")
+
+
+def find_trouble(pod: PodView) -> tuple[str, bool]:
+    """Return why the container does not start, for the owner, and whether time may mend that.
+
+    ("", True) means that nothing is known to be wrong.
+    """
+    if pod.waiting not in _HOPELESS and pod.waiting not in _MAY_PASS:
+        return "", True
+    told = one_line(pod.waiting_message) or f"{pod.waiting}."
+    if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
+        sentence = f"Its container cannot be made: {told}"
+    else:
+        sentence = f"The image {pod.image} cannot be used ({pod.waiting}): {told}"
+    return sentence, pod.waiting not in _HOPELESS
+
+
+def _result_of_deleted(stopped: bool) -> Result:
+    """Return the result of a task whose pod went without showing an end."""
+    if stopped:
+        sentence = "It was told to end and did not do so in its time, so it was killed."
+        return Result(outcome=Outcome.KILLED, sentence=sentence)
+    return Result(outcome=Outcome.LOST, sentence="Its pod was deleted by somebody else.")
+
+
+def _read_claim(pod: PodView) -> Result | None:
+    """Return what the runner reported of itself; None if it reported nothing that it may claim."""
+    if pod.ended is None:
+        return None
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        result = json.loads(pod.ended.message)
+        outcome = Outcome(result["outcome"])
+        if outcome in _CLAIMS:
+            return Result(outcome=outcome, sentence=str(result.get("sentence") or ""))
+    return None
+
+
+def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
+    code, message = ended.exit_code, ended.message
+    if ended.reason == _OUT_OF_MEMORY:
+        return Result(
+            outcome=Outcome.FAILED, sentence="It used more memory of its node than its limit allows, and was killed."
+        )
+    if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
+        sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
+        return Result(outcome=Outcome.FAILED, sentence=sentence)
+    if ended.reason in _CANNOT_START or code == 128:
+        return _not_started(ended)
+    if stopped:
+        return _result_of_deleted(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
+    if code == 0:
+        return Result(outcome=Outcome.SUCCEEDED)
+    last = f" Its last words: {one_line(message)}" if message.strip() else ""
+    how = _describe_exit_code(code)
+    return Result(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({how}).{last}")
+
+
+def _not_started(ended: Ended) -> Result:
+    return Result(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
+
+
+def _describe_exit_code(code: int) -> str:
+    return f"signal {code - 128}" if 128 < code < 160 else f"exit code {code}"
+
+
+def _describe_disruption(pod: PodView) -> str:
+    what = _DISRUPTIONS.get(pod.disruption, f"It was disrupted ({pod.disruption})")
+    told = one_line(pod.disruption_message)
+    return f"{what}: {told}" if told else f"{what}."
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, cut if it is long, ending as a sentence does; "" for an empty text."""
+    line = " ".join(text.split())
+    line = line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
+    return line if not line or line.endswith((".", "…", "!")) else f"{line}."
+
+
+def last_line(text: str) -> str:
+    """Return the last line that is not empty, where the end of a log usually names the cause; "" if there is none."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")

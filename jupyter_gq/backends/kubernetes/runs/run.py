@@ -1,0 +1,259 @@
+"""A run as the backend knows it: its phase, the last views of its pods, and what was decided about it.
+
+Rules
+-----
+- Everything but the launch is derived from pods, and derived again after a restart of the service. Only delays start
+  anew, so a restart may make a run wait longer, never shorter.
+- The phase changes by `Run.apply` only; see `phases` for the table.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from jupyter_gq.backends.kubernetes.api.views import PodView
+from jupyter_gq.backends.kubernetes.pods.index import RunKey
+from jupyter_gq.backends.kubernetes.pods.results import Result
+from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
+from jupyter_gq.domain.amount import ONE_GPU, Instant
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Workload
+
+from .phases import CREATES_PODS, ENDING, RunEvent, RunPhase, next_phase
+
+#: Seconds after its deadline from which a pod that still exists is reported.
+_OVERDUE = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """The phase of a run, and when the run last entered each phase (seconds of the monotonic clock)."""
+
+    phase: RunPhase
+    entered: Mapping[RunPhase, float]
+
+    def after(self, run: str, event: RunEvent, now: float) -> "Progress":
+        """Return the progress after `event`; raise `IllegalTransition` if the table has no such arrow."""
+        phase = next_phase(run, self.phase, event)
+        return self if phase is self.phase else Progress(phase=phase, entered={**self.entered, phase: now})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskDelays:
+    """Times since when the start of a task is held up, each None while it is not (seconds of the monotonic clock)."""
+
+    #: The pod has no node.
+    unplaced: float | None = None
+    #: The container is in trouble, such as an image that cannot be pulled.
+    in_trouble: float | None = None
+    #: The pod has a node, and its container has not started.
+    not_started: float | None = None
+
+    def restarted(self, now: float) -> "TaskDelays":
+        """Return the same delays, each counted from now."""
+        return TaskDelays(
+            unplaced=None if self.unplaced is None else now,
+            in_trouble=None if self.in_trouble is None else now,
+            not_started=None if self.not_started is None else now,
+        )
+
+
+NO_DELAYS = TaskDelays()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A decision of this backend that a run must end, although nobody asked for it."""
+
+    result: Result
+    #: The task that is the reason; None = the run as a whole.
+    task: int | None = None
+    #: Nodes that take nothing new for a while because of it.
+    back_off: tuple[str, ...] = ()
+
+    @property
+    def event(self) -> RunEvent:
+        """The event that the verdict is to the run."""
+        return RunEvent.REFUSED if self.result.outcome is Outcome.REFUSED else RunEvent.ABORTED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """The pods' revision at the last examination of a run, so that an unchanged run is not examined again."""
+
+    #: See `PodIndex.revision`.
+    revision: int
+    #: What was reported; None = the run has to be examined again even if its pods have not changed.
+    report: Observation | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Run:
+    """One run of a job or of a notebook's ticket."""
+
+    id: str
+    number: int
+    #: When this process first heard of the run, by the time of day: for people to read.
+    launched_at: float
+    #: The same moment by the monotonic clock.
+    known_at: float
+    #: What the controller asked for; None: the run is known by its pods only.
+    launch: Launch | None = None
+    progress: Progress = Progress(phase=RunPhase.KNOWN, entered={})
+    #: The last view of the pod of each task.
+    pods: dict[int, PodView] = field(default_factory=dict)
+    #: The tasks whose pod was deleted.
+    gone: set[int] = field(default_factory=set)
+    delays: dict[int, TaskDelays] = field(default_factory=dict)
+    #: When all tasks were first seen to have begun, by the time of day.
+    begun_at: float | None = None
+    #: When the pods are killed at the latest, by the monotonic clock; None: nobody has asked for the end.
+    stop_deadline: float | None = None
+    #: Set in REFUSING and ABORTING.
+    verdict: Verdict | None = None
+    #: What is being waited for, for the owner.
+    sentence: str = ""
+    #: What is reported of a run that has ended.
+    ended: Observation | None = None
+    examined: Examined | None = None
+
+    @property
+    def key(self) -> RunKey:
+        """The workload's id and the number of the run."""
+        return (self.id, self.number)
+
+    @property
+    def phase(self) -> RunPhase:
+        """The present phase; see `phases`."""
+        return self.progress.phase
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload as it was launched; None: the run is known by its pods only."""
+        return self.launch.workload if self.launch is not None else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the launch wants pods to be created. A workload that runs or stops already is only looked for."""
+        return self.workload is not None and self.workload.state not in (State.RUNNING, State.STOPPING)
+
+    @property
+    def creates_pods(self) -> bool:
+        """Whether missing pods may be created now."""
+        return self.phase in CREATES_PODS
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the run shall end, for whatever reason, and has not ended."""
+        return self.phase in ENDING
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks, as far as it is known."""
+        if self.workload is not None:
+            return self.workload.tasks
+        told = max((pod.of_tasks for pod in self.pods.values()), default=1)
+        return max(told, max(self.pods, default=0) + 1)
+
+    @property
+    def holds_devices(self) -> bool:
+        """Whether the placement of the run has devices."""
+        return self.workload is not None and any(task.devices for task in self.workload.placement)
+
+    def apply(self, event: RunEvent, now: float) -> None:
+        """Change the phase; raise `IllegalTransition`, and change nothing, if the table has no such arrow."""
+        self.progress = self.progress.after(f"{self.id} (run {self.number})", event, now)
+
+    def request_stop(self, deadline: float, now: float) -> None:
+        """Note that the run shall end by `deadline`, or earlier if that was asked for before."""
+        self.apply(RunEvent.STOP_REQUESTED, now)
+        self.stop_deadline = deadline if self.stop_deadline is None else min(self.stop_deadline, deadline)
+        if self.phase is RunPhase.STOPPING:
+            self.verdict = None
+        self.examined = None
+
+    def give_up(self, verdict: Verdict, now: float) -> None:
+        """End the run for this reason. The caller has checked that there is no verdict yet."""
+        self.apply(verdict.event, now)
+        self.verdict, self.examined = verdict, None
+
+    def restart_delays(self, now: float) -> None:
+        """Count all delays from now: while the API server was away, nothing could be in time."""
+        self.progress = replace(self.progress, entered=dict.fromkeys(self.progress.entered, now))
+        self.delays = {task: delays.restarted(now) for task, delays in self.delays.items()}
+
+    def missing_tasks(self) -> list[int]:
+        """Return the tasks whose pod was never seen."""
+        return [task for task in range(self.tasks) if task not in self.pods]
+
+    def live_pods(self) -> list[PodView]:
+        """Return the pods that exist and have not ended, in the order of their tasks."""
+        return [pod for task, pod in sorted(self.pods.items()) if task not in self.gone and not pod.finished]
+
+    def named_devices(self) -> dict[str, str]:
+        """Return, by slot, the devices that the live pods were given by name."""
+        return {slot: device for pod in self.live_pods() for slot, device in zip(pod.slots, pod.devices, strict=False)}
+
+    def is_over(self, task: int) -> bool:
+        """Return whether the pod of this task has ended or was deleted."""
+        return task in self.gone or (task in self.pods and self.pods[task].finished)
+
+    def observe(self) -> Observation:
+        """Return what is reported of the run while it has not ended."""
+        return Observation(
+            workload=self.id,
+            run=self.number,
+            phase=Phase.STARTING if self.begun_at is None else Phase.RUNNING,
+            since=Instant(self.launched_at if self.begun_at is None else self.begun_at),
+            sentence=self.sentence,
+        )
+
+    def finish(self, result: Result, now: float, day: float) -> Observation:
+        """End the run with this result, at `day` by the time of day; return what is reported from now on."""
+        self.apply(RunEvent.FINISHED, now)
+        self.ended = Observation(
+            workload=self.id,
+            run=self.number,
+            phase=Phase.ENDED,
+            since=Instant(day),
+            outcome=result.outcome,
+            sentence=result.sentence if result.outcome is not Outcome.SUCCEEDED else "",
+        )
+        return self.ended
+
+
+def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
+    """Return a sentence on a pod that exists long after it should have ended; "" if there is nothing to say."""
+    late = now - deadline
+    if not pod.terminating or late < _OVERDUE:
+        return ""
+    return (
+        f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; its devices are not "
+        "free."
+    )
+
+
+def slots_in_use(runs: Iterable[Run]) -> dict[str, set[str]]:
+    """Return, by node, the slots in the placements of runs that have not ended."""
+    used: dict[str, set[str]] = {}
+    for run in runs:
+        if run.ended is None and run.workload is not None:
+            for task in run.workload.placement:
+                used.setdefault(task.node, set()).update(task.devices)
+    return used
+
+
+def shared_slots(runs: Iterable[Run]) -> dict[str, set[str]]:
+    """Return, by node, the slots of which a live pod of these runs has a share."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        placement = run.workload.placement if run.workload is not None else ()
+        shares = {
+            slot
+            for task in placement
+            if run.workload is not None and run.workload.request_of(task.group).milli_per_device < ONE_GPU
+            for slot in task.devices
+        }
+        for pod in run.live_pods() if shares else ():
+            if pod.node:
+                found.setdefault(pod.node, set()).update(shares.intersection(pod.slots))
+    return found

@@ -1,0 +1,116 @@
+"""The parts of Jupyter's own objects that the extension uses, as types.
+
+A method whose result is awaitable or not, as the Jupyter Server is configured, returns `MaybeAsync`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar, Union
+
+from jupyter_client.session import Session
+from zmq.eventloop.zmqstream import ZMQStream
+
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+
+T = TypeVar("T")
+MaybeAsync = Union[T, Awaitable[T]]  # noqa: UP007 - the other form cannot hold a type variable
+
+
+class KernelSpec(Protocol):
+    """A kernelspec (`jupyter_client.kernelspec.KernelSpec`)."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    display_name: str
+    language: str
+    resource_dir: str
+
+
+class RunningKernel(Protocol):
+    """The manager of one kernel."""
+
+    kernel_name: str
+    kernel_spec: KernelSpec
+    session: Session
+
+    def connect_iopub(self) -> ZMQStream:
+        """Subscribe to what the kernel publishes."""
+
+    def connect_shell(self) -> ZMQStream:
+        """Open a connection for requests."""
+
+
+class Kernels(Protocol):
+    """The manager of the server's kernels."""
+
+    default_kernel_name: str
+
+    def list_kernel_ids(self) -> list[str]:
+        """Return the ids of the kernels that run."""
+
+    def get_kernel(self, kernel_id: str) -> RunningKernel:
+        """Return the manager of one kernel."""
+
+    def __contains__(self, kernel_id: object) -> bool:
+        """Return True if this kernel runs."""
+
+    def cwd_for_path(self, path: str) -> str:
+        """Return the absolute folder of a path of the contents manager."""
+
+
+class KernelSpecs(Protocol):
+    """The manager of the kernelspecs."""
+
+    def get_kernel_spec(self, name: str) -> MaybeAsync[KernelSpec]:
+        """Return a kernelspec by its name; raise `NoSuchKernel` if there is none."""
+
+
+class Contents(Protocol):
+    """The contents manager: the user's files, wherever they are."""
+
+    def dir_exists(self, path: str) -> MaybeAsync[bool]:
+        """Return True if there is a folder at this path."""
+
+    def file_exists(self, path: str) -> MaybeAsync[bool]:
+        """Return True if there is a file at this path."""
+
+    def get(self, path: str, content: bool, type: str) -> MaybeAsync[JsonMapping]:
+        """Return the model of a file."""
+
+    def save(self, model: JsonObject, path: str) -> MaybeAsync[JsonMapping]:
+        """Write a model to a path."""
+
+    def get_kernel_path(self, path: str) -> MaybeAsync[str]:
+        """Return the folder in which a kernel for this notebook runs."""
+
+
+class EventBus(Protocol):
+    """The server's event logger (`jupyter_events.EventLogger`)."""
+
+    def register_event_schema(self, schema: Path) -> None:
+        """Make the events of a schema known."""
+
+    def emit(self, *, schema_id: str, data: JsonMapping) -> object:
+        """Emit an event to all listeners."""
+
+    def add_listener(self, *, schema_id: str, listener: Callable[[object, str, JsonMapping], Awaitable[None]]) -> None:
+        """Call `listener` for each event of a schema."""
+
+    def remove_listener(self, *, listener: Callable[[object, str, JsonMapping], Awaitable[None]]) -> None:
+        """Stop calling `listener`."""
+
+
+class WebApplication(Protocol):
+    """The server's tornado application."""
+
+    settings: MutableMapping[str, object]
+
+
+class ServerApp(Protocol):
+    """The server itself (`jupyter_server.serverapp.ServerApp`)."""
+
+    web_app: WebApplication
+    event_logger: EventBus
+    kernel_manager: Kernels
+    kernel_spec_manager: KernelSpecs
+    contents_manager: Contents

@@ -1,0 +1,55 @@
+"""The order in which pending work is considered in this cycle (rules: `order.queue_order`)."""
+
+from contextlib import nullcontext
+
+from jupyter_gq.scheduling.order.queue_order import Turn
+from jupyter_gq.scheduling.state.allocations import Allocations
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.evictions import Evictions
+from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.request_class import Test, always
+
+
+def job_order(
+    index: ClusterIndex,
+    allocations: Allocations,
+    evictions: Evictions,
+    promising: Test = always,
+    *,
+    replicas: bool = False,
+    by_pool: bool = False,
+) -> Turn:
+    """Return the pending workloads that are not nominated in their order, without classes that are not promising now.
+
+    `replicas`: include the replicas that elastic work could still get. `by_pool`: see `Turn`.
+    """
+    if replicas:
+        allocations.replicas.new_lines()
+    takes_part = allocations.is_seeking if replicas else allocations.is_unplaced
+    # Reservations are lifted once for all workloads that are asked whether they may fit.
+    with allocations.lifting_reservations(None) if allocations.any_reservations else nullcontext():
+        usage = user_usage(index, allocations, evictions)
+        return Turn(allocations.accounts, index.pending.lines, takes_part, promising, usage, by_pool=by_pool)
+
+
+def rounds(index: ClusterIndex) -> range:
+    """Return a range of as many rounds as can serve a further workload each."""
+    return range(len(index.pending.by_id) + len(index.replicas.wanted) + 1)
+
+
+def user_usage(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> dict[str, dict[str, int]] | None:
+    """Return what each user uses of each leaf queue after this cycle, in milli-GPU by queue and user.
+
+    None means that the policy does not order work by user.
+    """
+    if not index.config.policy.per_user:
+        return None
+    found = {queue: dict(of_queue) for queue, of_queue in index.holders.user_usage.items()}
+    gone = [index.workloads[name] for name in evictions.evicted if index.workloads[name].queue in found]
+    changes = [(workload, -gang.held(workload)) for workload in gone]
+    changes += [(workload, gang.held(workload)) for workload in allocations.admitted.values()]
+    changes += [(nominee, gang.smallest(nominee)) for nominee in map(allocations.nominee, allocations.nominated)]
+    for workload, milli in changes:
+        of_queue = found.setdefault(workload.queue, {})
+        of_queue[workload.owner] = of_queue.get(workload.owner, 0) + milli
+    return found

@@ -1,0 +1,236 @@
+"""Allocations of one cycle: which workloads start, which are nominated for a place, and what that costs their queues.
+
+Rules
+-----
+One call, all sides: each change enters the accounts, the device ledger and the lists in the same call, so that the next
+question sees it.
+
+Pending until admitted: a workload that waits is in `pending` until it is admitted. A workload whose place is being
+freed is in `nominated` as well.
+
+Trials leave no trace: when a trial fails, the ledger is rolled back and the released workloads are charged again.
+
+A workload here is a whole workload or a replica of an elastic one (see `replicas`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.scheduling.decision import Resume
+from jupyter_gq.scheduling.quota.accounts import Account, Obstacle
+from jupyter_gq.scheduling.quota.charges import Charges
+from jupyter_gq.scheduling.workloads.replicas import Replica
+
+from .cluster_index import ClusterIndex
+from .replicas import Replicas
+from .reservations import Reservations
+
+
+class Allocations:
+    """The accounts of the queues, the device ledger, and the workloads that this cycle gives a place."""
+
+    def __init__(self, index: ClusterIndex, reservations: Reservations) -> None:
+        """Divide the fair shares anew and begin with the accounts and the ledger of the index."""
+        self.accounts = index.accounts
+        self.ledger = index.ledger
+        #: Workloads that wait, by id.
+        self.pending = index.pending.by_id
+        #: Workloads and replicas that start in this cycle, by id, with the place that they hold from now on.
+        self.admitted: dict[str, Workload] = {}
+        #: Places that pending workloads and replicas get once others have stopped, by id.
+        self.nominated: dict[str, tuple[TaskPlacement, ...]] = {}
+        #: Suspended notebooks that get their devices back.
+        self.resumed: list[Resume] = []
+        self.replicas = Replicas(index.replicas, index.pending)
+        self._workloads = index.workloads
+        self._charges = Charges(index.accounts)
+        self._reservations = reservations
+        self.accounts.divide()
+        self.ledger.settle()
+        self._before = self.accounts.copy()
+
+    def undo(self) -> None:
+        """Take everything back that the cycle did: the index is again what it was before."""
+        self.ledger.rollback(0)
+        self.accounts.restore(self._before)
+        self.replicas.undo()
+        for name, started in self.admitted.items():
+            if not isinstance(started, Replica):
+                self.pending[name] = self._workloads[name]
+
+    # --- what starts, and what will
+
+    def admit(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
+        """Start the workload at this place, which the ledger has just given it."""
+        started = replace(workload, placement=place, reserved=())
+        self._charges.hold(started)
+        self.admitted[workload.id] = started
+        if isinstance(workload, Replica):
+            self.replicas.join(workload, place, nominated=False)
+        else:
+            del self.pending[workload.id]
+            self.replicas.want(started)
+
+    def retract(self, workload: Workload) -> None:
+        """Undo the admission of a released workload: it does not start after all, which disturbs nobody."""
+        started = self.admitted.pop(workload.id)
+        self._charges.hold(started, -1, later=False)
+        self.ledger.give_up(started)
+        if isinstance(started, Replica):
+            self.replicas.leave(started)
+        else:
+            self.pending[started.id] = self._workloads[started.id]
+            self.replicas.drop(started)
+
+    def admit_successor(self, stopped: Replica, place: tuple[TaskPlacement, ...]) -> None:
+        """Start another replica at `place`, which the ledger has just given it, instead of one that was stopped.
+
+        The queues are charged for both until the stopped one is gone.
+        """
+        self._charges.hold(stopped, later=False)
+        successor = self.replicas.replace_stopped(stopped, place)
+        self.admitted[successor.id] = successor
+
+    def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
+        """Nominate the workload for this place, which the ledger keeps for it already."""
+        self._charges.promise(replace(workload, placement=place))
+        self.nominated[workload.id] = place
+        if isinstance(workload, Replica):
+            self.replicas.join(workload, place, nominated=True)
+
+    def withdraw(self, workload: Workload) -> tuple[TaskPlacement, ...]:
+        """Withdraw a nomination, free the place in the ledger, and return it."""
+        place = self.nominated.pop(workload.id)
+        self.ledger.withdraw(workload, place)
+        self._charges.promise(replace(workload, placement=place), -1)
+        if isinstance(workload, Replica):
+            self.replicas.leave(workload)
+        return place
+
+    def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
+        """Undo `withdraw`."""
+        self.ledger.promise(workload, place)
+        self.nominate(workload, place)
+
+    def drop_nomination(self, workload: Workload) -> None:
+        """Withdraw the nomination of a workload that was released before."""
+        del self.nominated[workload.id]
+        if isinstance(workload, Replica):
+            self.replicas.leave(workload)
+
+    def nominate_at(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+        """Nominate a pending workload for this very place; False changes nothing."""
+        if not self.claim_place(workload, place):
+            return False
+        self.nominated[workload.id] = place
+        return True
+
+    def claim_place(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
+        """Keep the future of this very place for the workload and charge its queues; False changes nothing.
+
+        False means that the place is not or will not be free, or that a queue would exceed a limit or quota.
+        """
+        there = replace(workload, placement=place)
+        if not self.account(workload).known or self.first_exceeded_limit(there, now=False):
+            return False
+        if not self.ledger.keep_at(workload, place):
+            return False
+        self._charges.promise(there)
+        return True
+
+    # --- what goes
+
+    def release(self, workload: Workload) -> None:
+        """Count the workload as stopped or, if it is nominated, as not nominated."""
+        self._count(workload, -1)
+        if workload.id in self.nominated:
+            self.ledger.withdraw(workload, workload.placement)
+        else:
+            self.ledger.release(workload)
+
+    def take_back(self, workload: Workload) -> bool:
+        """Undo `release`, if no other workload is nominated for the place; False changes nothing."""
+        if not self.ledger.take_again(workload, promised=workload.id in self.nominated):
+            return False
+        self.recharge(workload)
+        return True
+
+    def recharge(self, workload: Workload) -> None:
+        """Undo `release` in the accounts only, after the ledger was rolled back."""
+        self._count(workload, 1)
+
+    def undo_search(self, workload: Workload, released: Sequence[Workload], mark: int) -> None:
+        """Undo a search that nominated `workload` by releasing others; the ledger was at `mark` before the search."""
+        self.withdraw(workload)
+        self.ledger.rollback(mark)
+        for each in released:
+            self.recharge(each)
+
+    def _count(self, workload: Workload, sign: int) -> None:
+        if workload.id in self.nominated:
+            self._charges.promise(workload, sign)
+        else:
+            self._charges.hold(workload, sign, now=False)
+
+    # --- reservations
+
+    @property
+    def any_reservations(self) -> bool:
+        """Whether there are reservations, lifted or not."""
+        return bool(self._reservations.by_owner)
+
+    @contextmanager
+    def lifting_reservations(self, workload: Workload | None) -> Iterator[bool]:
+        """Lift the reservations that do not bind `workload`, all of them if it is None, until the block ends.
+
+        Yields whether any was lifted. Owners that get a place in the block lose their reservations.
+        """
+        lifted = self._reservations.lift(workload)
+        try:
+            yield bool(lifted)
+        finally:
+            self._reservations.put_back(lifted, self.has_place)
+
+    # --- questions
+
+    def account(self, workload: Workload) -> Account:
+        """Return the account of the leaf queue of a workload."""
+        return self.accounts.of(workload.queue)
+
+    def first_exceeded_limit(self, workload: Workload, *, now: bool) -> Obstacle | None:
+        """Return the first limit or quota, from the leaf up, that the workload would exceed; None if there is none.
+
+        The workload counts with its placement or, if it has none, with its smallest gang. If `now` is false, work that
+        is stopping counts as gone.
+        """
+        return self._charges.obstacle(workload, now=now)
+
+    def has_place(self, name: str) -> bool:
+        """Tell whether the workload of that id has been admitted or nominated."""
+        return name in self.nominated or name in self.admitted
+
+    def is_unplaced(self, workload: Workload) -> bool:
+        """Tell whether the workload is pending and not nominated."""
+        return workload.id in self.pending and workload.id not in self.nominated
+
+    def is_seeking(self, workload: Workload) -> bool:
+        """Tell whether the workload is pending and not nominated, or the replica could still be had."""
+        return self.replicas.is_wanted(workload) if isinstance(workload, Replica) else self.is_unplaced(workload)
+
+    def is_moot(self, workload: Workload) -> bool:
+        """Tell whether this is a replica that its workload cannot get any more, since that has lost its place."""
+        return isinstance(workload, Replica) and not self.replicas.is_wanted(workload)
+
+    def nominee(self, name: str) -> Workload:
+        """Return the workload or replica of that id, which is nominated, without its place."""
+        return self.replicas.nominee(name) or self._workloads[name]
+
+    def nominee_at_place(self, name: str) -> Workload:
+        """Return the workload or replica of that id, which is nominated, with its place."""
+        return replace(self.nominee(name), placement=self.nominated[name])
+
+    def placed(self) -> list[Workload]:
+        """Return the workloads and replicas that this cycle admitted or nominated, with their places."""
+        return [*self.admitted.values(), *map(self.nominee_at_place, self.nominated)]

@@ -1,0 +1,79 @@
+"""Evictions of one cycle: which workloads and replicas are told to stop, for whom, and where moved ones go on.
+
+Whatever goes was released before (see `Allocations.release`). Replicas can go while the rest of their workload stays.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from jupyter_gq.domain.reasons import EvictReason
+from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.scheduling.decision import Evict, Suspend, Unwarn, Warn
+from jupyter_gq.scheduling.workloads.replicas import Replica
+
+from .replicas import Replicas
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplicaEviction:
+    """A replica that is told to stop while the rest of its workload goes on."""
+
+    replica: Replica
+    reason: EvictReason
+    #: Id of the workload for which it goes; None if it goes for no other workload.
+    by: str | None
+    #: Makes the sentence for the owner from the replica, whose `whole` is what is left of the workload.
+    sentence: Callable[[Replica], str]
+
+
+class Evictions:
+    """What has been told to stop, before the cycle or in it."""
+
+    def __init__(self, stopping: Mapping[str, Workload], replicas: Replicas) -> None:
+        """Begin with the workloads and replicas that are `stopping` already, by id."""
+        #: Workloads evicted or suspended in this cycle, by id, in the order in which that was decided.
+        self.evicted: dict[str, Evict | Suspend] = {}
+        #: Replicas evicted in this cycle, by id, in the order in which that was decided.
+        self.replicas: dict[str, ReplicaEviction] = {}
+        #: Workloads and replicas that were told to stop before this cycle or in it, by id; they still hold devices.
+        self.stopping = dict(stopping)
+        #: New places of workloads that stop only to go on elsewhere, by id.
+        self.migrations: dict[str, tuple[TaskPlacement, ...]] = {}
+        #: What the owners of idle notebooks are told.
+        self.warnings: list[Warn | Unwarn] = []
+        self._all_replicas = replicas
+
+    def evict(self, workload: Workload, reason: EvictReason, by: str | None, sentence: str) -> None:
+        """Tell a released workload to stop; `by` is the id of the workload for which it goes, if there is one."""
+        self.evicted[workload.id] = Evict(workload=workload.id, reason=reason, by=by, sentence=sentence)
+        self.stopping[workload.id] = workload
+        self._all_replicas.drop(workload)
+
+    def migrate(self, workload: Workload, place: tuple[TaskPlacement, ...], by: str, sentence: str) -> None:
+        """Tell a workload to stop in order to go on at `place`, which the ledger keeps for it already.
+
+        The accounts do not change. `by` is the id of the workload for which it moves.
+        """
+        self.evict(workload, EvictReason.CONSOLIDATED, by, sentence)
+        self.migrations[workload.id] = place
+
+    def suspend(self, notebook: Workload, by: str | None, sentence: str) -> None:
+        """Tell a released notebook to lend its devices; `by` is the id of the workload that gets them, if any."""
+        self.evicted[notebook.id] = Suspend(workload=notebook.id, by=by, sentence=sentence)
+        self.stopping[notebook.id] = notebook
+
+    def evict_replica(self, eviction: ReplicaEviction) -> None:
+        """Tell a released replica to stop while the rest of its workload goes on."""
+        replica = eviction.replica
+        self.stopping[replica.id] = replica
+        self._all_replicas.stop(replica)
+        self.replicas[replica.id] = eviction
+
+    def reprieve(self, workload: Workload) -> None:
+        """Undo `evict` or `suspend` of a workload, whose release has been undone already."""
+        del self.evicted[workload.id], self.stopping[workload.id]
+
+    def reprieve_replica(self, replica: Replica) -> None:
+        """Undo `evict_replica` of a replica, whose release has been undone already."""
+        del self.replicas[replica.id], self.stopping[replica.id]
+        self._all_replicas.keep(replica)

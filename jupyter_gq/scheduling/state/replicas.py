@@ -1,0 +1,164 @@
+"""The replicas of elastic workloads in one cycle: what each workload still holds, and what it could still get.
+
+Rules
+-----
+Changes stay in the cycle: the index says which replicas there are when a cycle begins, and this module what the cycle
+changes about that. Of the index only the lines of pending work change, which `undo` takes back.
+
+Surplus goes first: surplus replicas go before the smallest gang, and none of them stays when the smallest gang goes.
+
+Wanted while placed: a workload wants further replicas only as long as it has its place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import TaskPlacement, Workload
+from jupyter_gq.scheduling.order.pending_queue import Line
+from jupyter_gq.scheduling.workloads import gang
+from jupyter_gq.scheduling.workloads.replicas import Replica, wanted_replicas, without
+
+from .pending_index import PendingIndex
+from .replica_index import ReplicaIndex, ReplicasById
+
+
+class Replicas:
+    """The replicas of all elastic workloads, as the cycle has changed them so far."""
+
+    def __init__(self, index: ReplicaIndex, pending: PendingIndex) -> None:
+        self._index = index
+        self._pending = pending
+        #: Replicas that each workload holds, was given or is to get: only workloads that this cycle changed.
+        self._held: dict[str, ReplicasById] = {}
+        #: Replicas that each workload could still get: only workloads that this cycle changed.
+        self._wanted: dict[str, ReplicasById] = {}
+        #: Replicas that are or were nominated, by id.
+        self._nominees: ReplicasById = {}
+        #: What is left of workloads that lost replicas, by id.
+        self._left: dict[str, Workload] = {}
+        #: Replicas that admitted workloads could still get and that wait in no line yet.
+        self._new: list[Replica] = []
+        #: Replicas that this cycle added to lines.
+        self._enqueued: list[Replica] = []
+
+    # --- questions
+
+    def current(self, workload: Workload) -> Workload:
+        """Return the workload with the tasks that the cycle leaves it."""
+        return self._left.get(workload.id, workload)
+
+    def split(self, workload: Workload) -> list[Workload]:
+        """Return the smallest gang of a workload and then its replicas, of which the last one goes first."""
+        core = self._index.cores.get(workload.id, workload)
+        return [core, *self._held_by(workload.id).values()]
+
+    def surplus_of(self, workload: Workload) -> list[Replica]:
+        """Return the replicas that must go before this workload or replica can go, in the order in which they go."""
+        return [] if isinstance(workload, Replica) else list(reversed(self._held_by(workload.id).values()))
+
+    def nominee(self, name: str) -> Replica | None:
+        """Return the replica of that id if it is nominated or was nominated earlier in the cycle."""
+        return self._nominees.get(name)
+
+    def is_wanted(self, replica: Replica) -> bool:
+        """Tell whether the workload of the replica could still get it."""
+        return replica.id in self._wanted_by(replica.whole.id)
+
+    def wanted_by(self, name: str, freed: int) -> Iterator[Replica]:
+        """Yield replicas that the workload of that id could still get, until they need `freed` milli-GPU in sum."""
+        for replica in list(self._wanted_by(name).values()):
+            if freed <= 0:
+                return
+            freed -= gang.smallest(replica)
+            yield replica
+
+    def wanted_at_start(self, name: str) -> list[Replica]:
+        """Return the replicas that a workload admitted in this cycle can get only now, since it cannot grow later."""
+        return [replica for replica in self._wanted_by(name).values() if not replica.elastic]
+
+    # --- changes
+
+    def want(self, workload: Workload) -> None:
+        """Record what the workload could get beside the tasks of its placement."""
+        wanted = wanted_replicas(workload)
+        if wanted:
+            self._wanted[workload.id] = {replica.id: replica for replica in wanted}
+            self._new += [replica for replica in wanted if replica.elastic]
+
+    def join(self, replica: Replica, placement: tuple[TaskPlacement, ...], *, nominated: bool) -> None:
+        """Add an admitted or nominated replica to those that its workload has."""
+        name = replica.whole.id
+        del self._own(self._wanted, self._index.wanted, name)[replica.id]
+        self._own(self._held, self._index.surplus, name)[replica.id] = replace(replica, placement=placement)
+        if nominated:
+            self._nominees[replica.id] = replica
+        elif replica.vital:
+            whole = self.current(replica.whole)
+            self.want(replace(whole, placement=(*whole.placement, *placement)))
+
+    def leave(self, replica: Replica) -> None:
+        """Undo `join`: the workload of the replica could get it again."""
+        name = replica.whole.id
+        del self._own(self._held, self._index.surplus, name)[replica.id]
+        self._own(self._wanted, self._index.wanted, name)[replica.id] = replace(replica, placement=())
+
+    def drop(self, workload: Workload) -> None:
+        """Forget all replicas of a workload that goes."""
+        self._held[workload.id] = {}
+        self._wanted[workload.id] = {}
+
+    def stop(self, replica: Replica) -> None:
+        """Take the replica from its workload, which goes on without it."""
+        whole = replica.whole
+        self._left[whole.id] = without(self.current(whole), replica.placement)
+        del self._own(self._held, self._index.surplus, whole.id)[replica.id]
+
+    def keep(self, replica: Replica) -> None:
+        """Undo `stop`."""
+        whole = self.current(replica.whole)
+        self._left[whole.id] = replace(whole, placement=(*whole.placement, *replica.placement))
+        self._own(self._held, self._index.surplus, whole.id)[replica.id] = replica
+
+    def replace_stopped(self, replica: Replica, place: tuple[TaskPlacement, ...]) -> Replica:
+        """Give the workload of a stopped replica another one at `place`, and return that one."""
+        successor = replace(replica, id=f"{replica.id}+", state=State.PENDING, placement=place)
+        self._own(self._held, self._index.surplus, replica.whole.id)[successor.id] = successor
+        return successor
+
+    # --- lines
+
+    def new_lines(self) -> dict[str, Line]:
+        """Return lines of the replicas that have become wanted since the last call, by leaf queue.
+
+        From now on those replicas are in the lines of the index as well.
+        """
+        found: dict[str, Line] = {}
+        for replica in self._new:
+            if self.is_wanted(replica):
+                found.setdefault(replica.queue, Line()).add(replica)
+                self._pending.enqueue(replica)
+                self._enqueued.append(replica)
+        self._new = []
+        return found
+
+    def undo(self) -> None:
+        """Take the replicas that this cycle added to the lines of the index out of them again."""
+        for replica in self._enqueued:
+            self._pending.dequeue(replica)
+        self._enqueued = []
+
+    # --- inside
+
+    def _held_by(self, name: str) -> ReplicasById:
+        return self._held[name] if name in self._held else self._index.surplus.get(name, {})
+
+    def _wanted_by(self, name: str) -> ReplicasById:
+        return self._wanted[name] if name in self._wanted else self._index.wanted.get(name, {})
+
+    @staticmethod
+    def _own(changed: dict[str, ReplicasById], indexed: dict[str, ReplicasById], name: str) -> ReplicasById:
+        """Return the replicas of a workload for changes of this cycle, copied from the index at the first change."""
+        if name not in changed:
+            changed[name] = dict(indexed.get(name, {}))
+        return changed[name]

@@ -1,0 +1,170 @@
+"""What a pod shows at its end becomes one outcome and one sentence."""
+
+import json
+
+import pytest
+
+from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.pods.results import (
+    Result,
+    combine_results,
+    find_trouble,
+    name_task,
+    read_result,
+    read_server_result,
+)
+from jupyter_gq.backends.protocol import Outcome
+
+
+def a_pod(code=None, message="", reason="", **fields):
+    ended = None if code is None else Ended(exit_code=code, message=message, reason=reason)
+    return PodView(namespace="t", name="p", uid="u", node="n1", phase="Failed", image="lab:1", ended=ended, **fields)
+
+
+def said(outcome, sentence=""):
+    return json.dumps({"outcome": outcome, "sentence": sentence})
+
+
+@pytest.mark.parametrize(
+    ("pod", "stopped", "outcome", "words"),
+    [
+        (a_pod(0, said("SUCCEEDED")), False, Outcome.SUCCEEDED, ""),
+        (a_pod(1, said("FAILED", "ValueError: no")), False, Outcome.FAILED, "ValueError: no"),
+        (a_pod(0, said("PAUSED")), True, Outcome.PAUSED, ""),
+        (a_pod(0, said("LOST")), False, Outcome.SUCCEEDED, ""),
+        (a_pod(0, "[1, 2]"), False, Outcome.SUCCEEDED, ""),
+        (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Its last words: last words."),
+        (a_pod(139), False, Outcome.LOST, "signal 11"),
+        (a_pod(137, reason="OOMKilled"), False, Outcome.FAILED, "more memory"),
+        (a_pod(137, reason="OOMKilled"), True, Outcome.FAILED, "more memory"),
+        (a_pod(127), False, Outcome.FAILED, "The image lab:1 has no jupyter-gq"),
+        (a_pod(1, "No module named jupyter_gq"), False, Outcome.FAILED, "has no jupyter-gq"),
+        (a_pod(128, "exec: python: not found", "StartError"), False, Outcome.FAILED, "could not be started"),
+        (a_pod(143), True, Outcome.KILLED, "in its time"),
+        (None, True, Outcome.KILLED, "in its time"),
+        (None, False, Outcome.LOST, "deleted by somebody else"),
+        (a_pod(reason="", message="").__class__(namespace="t", name="p", uid="u"), False, Outcome.LOST, "deleted"),
+    ],
+)
+def test_the_end_of_a_task(pod, stopped, outcome, words):
+    end = read_result(pod, stopped=stopped)
+    assert end.outcome is outcome
+    assert words in end.sentence
+
+
+LOG = "[I] starting\nTraceback:\n  import lab\nModuleNotFoundError: No module named 'jupyter_gq'\n\n"
+
+
+@pytest.mark.parametrize(
+    ("pod", "outcome", "sentence"),
+    [
+        (
+            a_pod(1, LOG, "Error"),
+            Outcome.LOST,
+            "Its server ended with exit code 1: ModuleNotFoundError: No module named 'jupyter_gq'.",
+        ),
+        (a_pod(127, reason="Error"), Outcome.LOST, "Its server ended with exit code 127."),
+        (a_pod(139, reason="Error"), Outcome.LOST, "Its server ended with signal 11."),
+        (
+            a_pod(1, said("SUCCEEDED"), "Error"),
+            Outcome.LOST,
+            f"Its server ended with exit code 1: {said('SUCCEEDED')}.",
+        ),
+        (a_pod(0, reason="Completed"), Outcome.SUCCEEDED, ""),
+        (
+            a_pod(128, 'exec: "lab": not found', "StartError"),
+            Outcome.FAILED,
+            'Its container could not be started: exec: "lab": not found.',
+        ),
+        (
+            a_pod(137, LOG, "OOMKilled"),
+            Outcome.FAILED,
+            "It used more memory of its node than its limit allows, and was killed.",
+        ),
+        (
+            a_pod(143, LOG, "Error", disruption="EvictionByEvictionAPI"),
+            Outcome.LOST,
+            "Somebody drained its node, or evicted it.",
+        ),
+    ],
+)
+def test_the_end_of_a_server_is_told_by_the_last_line_of_its_log(pod, outcome, sentence):
+    assert read_server_result(pod) == Result(outcome=outcome, sentence=sentence)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PreemptionByScheduler", "scheduler gave its place"),
+        ("EvictionByEvictionAPI", "drained its node"),
+        ("DeletionByTaintManager", "taint"),
+        ("DeletionByPodGC", "node is gone"),
+        ("TerminationByKubelet", "ran out of resources"),
+        ("SomethingNew", "SomethingNew"),
+    ],
+)
+def test_who_took_it_away_is_named_whatever_the_exit_code(reason, words):
+    pod = a_pod(1, said("FAILED", "killed"), disruption=reason, disruption_message="because")
+    end = read_result(pod, stopped=False)
+    assert end.outcome is Outcome.LOST
+    assert words in end.sentence
+    assert end.sentence.endswith("because.")
+
+
+def test_who_saved_its_state_because_it_was_taken_away_is_paused_and_told_by_whom():
+    pod = a_pod(0, said("PAUSED"), disruption="EvictionByEvictionAPI", disruption_message="because")
+    assert read_result(pod, stopped=False) == Result(
+        outcome=Outcome.PAUSED, sentence="Somebody drained its node, or evicted it: because."
+    )
+    assert read_result(pod, stopped=True).sentence == "", "we had told it to"
+
+
+def test_what_it_finished_before_it_was_taken_away_is_finished():
+    pod = a_pod(0, said("SUCCEEDED"), disruption="EvictionByEvictionAPI")
+    assert read_result(pod, stopped=False).outcome is Outcome.SUCCEEDED
+
+
+def test_a_place_that_the_kubelet_does_not_give_is_refused_and_an_eviction_is_a_loss():
+    def status(reason):
+        return PodView(namespace="t", name="p", uid="u", node="n1", phase="Failed", reason=reason, message="why")
+
+    refused = read_result(status("UnexpectedAdmissionError"), stopped=False)
+    assert refused == Result(outcome=Outcome.REFUSED, sentence="Its node n1 did not take it: why.")
+    assert read_result(status("OutOfnvidia.com/gpu"), stopped=False).outcome is Outcome.REFUSED
+    assert read_result(status("Evicted"), stopped=False).outcome is Outcome.LOST
+
+
+S, F, R, L, K, P = (
+    Result(outcome=outcome, sentence=f"{outcome}.")
+    for outcome in (
+        Outcome.SUCCEEDED,
+        Outcome.FAILED,
+        Outcome.REFUSED,
+        Outcome.LOST,
+        Outcome.KILLED,
+        Outcome.PAUSED,
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted"), [((S, S), S), ((S, P), P), ((P, K), K), ((K, L), L), ((L, R), R), ((R, F), F)]
+)
+def test_the_worst_of_a_gang_counts(ends, wanted):
+    assert combine_results(ends).outcome is wanted.outcome
+
+
+def test_the_task_for_which_the_others_were_stopped_is_named():
+    assert combine_results([K, F, K]) == Result(outcome=Outcome.FAILED, sentence="Task 1 of 3: FAILED.")
+    assert name_task(K, 1, 3) == Result(outcome=Outcome.KILLED, sentence="Task 1 of 3: KILLED.")
+    assert combine_results([F]) == name_task(F, 0, 1) == F
+
+
+def test_only_some_trouble_may_pass():
+    def waits(reason):
+        return find_trouble(PodView(namespace="t", name="p", uid="u", image="i", waiting=reason, waiting_message="m"))
+
+    assert waits("InvalidImageName") == ("The image i cannot be used (InvalidImageName): m.", False)
+    assert waits("ImagePullBackOff") == ("The image i cannot be used (ImagePullBackOff): m.", True)
+    assert waits("CreateContainerConfigError") == ("Its container cannot be made: m.", True)
+    assert waits("ContainerCreating") == ("", True)

@@ -1,0 +1,55 @@
+"""The exception classes of the package: one root, one fault each, and names that mean one class."""
+
+import importlib
+import inspect
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator
+
+import jupyter_gq
+from jupyter_gq.devices.nvml_library import NvmlError
+from jupyter_gq.domain.errors import (
+    AdminError,
+    DefectError,
+    HttpRefusal,
+    JupyterGQError,
+    MachineError,
+    UserError,
+)
+from jupyter_gq.runner.pod.sigterm import StoppedBeforeStart
+
+FAULTS = (UserError, AdminError, MachineError, DefectError, HttpRefusal)
+#: No errors of ours: a signal that no `except Exception` may catch, and the type of a class of `pynvml`.
+OTHERS = {StoppedBeforeStart, NvmlError}
+
+
+def _classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages(jupyter_gq.__path__, "jupyter_gq."):
+        if ".migrations" in module.name or module.name.endswith(("__main__", "kernel_startup")):
+            continue  # these run when they are imported
+        for found in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(found) and found.__module__ == module.name:
+                yield found
+
+
+def _errors() -> list[type[BaseException]]:
+    raised = [each for each in _classes() if issubclass(each, BaseException) and not each.__name__.startswith("_")]
+    return [each for each in raised if each not in OTHERS]
+
+
+def test_every_error_has_the_one_root_and_says_whose_fault_it_is():
+    wrong = {
+        each.__qualname__: [fault.__name__ for fault in FAULTS if issubclass(each, fault)]
+        for each in _errors()
+        if each is not JupyterGQError and sum(issubclass(each, fault) for fault in FAULTS) != 1
+    }
+    assert wrong == {}
+
+
+def test_a_name_means_one_error():
+    assert [name for name, count in Counter(each.__name__ for each in _errors()).items() if count > 1] == []
+
+
+def test_refused_state_and_refusal_name_one_class_each_at_most():
+    names = Counter(each.__name__ for each in _classes())
+    assert {name: names[name] for name in ("Refused", "Refusal", "State")} == {"Refused": 1, "Refusal": 0, "State": 1}
