@@ -1,10 +1,10 @@
-"""The store of a job's files: bundle, executed notebook and log. Each backend has an implementation beside it.
+"""The files of jobs: bundle, executed notebook and log. One implementation lies beside each backend.
 
 Guarantees
 ----------
-- Atomic writes: `write` leaves everything or nothing.
-- Privacy: only the job's owner can read the files of the job.
-- No foreign links: reading never follows the owner's links to files of others.
+- All or nothing: `write` leaves all files or none.
+- Owner only: only the owner of a job can read its files.
+- No foreign files: reading never follows the owner's links to the files of others.
 """
 
 import json
@@ -17,7 +17,7 @@ _MIB = 1024 * 1024
 
 
 class BundleStore(Protocol):
-    """A store of the files of jobs."""
+    """Keeps the files of jobs."""
 
     @property
     def pod_files(self) -> "PodFiles | None":
@@ -27,7 +27,7 @@ class BundleStore(Protocol):
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Store the bundle of a new job.
 
-        Raises `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the bundle, and `BackendError`
+        Raises `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
         if the owner has no account on this machine.
         """
         ...
@@ -41,7 +41,7 @@ class BundleStore(Protocol):
         ...
 
     def delete(self, job: str, owner: str) -> None:
-        """Delete all files of the job; no error if there are none."""
+        """Delete all files of the job; do nothing if there are none."""
         ...
 
 
@@ -53,12 +53,12 @@ class PodFiles(Protocol):
         ...
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace the stored log of a task; a log of an earlier run than the newest is dropped."""
+        """Replace the stored log of that task; drop a log of an earlier run than the newest."""
         ...
 
 
 def encode_bundle(bundle: JsonObject, max_bytes: int) -> bytes:
-    """Return the bundle as bytes to be stored; raise `TooLarge` above `max_bytes`."""
+    """Return the bundle as the bytes of its file; raise `TooLarge` above `max_bytes`."""
     content = json.dumps(bundle).encode()
     if len(content) > max_bytes:
         raise TooLarge(
