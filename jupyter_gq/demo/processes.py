@@ -41,7 +41,7 @@ class DemoError(AdminError):
 
 
 def packaged(name: str) -> Path:
-    """A folder that travels with the package (`hub_config`, `examples`): in the wheel, or beside it in a checkout."""
+    """Return a folder of the package (`hub_config`, `examples`): in the wheel, or beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
@@ -50,9 +50,10 @@ def packaged(name: str) -> Path:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nothing listens on now.
+    """Return a TCP port of the loopback interface that nothing listens on now.
 
-    Not one of those that the system gives to outgoing connections: one could be gone before our program listens there.
+    The port is not one that the system gives to outgoing connections: such a port could be taken before our program
+    listens there.
     """
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -62,7 +63,7 @@ def free_port() -> int:
 
 
 def check_port(port: int) -> None:
-    """Raise `DemoError` when something listens on that port."""
+    """Raise `DemoError` if something listens on that port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -95,12 +96,12 @@ class DemoHub:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """The address for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """What the hub and the service print."""
+        """The file with the output of the hub and the service."""
         return self.folder / "jupyterhub.log"
 
     @property
@@ -140,7 +141,7 @@ class DemoHub:
             )
 
     async def wait_until_ready(self) -> None:
-        """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
+        """Return when hub and service answer; raise `DemoError` with the end of the log if they do not."""
         assert self._process is not None
         deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
@@ -153,7 +154,7 @@ class DemoHub:
         raise DemoError(f"JupyterHub did not answer within {_READY_SECONDS:.0f} s. {self._end_of_log()}")
 
     def alive(self) -> bool:
-        """The hub's process runs."""
+        """Return True if the hub's process runs."""
         return self._process is not None and self._process.poll() is None
 
     async def stop(self) -> None:

@@ -1,9 +1,4 @@
-"""What code in a cell can ask and say while it runs as a training job. In a plain notebook it does no harm.
-
-The runner and this module meet in files of the run's folder (`GQ_RUN_DIR`): `stop` (written by the runner
-when it is told to end), `stop_seen` (written here when the code has learned of it), `progress.json` (written
-here).
-"""
+"""Functions for code in a cell that runs as a training job. In a plain notebook they do no harm."""
 
 from __future__ import annotations
 
@@ -18,16 +13,12 @@ _last_progress: tuple[float | None, str] | None = None
 
 
 def in_job() -> bool:
-    """True in a training job, False in a notebook."""
+    """Return True in a training job, False in a notebook."""
     return bool(os.environ.get(_RUN_DIR))
 
 
 def should_stop() -> bool:
-    """True once this job has to give its GPUs back: save a checkpoint, then let the cell end.
-
-    A cell that ends after it saw True is *paused*: it is started again later, from its beginning, and finds
-    what it saved in `checkpoint_dir()`. Cheap enough to be asked after every batch. False outside a job.
-    """
+    """Return True once this job has to give its GPUs back: save a checkpoint, then let the cell end."""
     run_dir = os.environ.get(_RUN_DIR)
     if not run_dir or not os.path.exists(os.path.join(run_dir, "stop")):
         return False
@@ -39,10 +30,9 @@ def should_stop() -> bool:
 
 
 def checkpoint_dir() -> Path:
-    """The folder for checkpoints. It outlives pauses of a job; outside a job it is `.gq/checkpoint` here.
+    """Return the folder for checkpoints, which exists then and outlives pauses of a job.
 
-    It exists when this returns. Write to a temporary name and `os.replace` it: a checkpoint is then whole or
-    absent, whatever happens while it is written.
+    Outside a job the folder is `.gq/checkpoint` here.
     """
     folder = Path(os.environ.get(_CHECKPOINT_DIR) or Path(".gq", "checkpoint"))
     folder.mkdir(parents=True, exist_ok=True)
