@@ -17,7 +17,7 @@ from .person import DemoCellFailed, ProductRefused
 from .processes import DemoError, DemoHub, check_port, free_port, packaged
 from .story import NotSeen, Seen, Story, story_config
 
-#: Modules that are needed only once the Hub or the notebook runs, where nobody would look for the reason.
+#: What is only needed once the Hub or the notebook runs, where nobody would look for the reason.
 _NEEDED = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
 USERS = ("ann", "bob", "carol")
 _CONFIG = "jupyterhub_config_local.py"
@@ -138,7 +138,7 @@ def _print_step(step: Seen) -> None:
 
 
 def _own_config(folder: Path) -> Path:
-    """Return the configuration: the repository's file in a checkout, otherwise a copy that the user can edit."""
+    """Return the repository's file in a checkout, else a copy that the user can edit."""
     shipped = packaged("hub_config") / _CONFIG
     if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
         return shipped

@@ -29,7 +29,7 @@ class DemoCellFailed(MachineError):
 
 
 class Person:
-    """A user, acting as a browser and JupyterLab would act."""
+    """A user, with the requests that a browser and JupyterLab would send."""
 
     def __init__(self, url: str, name: str) -> None:
         self.url, self.name = url.rstrip("/"), name
@@ -54,7 +54,7 @@ class Person:
         return answer.text
 
     async def start_server(self, gpus: str, server: str = "", patience: float = 300) -> None:
-        """Start a server with that share and wait until it is ready; raise `ProductRefused` if the hub refuses."""
+        """Start a server with that share and wait until it is ready; raise `ProductRefused` when the hub says no."""
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:
             raise ProductRefused(answer.status_code, answer.json().get("message", answer.text))

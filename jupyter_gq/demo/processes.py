@@ -5,6 +5,8 @@ Guarantees
 1. The hub, its service, every server, kernel and job that it starts are descendants of this process, also those
    whose parent died: this process is their reaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
 2. `DemoHub.stop` returns when none of them is left.
+
+See docs/decisions/0007-make-the-demo-a-subreaper.md.
 """
 
 import asyncio
@@ -41,7 +43,7 @@ class DemoError(AdminError):
 
 
 def packaged(name: str) -> Path:
-    """Return a folder of the package (`hub_config`, `examples`): in the wheel, or beside it in a checkout."""
+    """Return a folder that travels with the package (`hub_config`, `examples`), from the wheel or the checkout."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
@@ -52,8 +54,7 @@ def packaged(name: str) -> Path:
 def free_port() -> int:
     """Return a TCP port of the loopback interface that nothing listens on now.
 
-    The port is not one that the system gives to outgoing connections: such a port could be taken before our program
-    listens there.
+    Not one of those that the system gives to outgoing connections: one could be gone before our program listens there.
     """
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -63,7 +64,7 @@ def free_port() -> int:
 
 
 def check_port(port: int) -> None:
-    """Raise `DemoError` if something listens on that port."""
+    """Raise `DemoError` when something listens on that port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -96,12 +97,12 @@ class DemoHub:
 
     @property
     def url(self) -> str:
-        """The address for a browser."""
+        """The URL for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """The file with the output of the hub and the service."""
+        """The log of the hub and the service."""
         return self.folder / "jupyterhub.log"
 
     @property
@@ -141,7 +142,7 @@ class DemoHub:
             )
 
     async def wait_until_ready(self) -> None:
-        """Return when hub and service answer; raise `DemoError` with the end of the log if they do not."""
+        """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
         assert self._process is not None
         deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
@@ -154,7 +155,7 @@ class DemoHub:
         raise DemoError(f"JupyterHub did not answer within {_READY_SECONDS:.0f} s. {self._end_of_log()}")
 
     def alive(self) -> bool:
-        """Return True if the hub's process runs."""
+        """Return whether the hub's process runs."""
         return self._process is not None and self._process.poll() is None
 
     async def stop(self) -> None:

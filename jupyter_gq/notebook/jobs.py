@@ -1,4 +1,9 @@
-"""Functions for code in a cell that runs as a training job. In a plain notebook they do no harm."""
+"""Functions for code in a cell that runs as a training job. In a plain notebook they do no harm.
+
+The runner and this module meet in files of the run's folder (`GQ_RUN_DIR`): `stop` (written by the runner
+when it is told to end), `stop_seen` (written here when the code has learned of it), `progress.json` (written
+here).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,11 @@ def in_job() -> bool:
 
 
 def should_stop() -> bool:
-    """Return True once this job has to give its GPUs back: save a checkpoint, then let the cell end."""
+    """Return True once this job has to give its GPUs back: save a checkpoint then, and let the cell end.
+
+    A cell that ends after it saw True is *paused*: it is started again later, from its beginning, and finds
+    what it saved in `checkpoint_dir()`. Cheap enough to be asked after every batch. False outside a job.
+    """
     run_dir = os.environ.get(_RUN_DIR)
     if not run_dir or not os.path.exists(os.path.join(run_dir, "stop")):
         return False
@@ -30,9 +39,10 @@ def should_stop() -> bool:
 
 
 def checkpoint_dir() -> Path:
-    """Return the folder for checkpoints, which exists then and outlives pauses of a job.
+    """Return the folder for checkpoints, which outlives pauses of a job; outside a job `.gq/checkpoint` here.
 
-    Outside a job the folder is `.gq/checkpoint` here.
+    The folder exists after the call. Write to a temporary name and `os.replace` it: a checkpoint is then whole or
+        absent, whatever happens while it is written.
     """
     folder = Path(os.environ.get(_CHECKPOINT_DIR) or Path(".gq", "checkpoint"))
     folder.mkdir(parents=True, exist_ok=True)
