@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from jupyter_gq.controller.loop.store_outage import Absence
+from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
@@ -140,7 +140,7 @@ async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_t
 
 async def test_where_another_may_reach_the_store_the_loop_ends_when_it_was_away_for_too_long(world):
     """Counted from the first question without an answer since the last one that had one."""
-    world.controller.absence = Absence(60, world.clock.now)
+    world.controller.outage = StoreOutage(60, world.clock.now)
     world.controller.__post_init__()
     job = world.send(ANN, "vision")
     await world.step(2)
@@ -159,7 +159,7 @@ async def test_where_another_may_reach_the_store_the_loop_ends_when_it_was_away_
             world.clock.forward(1)
             world.controller.wake()
             await asyncio.sleep(0.01)
-    with pytest.raises(StoreAway, match="has not reached its database, so it steps back"):
+    with pytest.raises(StoreAway, match="has not reached its database for 60 s, so it steps back"):
         await loop
     assert world.job(job).phase == "running"
 
