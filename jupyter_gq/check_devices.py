@@ -10,7 +10,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from jupyter_gq.backends.kubernetes import KubernetesBackend
-from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, sentence
+from jupyter_gq.backends.kubernetes.shares.device_check import DeviceCheck, Report, describe_finding
 from jupyter_gq.controller.settings.policy_file import ConfigFileError, PolicyFile
 from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.json_types import JsonMapping
@@ -82,12 +82,12 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
 def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
     """The report, line by line. `pools`: all, as they are set."""
     given = report.whole.devices or ()
-    whole = f"sees {given[0]}" if len(given) == 1 else sentence(report.whole, ("one",))
+    whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]
     if report.void is None:
         return [*lines, "Without one device from the device plugin no way can be tried. Mend that first."]
-    lines.append(_line("no device", sentence(report.void, ())))
-    lines += [_line(way.value, sentence(finding, given)) for way, finding in report.ways]
+    lines.append(_line("no device", describe_finding(report.void, ())))
+    lines += [_line(way.value, describe_finding(finding, given)) for way, finding in report.ways]
     return [*lines, *_advice(report, pool, pools)]
 
 

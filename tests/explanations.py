@@ -19,7 +19,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Pending, Shrink, Suspend
 from jupyter_gq.scheduling.placement import resolved
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import for_whom, gpus, host_amount
+from jupyter_gq.scheduling.wording import describe_gpus, describe_host_amount, describe_preemptor
 from jupyter_gq.scheduling.workloads import gang
 from tests.builders import NOW, apply, without
 
@@ -183,7 +183,9 @@ def _field(remedy: Remedy) -> str:
 
 
 def _amount(remedy: Remedy, amount: int) -> str:
-    return gpus(amount) if remedy.resource == "gpu" else host_amount(("cpu", "memory").index(remedy.resource), amount)
+    if remedy.resource == "gpu":
+        return describe_gpus(amount)
+    return describe_host_amount(("cpu", "memory").index(remedy.resource), amount)
 
 
 def _nodes_like(snapshot: Snapshot, remedy: Remedy, workload: Workload) -> tuple[Node, ...]:
@@ -216,10 +218,10 @@ def _who_gives_way_is_told_for_whom(snapshot: Snapshot, decision: Decision, told
     assert taker.state in {State.PENDING, State.SUSPENDED} or taker.elastic, told
     reason = told.reason if isinstance(told, Evict | Shrink) else None
     if reason is EvictReason.RECLAIMED:
-        assert for_whom(taker) in told.sentence, told
+        assert describe_preemptor(taker) in told.sentence, told
         # Where no GPU is asked for or given, it is processors and memory that were needed.
         of_gpus = gang.smallest(taker) and gang.held(_of(snapshot, told.workload))
-        assert (gpus(gang.smallest(taker)) if of_gpus else "CPU core") in told.sentence, told
+        assert (describe_gpus(gang.smallest(taker)) if of_gpus else "CPU core") in told.sentence, told
         assert taker.queue != _of(snapshot, told.workload).queue, told
     if reason is EvictReason.PREEMPTED:
         assert taker.priority > _of(snapshot, told.workload).priority, told

@@ -1,13 +1,13 @@
-"""Who may call a route: Hub scopes, or what the cluster says of a pod, and nothing that a caller could claim.
+"""The right to call a route, which follows from Hub scopes or from the cluster's answer, never from a caller's claim.
 
 Rules
 -----
-1. A Hub token must carry the access scope of this service, and the custom scope of the route.
-2. admin implies submit, submit implies read. The Hub expands this itself; it is repeated here so that a Hub whose
-   scopes were declared without their subscopes does not lock its admins out.
-3. A scope with a filter counts only when the filter names this caller (`custom:gq:read!user=ann` for ann).
-4. A job token opens the routes of its own job's runner, and no other; a Hub token does not open those.
-5. The token of a pod opens what its service account is for, on Kubernetes only; see `api.pods`.
+- Two scopes: a Hub token must carry the access scope of this service and the custom scope of the route.
+- Wider scopes: admin implies submit, and submit implies read. The Hub expands this itself. The rule is repeated here so
+  that a Hub whose scopes were declared without their subscopes does not lock its admins out.
+- Filters: a scope with a filter counts only if the filter names the caller (`custom:gq:read!user=ann` for ann).
+- Job tokens: a job token opens the routes of its own job's runner and no others; a Hub token does not open these.
+- Pod tokens: the token of a pod opens what its service account is for, on Kubernetes only; see `api.pods`.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ READ_SCOPE = "custom:gq:read"
 SUBMIT_SCOPE = "custom:gq:submit"
 ADMIN_SCOPE = "custom:gq:admin"
 
-#: What grants a scope: the scope itself and every wider one.
+#: The scopes that grant a scope: the scope itself and every wider one.
 GRANTED_BY: dict[str, tuple[str, ...]] = {
     READ_SCOPE: (READ_SCOPE, SUBMIT_SCOPE, ADMIN_SCOPE),
     SUBMIT_SCOPE: (SUBMIT_SCOPE, ADMIN_SCOPE),
@@ -28,12 +28,12 @@ GRANTED_BY: dict[str, tuple[str, ...]] = {
 
 
 class Access(StrEnum):
-    """What a route demands."""
+    """The proof that a route demands."""
 
     PUBLIC = "public"
     READ = "read"
     SUBMIT = "submit"
-    MONITOR = "monitor"  # an admin, or any service of the Hub that may access this one
+    MONITOR = "monitor"  # an admin, or any service of the Hub that may access this service
     ADMIN = "admin"
     JOB_TOKEN = "job_token"  # noqa: S105 - a kind of access, not a secret
     POD = "pod"  # the pod of a job's task
@@ -41,7 +41,7 @@ class Access(StrEnum):
 
     @property
     def scope(self) -> str | None:
-        """The custom scope that it needs; None when it needs none or another kind of proof."""
+        """The custom scope that the route needs; None if it needs none or another kind of proof."""
         return _SCOPES.get(self)
 
 
@@ -55,17 +55,17 @@ _SCOPES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
-    """Whom the Hub says a token belongs to."""
+    """The holder of a Hub token, as the Hub describes them."""
 
     name: str
-    #: A service of the Hub, not a person.
+    #: The holder is a service of the Hub, not a person.
     is_service: bool
     groups: frozenset[str]
-    #: As the Hub expanded them.
+    #: All scopes of the token, as the Hub expanded them.
     scopes: frozenset[str]
 
     def holds(self, scope: str) -> bool:
-        """One of its scopes grants this one."""
+        """Return whether one of the token's scopes grants this scope."""
         filtered = "service" if self.is_service else "user"
         return any(
             wider in self.scopes or f"{wider}!{filtered}={self.name}" in self.scopes
@@ -73,18 +73,21 @@ class Identity:
         )
 
     def may_access(self, service: str) -> bool:
-        """It holds the Hub's access scope for that service."""
+        """Return whether the token has the Hub's access scope for that service."""
         return bool({"access:services", f"access:services!service={service}"} & self.scopes)
 
     def missing_scope(self, access: Access) -> str | None:
-        """The scope that it lacks for this access; None when it may."""
+        """Return the scope that the token lacks for this access; None if it lacks none."""
         scope = access.scope
         if scope is None or self.holds(scope) or (access is Access.MONITOR and self.is_service):
             return None
         return scope
 
-    def caller(self) -> Caller:
-        """As the controller knows callers. A service never shares a name with a user: those have no slash."""
+    def as_caller(self) -> Caller:
+        """Return the holder as the controller knows callers.
+
+        The name of a service gets a prefix with a slash, which no user name has.
+        """
         return Caller(
             user=f"service/{self.name}" if self.is_service else self.name,
             groups=self.groups,

@@ -1,4 +1,4 @@
-"""Who a token belongs to, asked of the Hub."""
+"""The holders of Hub tokens, as the Hub names them."""
 
 import json
 import logging
@@ -12,32 +12,35 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .access import Identity
 from .errors import hub_unreachable, invalid_token
-from .holders import Belief, Holders, acceptable
+from .token_cache import CachePolicy, TokenCache, has_token_form
 
 log = logging.getLogger(__name__)
 
-#: The longest that a revoked token or a changed group goes unnoticed, in seconds.
+#: The longest time for which a revoked token or a changed group goes unnoticed, in seconds.
 MAX_CACHE = 30.0
-#: From this part of that time on, a request has the Hub asked again without waiting for it.
-EARLY = 0.6
+#: Part of this time after which a request starts a renewal without waiting for it.
+RENEW_AFTER = 0.6
 MOST_CACHED = 10_000
 
 
 class Authenticator(Protocol):
-    """Tells whom a token belongs to."""
+    """Finds the holders of Hub tokens."""
 
-    #: Name of this service in the Hub's scopes.
+    #: The name of this service in the Hub's scopes.
     service: str
 
     async def identify(self, token: str) -> Identity:
-        """The holder; raises a `ApiRefusal` of 401 (no valid token) or 503 (nobody to ask)."""
+        """Return the holder of the token.
+
+        Raises an `ApiRefusal` of 401 if the token is invalid, and of 503 if nobody can be asked.
+        """
         ...
 
 
 class HubAuthenticator:
-    """Asks the Hub at `api_url`, and believes its answer for `cache_seconds` (at most 30).
+    """Asks the Hub at `api_url`, and caches each answer for `cache_seconds` (at most 30).
 
-    Answers are renewed early (see `holders`). Who cannot be checked, because the Hub is away, gets 503.
+    Answers are renewed early; see `token_cache`. If the Hub cannot be asked, requests with new tokens get 503.
     """
 
     def __init__(
@@ -55,14 +58,14 @@ class HubAuthenticator:
         self._api_token = api_token
         self._timeout = timeout
         self._client: AsyncHTTPClient | None = None
-        belief = Belief(seconds=min(cache_seconds, MAX_CACHE), early=EARLY)
-        self._holders = Holders(self._ask, belief, most=MOST_CACHED, clock=clock)
+        policy = CachePolicy(lifetime=min(cache_seconds, MAX_CACHE), renew_after=RENEW_AFTER)
+        self._cache = TokenCache(self._ask, policy, most=MOST_CACHED, clock=clock)
 
     async def identify(self, token: str) -> Identity:
-        """Whom this token belongs to."""
-        if not acceptable(token):
+        """Return the holder of the token, from the cache or from the Hub."""
+        if not has_token_form(token):
             raise invalid_token()
-        return await self._holders.of(token)
+        return await self._cache.find_holder(token)
 
     def close(self) -> None:
         """Release the HTTP client."""
@@ -78,7 +81,7 @@ class HubAuthenticator:
         is_service = model.get("kind") == "service"
         groups = model.get("groups")
         if groups is None and not is_service:
-            groups = await self._groups_of(str(model["name"]))
+            groups = await self._ask_groups(str(model["name"]))
         return Identity(
             name=str(model["name"]),
             is_service=is_service,
@@ -86,8 +89,8 @@ class HubAuthenticator:
             scopes=frozenset(str(scope) for scope in model.get("scopes", ())),
         )
 
-    async def _groups_of(self, user: str) -> list[str]:
-        """Asked with the service's own token, because a narrow token of the user does not show them."""
+    async def _ask_groups(self, user: str) -> list[str]:
+        """Ask for the groups of a user with the service's own token: a narrow token of the user does not show them."""
         response = await self._get(f"/users/{quote(user, safe='')}", self._api_token)
         if response.code in {401, 403, 404}:
             log.warning("groups_unknown user=%s status=%d: treated as in no group", user, response.code)

@@ -30,7 +30,7 @@ class Requester:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One request that passed authorisation and validation."""
+    """A request that passed authorisation and validation."""
 
     status: Status
     #: The objects that answer; None while another service leads. Routes use `services`.

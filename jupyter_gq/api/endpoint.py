@@ -1,4 +1,4 @@
-"""One path of the API on tornado: authorise, read, validate, run, answer. Routes decide none of these steps."""
+"""The tornado handler of a path: authorise, read, validate, run, answer. Routes decide none of these steps."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ SECURITY_HEADERS = {
 
 @stream_request_body
 class Endpoint(RequestHandler):
-    """All methods of one path. The body is read only after the requester was authorised to send it."""
+    """The handler of all methods of one path. The body is read only after the requester was authorised to send it."""
 
     def initialize(self, wiring: Wiring, routes: Mapping[str, Route]) -> None:
         """Keep the routes of this path, by method; `routes` is empty for a path that does not exist."""
@@ -137,7 +137,9 @@ class Endpoint(RequestHandler):
         if route.access in {Access.POD, Access.AGENT}:
             if self._wiring.pods is None:
                 raise no_pods()
-            return Requester(pod=await self._wiring.pods.permitted(token, route.access, self.path_kwargs.get("node")))
+            return Requester(
+                pod=await self._wiring.pods.permitted_pod(token, route.access, self.path_kwargs.get("node"))
+            )
         return Requester(caller=await permitted_caller(self._wiring.authenticator, token, route.access))
 
     def _token(self) -> str:
@@ -279,4 +281,4 @@ async def permitted_caller(authenticator: Authenticator, token: str, access: Acc
     missing = identity.missing_scope(access)
     if missing is not None:
         raise errors.missing_scope(missing)
-    return identity.caller()
+    return identity.as_caller()

@@ -1,4 +1,4 @@
-"""What goes wrong becomes a status and a `Problem`; statuses are chosen here and nowhere below."""
+"""The HTTP status and the `Problem` of each error. Statuses are chosen here and in no room below."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from jupyter_gq.client.models import Problem
 from jupyter_gq.domain import errors
 from jupyter_gq.domain.errors import HttpRefusal
 
-#: Status of each domain error, and the part of the request that it is about. The first match counts.
+#: The status of each domain error, and the field of the request that it concerns. The first match counts.
 STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.InvalidAmount, 422, None),
     (errors.UnknownQueue, 422, "queue"),
@@ -24,7 +24,7 @@ STATUS: tuple[tuple[type[errors.JupyterGQError], int, str | None], ...] = (
     (errors.BackendError, 503, None),
     (errors.UserError, 422, None),
 )
-#: The part of the request that names each resource.
+#: The field of a request that names each resource.
 FIELDS: Mapping[errors.Resource, str] = {
     errors.Resource.GPU: "gpus",
     errors.Resource.CPU: "cpus",
@@ -34,7 +34,7 @@ FIELDS: Mapping[errors.Resource, str] = {
 
 
 class ApiRefusal(HttpRefusal):
-    """The request is not granted, for a reason of HTTP's own (who asks, in which form) or of the domain."""
+    """A request that is not granted, for a reason of the domain, or because of its token or its form."""
 
     def __init__(self, status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{status} {problem.code}: {problem.message}")
@@ -42,7 +42,7 @@ class ApiRefusal(HttpRefusal):
 
 
 def refusal(status: int, code: str, message: str, *, field: str | None = None, **headers: str) -> ApiRefusal:
-    """A refusal from its parts; a header `Retry_After` is sent as `Retry-After`."""
+    """Make a refusal from its parts; a header `Retry_After` is sent as `Retry-After`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return ApiRefusal(status, Problem(code=code, message=message, field=field), named)
 
@@ -55,7 +55,7 @@ def raised_error(arguments: Mapping[str, object]) -> BaseException | None:
 
 
 def refusal_of(error: BaseException | None) -> ApiRefusal | None:
-    """What to answer for this error; None for one that nobody foresaw."""
+    """Return the refusal that answers this error; None for an unexpected error."""
     if isinstance(error, ApiRefusal):
         return error
     for kind, status, field in STATUS:
@@ -67,7 +67,7 @@ def refusal_of(error: BaseException | None) -> ApiRefusal | None:
 
 
 def internal(incident: str) -> ApiRefusal:
-    """An error of ours: the details are in the log under this id, not in the answer."""
+    """Make the refusal for an unexpected error. The details are in the log under this id, not in the answer."""
     return refusal(
         500,
         "internal",
@@ -76,7 +76,7 @@ def internal(incident: str) -> ApiRefusal:
 
 
 def no_token() -> ApiRefusal:
-    """Nobody said who asks."""
+    """Make the refusal of a request without a token."""
     return refusal(
         401,
         "no_token",
@@ -86,17 +86,18 @@ def no_token() -> ApiRefusal:
 
 
 def invalid_token() -> ApiRefusal:
-    """The token means nothing to whoever should know it."""
+    """Make the refusal of a token that the Hub, or the job, does not know."""
     return refusal(
         401,
         "invalid_token",
-        "This token is not valid (any more). Send a valid JupyterHub token; one of a stopped server has expired.",
+        "This token is not valid, or not any more. Send a valid JupyterHub token: the token of a stopped server has "
+        "expired.",
         WWW_Authenticate='token realm="jupyter-gq", error="invalid_token"',
     )
 
 
 def missing_scope(scope: str) -> ApiRefusal:
-    """The token is valid, but not for that."""
+    """Make the refusal of a valid token that lacks this scope."""
     return refusal(
         403,
         "missing_scope",
@@ -105,7 +106,7 @@ def missing_scope(scope: str) -> ApiRefusal:
 
 
 def hub_unreachable(why: str) -> ApiRefusal:
-    """Without the Hub nobody can be told apart from anybody."""
+    """Make the refusal of a request whose token cannot be checked because of the Hub; `why` says what the Hub does."""
     return refusal(
         503,
         "hub_unreachable",
@@ -115,12 +116,12 @@ def hub_unreachable(why: str) -> ApiRefusal:
 
 
 def not_ready(why: str) -> ApiRefusal:
-    """Another service answers requests, or this one does in a moment."""
+    """Make the refusal of a service that does not answer requests now; `why` is a sentence."""
     return refusal(503, "not_ready", why, Retry_After="2")
 
 
 def body_too_large(limit: int) -> ApiRefusal:
-    """More bytes than this route takes."""
+    """Make the refusal of a body above the limit of its route, in bytes."""
     return refusal(
         413,
         "too_large",

@@ -1,11 +1,11 @@
-"""The event stream: server-sent events with resume.
+"""The event stream: server-sent events that a reader can resume.
 
 Guarantees
 ----------
-1. What is stored after the id that the reader names comes first, in order; then each event as it happens.
-2. A reader whose place is not known any more gets `reset` and fetches its lists again.
-3. Something is sent every 15 s, so that both sides notice a dead connection.
-4. The token is asked about again every 30 s; once it is revoked the stream ends.
+- Order: events stored after the id that the reader names come first, in order; then each event as it happens.
+- Reset: a reader whose position is not known any more gets `reset` and fetches its lists again.
+- Heartbeat: something is sent every 15 s, so that both ends notice a dead connection.
+- Revocation: the token is checked again every 30 s, and the stream ends once the token is revoked.
 """
 
 import asyncio
@@ -19,13 +19,15 @@ from jupyter_gq.controller.events import Subscription
 from .call import Call, Reply
 from .errors import refusal
 
+#: Seconds between two pieces of the stream at most.
 PING = 15.0
-ASK_AGAIN = 30.0
+#: Seconds between two checks of the token.
+RECHECK = 30.0
 _LARGEST_ID = 2**63 - 1
 
 
 def follow(call: Call) -> Reply:
-    """Begin after the header Last-Event-ID, else after `after`, else with now."""
+    """Answer with the events after the header Last-Event-ID, else after the query `after`, else from now on."""
     after = call.optional_integer("after")
     given = call.headers.get("last-event-id", "").strip()
     if given:
@@ -44,17 +46,17 @@ def follow(call: Call) -> Reply:
 async def event_stream(
     subscription: Subscription, still_permitted: Callable[[], Awaitable[bool]], ping: float = PING
 ) -> AsyncGenerator[bytes, None]:
-    """The bytes of the stream; ends when the subscription does, or when the reader may no longer read."""
+    """Yield the bytes of the stream until the subscription ends or the reader loses the right to read."""
     elapsed = SystemClock().elapsed
-    asked_at = elapsed()
+    checked_at = elapsed()
     upcoming: asyncio.Task[ServiceEvent] | None = None
     try:
         yield b"retry: 2000\n: connected\n\n"
         while True:
             upcoming = upcoming or asyncio.create_task(_next(subscription))
             done, _ = await asyncio.wait({upcoming}, timeout=ping)
-            if elapsed() - asked_at >= min(ASK_AGAIN, 2 * ping):
-                asked_at = elapsed()
+            if elapsed() - checked_at >= min(RECHECK, 2 * ping):
+                checked_at = elapsed()
                 if not await still_permitted():
                     return
             if not done:
@@ -77,6 +79,6 @@ async def _next(subscription: Subscription) -> ServiceEvent:
 
 
 def encode(event: ServiceEvent) -> bytes:
-    """One event as text; JSON has no raw line ends, so `data` is one line."""
+    """Return one event as text; `data` is one line, because JSON has no raw line ends."""
     number = "" if event.id is None else f"id: {event.id}\n"
     return f"event: {event.kind}\n{number}data: {json.dumps(event.data)}\n\n".encode()

@@ -1,6 +1,6 @@
-"""Figures in Prometheus' text form, named jupyter_gq_<noun>_<verb>_<unit>. No user names in labels.
+"""Metrics in the text form of Prometheus, named jupyter_gq_<noun>_<verb>_<unit>, without user names in labels.
 
-A service that waits for its place says that, and nothing else: a target of Prometheus that refuses is reported as down.
+A service that waits for its place has one metric, which says so: Prometheus would report a target that refuses as down.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,13 +10,13 @@ from jupyter_gq.controller.caller import Caller
 
 from .services import Services, Status
 
-#: Sees every queue and device; only sums leave this module.
+#: May see every queue and device. Only sums of what it sees leave this module.
 _EVERYTHING = Caller(user="service/metrics", groups=frozenset(), admin=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gauge:
-    """One metric and its values now."""
+    """A metric with its present values."""
 
     name: str
     help: str

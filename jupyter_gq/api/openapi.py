@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the wire models."""
+"""The OpenAPI 3.1 document of a table of routes and of the wire models."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ MEANINGS = {
     "service leads.",
     507: "The disk of the service is full; nothing was kept.",
 }
-#: Part of no route's request or response, yet worth knowing: the data of events.
+#: The data of events: models that no route has as its request or response.
 EVENT_MODELS: tuple[type[BaseModel], ...] = (
     models.ServiceEvent,
     models.JobView,
@@ -79,8 +79,8 @@ def build_document(routes: Sequence[Route]) -> JsonObject:
     }
 
 
-def refusals_of(route: Route) -> list[int]:
-    """Every status of refusal that this route can answer with."""
+def refusal_statuses(route: Route) -> list[int]:
+    """Return the statuses of all refusals that this route can answer with, in order."""
     found = set(route.refusals)
     if route.access is not Access.PUBLIC:
         found |= {401}
@@ -117,7 +117,7 @@ def _responses(route: Route) -> JsonObject:
     responses: JsonObject = {}
     for status, meaning in sorted(route.statuses.items()):
         responses[str(status)] = {"description": meaning, **_content(route.response)}
-    for status in refusals_of(route):
+    for status in refusal_statuses(route):
         responses[str(status)] = {"description": MEANINGS[status], **_content(models.Problem)}
     return responses
 

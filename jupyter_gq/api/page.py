@@ -1,11 +1,11 @@
-"""The service's own web page: devices, queues, and what runs, for whoever the Hub's login says you are.
+"""The web page of the service: devices, queues, jobs and notebooks, for the user whom the Hub's login names.
 
 Rules
 -----
-1. A browser shows a cookie, which the Hub's OAuth login made; the token in it is judged by the same rules as any other.
-2. The page itself is the same for everybody. What it shows comes from one JSON route, which demands the cookie and the
-   XSRF token of the page, so that no other page of this origin can read it.
-3. Nothing can be changed here: writes take a token in a header (`api.endpoint`), never a cookie.
+- Cookies: a browser sends a cookie that the Hub's OAuth login made. The token in it is checked as any other token.
+- One page: the page is the same for everybody. The data come from one JSON route, which demands the cookie and the XSRF
+  token of the page, so that no other page of this origin can read them.
+- Read only: nothing can be changed here. Writes take a token in a header (`api.endpoint`), never a cookie.
 """
 
 import logging
@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 TEMPLATE = (Path(__file__).parent / "page.html").read_text("utf-8")
 #: Jobs on the page, newest first.
 MOST_JOBS = 50
-#: Seconds for which the Hub's answer to a cookie is believed.
-_REMEMBERED = 30
+#: Seconds for which the Hub's answer about a cookie is cached.
+_COOKIE_LIFETIME = 30
 
 
-class Overview(BaseModel):
-    """Everything that the page shows."""
+class PageContent(BaseModel):
+    """The data that the page shows."""
 
     me: models.Me
     devices: list[models.DeviceView]
@@ -50,8 +50,11 @@ class Overview(BaseModel):
 
 
 def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
-    """The page at the prefix itself, its data, and the end of the login. The Hub's environment tells the rest."""
-    hub_auth = HubOAuth(cache_max_age=_REMEMBERED)
+    """Return the routes of the page at the prefix itself, of its data, and of the end of the login.
+
+    The rest of the configuration comes from the environment that the Hub gives to its services.
+    """
+    hub_auth = HubOAuth(cache_max_age=_COOKIE_LIFETIME)
     given: dict[str, object] = {"wiring": wiring, "hub_auth": hub_auth}
     return [
         URLSpec(f"{prefix}?", Page, given),
@@ -61,20 +64,23 @@ def page_routes(prefix: str, wiring: Wiring) -> list[URLSpec]:
 
 
 class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
-    """Knows who looks."""
+    """A handler that knows the user in front of the browser."""
 
     def initialize(self, wiring: Wiring, hub_auth: HubOAuth) -> None:
-        """Both are shared by all requests."""
+        """Keep both; all requests share them."""
         self._wiring, self.hub_auth = wiring, hub_auth
 
     def set_default_headers(self) -> None:
-        """As those of the API."""
+        """Set the same security headers as the API."""
         for name, value in SECURITY_HEADERS.items():
             self.set_header(name, value)
         self.clear_header("Server")
 
     async def caller(self) -> Caller | None:
-        """Who looks; None for somebody who is not logged in. Raises a `ApiRefusal` for who may not look."""
+        """Return the user; None for a browser that is not logged in.
+
+        Raises an `ApiRefusal` for a user who may not read.
+        """
         # Set here, because tornado's way to it would ask the Hub from another thread while this one waits.
         self.current_user = await self.hub_auth.get_user(self, sync=False)
         if self.current_user is None:
@@ -90,16 +96,16 @@ class _Browser(HubOAuthenticated, RequestHandler):  # type: ignore[misc]  # jupy
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
     ) -> None:
-        """Only what nobody foresaw."""
+        """Log an error that is no refusal."""
         if refusal_of(value) is None and not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
 
 class Page(_Browser):
-    """The page."""
+    """The page itself."""
 
     async def get(self) -> None:
-        """Send the page, or a browser that is not logged in to the Hub's login."""
+        """Send the page, or send a browser that is not logged in to the Hub's login."""
         if not self.request.path.endswith("/"):
             self.redirect(self.request.path + "/")
             return
@@ -117,7 +123,7 @@ class Page(_Browser):
         self.finish(page.replace("{{hub}}", _attribute(self.hub_auth.hub_prefix)))
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """A sentence for a person."""
+        """Answer with a sentence for a person."""
         refused = refusal_of(errors.raised_error(kwargs))
         status = refused.status if refused is not None else status_code
         told = refused.problem.message if refused is not None else "JupyterHub could not be asked who you are."
@@ -127,10 +133,10 @@ class Page(_Browser):
 
 
 class PageData(_Browser):
-    """What the page shows."""
+    """The data of the page."""
 
     async def get(self) -> None:
-        """The caller's view; an admin's shows everybody's jobs and notebooks."""
+        """Send the caller's data; an admin's data have the jobs and notebooks of all users."""
         caller = await self.caller()
         if caller is None:
             raise errors.no_token()
@@ -139,7 +145,7 @@ class PageData(_Browser):
             raise NotLeading(self._wiring.status.explain_unready())
         owner = "*" if caller.admin else None
         health = self._wiring.status.check_health()
-        overview = Overview(
+        content = PageContent(
             me=services.overview.describe_user(caller),
             devices=services.overview.list_devices(caller).devices,
             queues=services.overview.list_queues(caller).queues,
@@ -149,10 +155,10 @@ class PageData(_Browser):
             runs=health.runs,
         )
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(overview.model_dump_json())
+        self.finish(content.model_dump_json())
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """A `Problem`, as the API's."""
+        """Answer with a `Problem`, as the API does."""
         refused = refusal_of(errors.raised_error(kwargs)) or errors.internal("none")
         self.set_status(refused.status)
         self.set_header("Content-Type", "application/json; charset=utf-8")
@@ -160,10 +166,10 @@ class PageData(_Browser):
 
 
 class LoginEnd(HubOAuthCallbackHandler):  # type: ignore[misc]  # jupyterhub has no types
-    """Where the Hub sends the browser after the login."""
+    """The page to which the Hub sends the browser after the login."""
 
     def initialize(self, hub_auth: HubOAuth) -> None:
-        """The same as the page's, because it remembers the login's state."""
+        """Keep the same object as the page, because that object remembers the state of the login."""
         self.hub_auth = hub_auth
 
 

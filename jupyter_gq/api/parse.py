@@ -1,4 +1,4 @@
-"""From the bytes of a request to a validated model, with errors in words."""
+"""The body of a request as a validated model, with errors in plain words."""
 
 import json
 from collections.abc import Sequence
@@ -13,13 +13,16 @@ from .errors import ApiRefusal, refusal
 
 Model = TypeVar("Model", bound=BaseModel)
 
-#: Parts of pydantic's error paths that name a branch of a union or a validator, not a field.
+#: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
 _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
 
 
 def parse_json(body: bytes) -> JsonValue:
-    """The document; 400 for what is not JSON in UTF-8 (RFC 8259: no NaN, no lone surrogates)."""
+    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8.
+
+    RFC 8259 forbids NaN and lone surrogates.
+    """
     if not body.strip():
         raise bad_json("the body is empty")
     try:
@@ -39,12 +42,12 @@ def parse_json(body: bytes) -> JsonValue:
 
 
 def bad_json(why: str) -> ApiRefusal:
-    """The body cannot be read."""
+    """Make the refusal of a body that is not JSON; `why` is part of a sentence."""
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
 
 def parse_model(model: type[Model], body: bytes) -> Model:
-    """The body as that model; types are not converted ("3" is not a number)."""
+    """Return the body as an instance of the model; types are not converted ("3" is not a number)."""
     document = parse_json(body)
     try:
         return model.model_validate(document, strict=True)
@@ -53,7 +56,7 @@ def parse_model(model: type[Model], body: bytes) -> Model:
 
 
 def invalid_fields(error: ValidationError) -> ApiRefusal:
-    """422 with the path of the first wrong field, and a sentence for the first few."""
+    """Make the refusal of 422 that names the first wrong field and describes the first few wrong fields."""
     found: dict[str, str] = {}
     for detail in error.errors(include_url=False, include_context=True):
         found.setdefault(_path(detail["loc"]), _in_words(detail))

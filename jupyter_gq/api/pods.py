@@ -1,12 +1,16 @@
-"""Which pod a service-account token belongs to, asked of the cluster; and which pods may speak here at all.
+"""The pods behind service-account tokens, as the cluster names them, and the routes that each pod may call.
 
 Rules
 -----
-1. A token must be made for the audience of this service: one for the API server, or for somebody else, is none.
-2. An agent speaks for the node that its token names, and for no other; a job's runner only as the pod that it is.
-3. What the cluster said of a runner's token is believed for a few seconds: it comes once. Agents come every few seconds
-   for ever: theirs is believed for minutes, and while the cluster cannot be asked, longer. None outlives the end that
-   it names. A failure to ask is never remembered.
+- Audience: a token must be made for the audience of this service. A token for the API server, or for another audience,
+  is invalid.
+- Own name only: an agent speaks for the node that its token names, and for no other. A job's runner speaks only as the
+  pod that it is.
+- Lifetimes: the cluster's answer for a runner is cached for a few seconds, because a runner comes once. The answer for
+  an agent is cached for minutes, because agents come every few seconds, and longer while the cluster cannot be asked.
+  No answer outlives the end that its token names, and no failure to ask is remembered.
+
+See docs/decisions/0049-trust-reviewed-agent-tokens-for-minutes.md.
 """
 
 import logging
@@ -18,26 +22,27 @@ from jupyter_gq.domain.identity import PodIdentity
 
 from .access import Access
 from .errors import ApiRefusal, refusal
-from .holders import Belief, Holders, acceptable
+from .token_cache import CachePolicy, TokenCache, has_token_form
 
 log = logging.getLogger(__name__)
 
 AUDIENCE = "jupyter-gq"
-#: Service accounts of our pods.
+#: The service accounts of the agents' pods and of the runners' pods.
 AGENT_ACCOUNT, RUNNER_ACCOUNT = "gq-agent", "gq-runner"
-#: The longest that the end of a runner's pod goes unnoticed, and of a token that does not say when it ends; in seconds.
-BRIEFLY = 5.0
-#: A token of a runner, and of an agent. 500 agents are asked about three times a second.
-RUNNERS = Belief(seconds=BRIEFLY)
-AGENTS = Belief(seconds=300.0, early=0.8, spread=0.4, outlast=3600.0, pause=30.0)
+#: The longest time, in seconds, for which the end of a runner's pod goes unnoticed. Also the lifetime of the answer for
+#: a token that does not say when it ends.
+SHORT_LIFETIME = 5.0
+#: With the policy for agents, the cluster is asked three times a second about 500 agents.
+RUNNER_TOKENS = CachePolicy(lifetime=SHORT_LIFETIME)
+AGENT_TOKENS = CachePolicy(lifetime=300.0, renew_after=0.8, spread=0.4, outage_lifetime=3600.0, retry_pause=30.0)
 MOST_CACHED = 4096
 
-#: Asks the cluster whose token this is, for that audience; None = nobody's. Raises `BackendError` when it cannot.
+#: Asks the cluster for the pod of a token with an audience; None = no pod's. Raises `BackendError` if it cannot ask.
 Review = Callable[[str, str], Awaitable[PodIdentity | None]]
 
 
 class PodAuthenticator:
-    """Tells which pod a token belongs to, and whether that pod may use a route."""
+    """Finds the pod of a token, and checks whether the pod may call a route."""
 
     def __init__(
         self,
@@ -48,78 +53,81 @@ class PodAuthenticator:
         clock: Callable[[], float] | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
-        """`review` is `Cluster.review_token`; agents live in `nodes_namespace`, runners in `training_namespace`.
+        """Let agents run in `nodes_namespace` and runners in `training_namespace`.
 
-        `clock` counts seconds, `now` tells the time.
+        `review` is `Cluster.review_token`. `clock` counts seconds, and `now` tells the time.
         """
         self._review, self._now = review, now or SystemClock().now
         self._allowed = {
             Access.AGENT: (nodes_namespace, AGENT_ACCOUNT),
             Access.POD: (training_namespace, RUNNER_ACCOUNT),
         }
-        #: What is known of a token for one purpose says nothing for another.
-        self._holders = {
-            access: Holders(self._ask, belief, most=MOST_CACHED, left=self._left, clock=clock)
-            for access, belief in ((Access.AGENT, AGENTS), (Access.POD, RUNNERS))
+        #: One cache for each purpose: an answer for one purpose says nothing about another.
+        self._caches = {
+            access: TokenCache(self._ask, policy, most=MOST_CACHED, seconds_left=self._seconds_left, clock=clock)
+            for access, policy in ((Access.AGENT, AGENT_TOKENS), (Access.POD, RUNNER_TOKENS))
         }
-        #: Refusals that stand in the log, by the uid of the pod and the code; a set that knows which came first.
-        self._told: dict[tuple[str, str], None] = {}
-        #: The cluster could not be asked the last time.
-        self._away = False
+        #: Refusals that were logged, by the uid of the pod and the code, oldest first.
+        self._logged: dict[tuple[str, str], None] = {}
+        #: The last question to the cluster failed.
+        self._is_away = False
 
-    async def permitted(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
-        """The pod that speaks, if it may; `node` is the one it wants to speak for. A `ApiRefusal` otherwise."""
-        if not acceptable(token):
+    async def permitted_pod(self, token: str, access: Access, node: str | None = None) -> PodIdentity:
+        """Return the pod of the token, if it may call; `node` is the node for which it wants to speak.
+
+        Raises an `ApiRefusal` if the token is invalid, or if the pod may not call this route or speak for this node.
+        """
+        if not has_token_form(token):
             raise invalid_pod_token()
-        pod = await self._holders[access].of(token)
+        pod = await self._caches[access].find_holder(token)
         namespace, account = self._allowed[access]
         if (pod.namespace, pod.service_account) != (namespace, account):
-            raise self._said(pod, _wrong_account(pod, namespace, account))
+            raise self._log_once(pod, _wrong_account(pod, namespace, account))
         if node is not None and pod.node != node:
-            raise self._said(pod, _wrong_node(pod, node))
+            raise self._log_once(pod, _wrong_node(pod, node))
         return pod
 
-    def _said(self, pod: PodIdentity, refused: ApiRefusal) -> ApiRefusal:
-        """Once in the log too: who looks for an agent that is not heard reads that, and not what its pod is told."""
+    def _log_once(self, pod: PodIdentity, refused: ApiRefusal) -> ApiRefusal:
+        """Log a refusal, once for each pod and code, and return it: administrators do not read the log of the pod."""
         code, sentence = refused.problem.code, refused.problem.message
-        if (pod.uid, code) not in self._told:
-            self._told[pod.uid, code] = None
+        if (pod.uid, code) not in self._logged:
+            self._logged[pod.uid, code] = None
             log.warning("pod_refused code=%s pod=%s/%s node=%s: %s", code, pod.namespace, pod.pod, pod.node, sentence)
-            if len(self._told) > MOST_CACHED:
-                del self._told[next(iter(self._told))]
+            if len(self._logged) > MOST_CACHED:
+                del self._logged[next(iter(self._logged))]
         return refused
 
     async def _ask(self, token: str) -> PodIdentity:
         try:
             pod = await self._review(token, AUDIENCE)
         except (BackendError, OSError, TimeoutError) as error:
-            if not self._away:
+            if not self._is_away:
                 log.warning("tokens of pods cannot be reviewed: %s", error)
-            self._away = True
+            self._is_away = True
             raise _cluster_unreachable() from error
-        if self._away:
+        if self._is_away:
             log.info("tokens of pods are reviewed again")
-        self._away = False
+        self._is_away = False
         if pod is None:
             raise invalid_pod_token()
         return pod
 
-    def _left(self, pod: PodIdentity) -> float:
-        return BRIEFLY if pod.expires is None else pod.expires - self._now()
+    def _seconds_left(self, pod: PodIdentity) -> float:
+        return SHORT_LIFETIME if pod.expires is None else pod.expires - self._now()
 
 
 def no_pods() -> ApiRefusal:
-    """There is no cluster whose pods could speak."""
+    """Make the refusal of a service without a cluster, where no pod can call."""
     return refusal(
         404,
         "no_pods",
-        "This service does not run on Kubernetes, so no pod has anything to say here: agents and runners in pods use "
-        "this route. Set SchedulerService.backend to 'kubernetes' if it should.",
+        "This service does not run on Kubernetes, so this route, which agents and runners in pods use, does nothing "
+        "here. Set SchedulerService.backend to 'kubernetes' if pods should use it.",
     )
 
 
 def invalid_pod_token() -> ApiRefusal:
-    """The cluster does not know this token, or it was not made for us."""
+    """Make the refusal of a token that the cluster does not know or that has another audience."""
     return refusal(
         401,
         "invalid_pod_token",

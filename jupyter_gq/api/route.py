@@ -1,4 +1,4 @@
-"""What a route is: one row of the table in `api.routes`."""
+"""The definition of a route: one row of the table in `api.routes`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 class Size(StrEnum):
-    """How large the body of a request may be; `api.endpoint` knows the bytes."""
+    """The size class of a request's body; `api.wiring` knows the bytes."""
 
     SMALL = "small"
     LOG = "log"
@@ -23,7 +23,7 @@ class Size(StrEnum):
 
 
 class Media(StrEnum):
-    """Bodies and answers that are not one of our models."""
+    """The media type of a body or an answer that is none of the wire models."""
 
     JSON = "application/json"
     TEXT = "text/plain"
@@ -32,11 +32,10 @@ class Media(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """A parameter in the query or in a header."""
+    """A parameter in the query or in a header of a request."""
 
     name: str
     help: str
-    #: "integer" or "string".
     type: Literal["integer", "string"] = "string"
     #: Smallest and largest value of an integer.
     minimum: int = 0
@@ -47,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Route:
-    """A method on a path. `access` has no default: a route that nobody authorised cannot be written."""
+    """A method on a path. `access` has no default, so that no route can be written without a decision on access."""
 
     method: Method
     #: Relative to `{prefix}api/v1/`; variable parts in braces.
@@ -55,15 +54,15 @@ class Route:
     access: Access
     #: One sentence for the reference.
     summary: str
-    #: An answer that is not ready at once is awaited; it is cancelled when the asker goes away.
+    #: Computes the answer. An answer that is not ready at once is awaited, and cancelled if the requester disconnects.
     run: Callable[[Call], Reply | Awaitable[Reply]]
-    #: What the body must be; None = the body is not read.
+    #: The model or media type of the body; None = the body is not read.
     request: type[BaseModel] | Media | None = None
-    #: What is answered; None = nothing but a status.
+    #: The model or media type of the answer; None = the answer has only a status.
     response: type[BaseModel] | Media | None = None
-    #: What each status of success means.
-    statuses: Mapping[int, str] = field(default_factory=lambda: {200: "As asked."})
-    #: Statuses of refusal beyond those that every route of its kind has.
+    #: The meaning of each status of success.
+    statuses: Mapping[int, str] = field(default_factory=lambda: {200: "Done as asked."})
+    #: Statuses of refusals beyond those that every route of this kind of access has.
     refusals: tuple[int, ...] = ()
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()

@@ -1,4 +1,4 @@
-"""The table of the API. Routing, authorisation, validation and the OpenAPI document are all made from it."""
+"""The table of routes, from which routing, authorisation, validation and the OpenAPI document are made."""
 
 from functools import cache
 
@@ -12,18 +12,27 @@ from .handlers import jobs, nodes, notebooks, runs, service
 from .openapi import build_document
 from .route import Media, Parameter, Route, Size
 
-LIMIT = Parameter(name="limit", type="integer", minimum=1, maximum=500, default=50, help="Most entries of a page.")
-BEFORE = Parameter(name="before", help="`next` of the page before.")
-OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for everybody's.")
-AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that is known.")
-AFTER_EVENT = Parameter(name="after", type="integer", help="Id of the last event seen; left out: from now on.")
-LAST_EVENT = Parameter(name="Last-Event-ID", help="The same, as browsers send it; comes before `after`.")
-WAIT = Parameter(
-    name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for other orders than last time."
+LIMIT = Parameter(
+    name="limit", type="integer", minimum=1, maximum=500, default=50, help="Largest number of entries in a page."
 )
-SEEN = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait until it is known.")
+BEFORE = Parameter(name="before", help="The value of `next` in the previous page.")
+OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
+AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that was read.")
+AFTER_EVENT = Parameter(name="after", type="integer", help="Id of the last event that was read; default: from now on.")
+LAST_EVENT = Parameter(
+    name="Last-Event-ID",
+    help="The same id, as browsers send it; takes precedence over `after`.",
+)
+WAIT = Parameter(
+    name="wait",
+    type="integer",
+    maximum=25,
+    default=0,
+    help="Seconds to wait for new orders.",
+)
+CHECKED = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for the result.")
 KEY = Parameter(name="Idempotency-Key", help="Sending the same key again returns the same job and makes no second.")
-CREATED = {201: "Made.", 200: "There was one already; this is it."}
+CREATED = {201: "A new object was made.", 200: "The object existed already; this is it."}
 DONE = {204: "Done."}
 
 
@@ -43,7 +52,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="health",
         access=Access.PUBLIC,
-        summary="Whether the service, its devices and its configuration are well.",
+        summary="The health of the service, its devices and its configuration.",
         run=service.check_health,
         response=models.Health,
     ),
@@ -51,7 +60,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="ready",
         access=Access.PUBLIC,
-        summary="Whether requests may come here: this service leads and its database answers. 503 when not.",
+        summary="The readiness of this service: ready if it leads and its database answers; 503 if not.",
         run=service.check_readiness,
         response=models.Readiness,
         refusals=(503,),
@@ -68,7 +77,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="metrics",
         access=Access.MONITOR,
-        summary="Figures for Prometheus: for admins, and for services of the Hub.",
+        summary="Metrics for Prometheus: for admins, and for services of the Hub.",
         run=service.read_metrics,
         response=Media.TEXT,
     ),
@@ -76,7 +85,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="me",
         access=Access.READ,
-        summary="Your quota, what is left of it, what you can choose, and your queues.",
+        summary="Your quota, the part of it that is left, the shares that you can choose, and your queues.",
         run=service.describe_user,
         response=models.Me,
     ),
@@ -84,7 +93,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="queues",
         access=Access.READ,
-        summary="Totals of the queues that you are a member of, and of those above them; admins: of all.",
+        summary="Totals of the queues that you are a member of, and of the queues above them; for admins, of all.",
         run=service.list_queues,
         response=models.QueueList,
     ),
@@ -92,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="devices",
         access=Access.READ,
-        summary="All devices; who holds them is shown to admins only.",
+        summary="All devices; only admins see who holds them.",
         run=service.list_devices,
         response=models.DeviceList,
     ),
@@ -100,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="state",
         access=Access.ADMIN,
-        summary="The scheduler's whole input now, and what it decides (`jupyter-gq snapshot`). For admins.",
+        summary="The scheduler's whole present input and its decision (`jupyter-gq snapshot`). For admins.",
         run=service.read_state,
         response=Media.JSON,
     ),
@@ -117,7 +126,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/preview",
         access=Access.READ,
-        summary="What would happen if this job were sent now. Nothing is kept.",
+        summary="Predict what would happen if this job were sent now. Nothing is kept.",
         run=jobs.preview,
         request=models.JobRequest,
         response=models.Preview,
@@ -148,10 +157,10 @@ ROUTES: tuple[Route, ...] = (
         method="DELETE",
         path="jobs/{job}",
         access=Access.SUBMIT,
-        summary="Cancel a job. It gets a moment to end; 409 when it has ended already.",
+        summary="Cancel a job. The job gets a moment to end; 409 if it has ended already.",
         run=jobs.cancel,
         response=models.JobView,
-        statuses={202: "It will end."},
+        statuses={202: "The job will end."},
         refusals=(409,),
     ),
     Route(
@@ -183,7 +192,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/{job}/outputs",
         access=Access.JOB_TOKEN,
-        summary="The job's runner delivers pieces of output, in order and without a gap.",
+        summary="Deliver pieces of output, as the job's runner does: in order and without a gap.",
         run=runs.append_outputs,
         request=models.OutputReport,
         response=models.OutputAck,
@@ -194,7 +203,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/{job}/heartbeat",
         access=Access.JOB_TOKEN,
-        summary="The job's runner is alive.",
+        summary="Report that the job's runner is alive.",
         run=runs.record_heartbeat,
         request=models.Heartbeat,
         statuses=DONE,
@@ -203,7 +212,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/{job}/token",
         access=Access.POD,
-        summary="The pod of a job's task gets the token of that task, until it has its bundle.",
+        summary="Exchange the token of a pod for that of its task, until the task has its bundle.",
         run=runs.exchange_token,
         response=models.JobToken,
         refusals=(409,),
@@ -212,7 +221,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}/bundle",
         access=Access.JOB_TOKEN,
-        summary="What a pod needs to run the job: its bundle and, after a pause, the executed notebook so far.",
+        summary="The files of a job for its pod: the bundle and, after a pause, the executed notebook so far.",
         run=runs.read_bundle,
         response=Media.JSON,
     ),
@@ -220,16 +229,16 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}/devices",
         access=Access.JOB_TOKEN,
-        summary="Whether a task in a pod sees its own devices and no others; it can wait until that is known.",
+        summary="The device check of a task in a pod: does it see its own devices only? Can wait for the result.",
         run=runs.check_devices,
         response=models.TaskDevices,
-        query=(SEEN,),
+        query=(CHECKED,),
     ),
     Route(
         method="PUT",
         path="jobs/{job}/log",
         access=Access.JOB_TOKEN,
-        summary="The end of the log of a task that runs in a pod.",
+        summary="Store the end of the log of a task that runs in a pod.",
         run=runs.store_log,
         request=Media.TEXT,
         statuses=DONE,
@@ -240,7 +249,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="agents/{node}/report",
         access=Access.AGENT,
-        summary="The agent of a node tells what it sees and gets its orders; it can wait for them to change.",
+        summary="Report what the agent of a node sees, and get its orders. Can wait until the orders change.",
         run=nodes.report,
         request=agents.AgentReport,
         response=agents.AgentOrders,
@@ -250,7 +259,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="tickets",
         access=Access.SUBMIT,
-        summary="A spawner asks for a share for one of your servers. 403 beyond your fixed quota.",
+        summary="Ask for a share for one of your servers, as its spawner does. 403 beyond your fixed quota.",
         run=notebooks.open_ticket,
         request=models.TicketRequest,
         response=models.TicketView,
@@ -261,7 +270,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="tickets/{ticket}",
         access=Access.SUBMIT,
-        summary="A ticket as it is now. A ticket that waits and that nobody asks about ends.",
+        summary="The present state of a ticket. A waiting ticket ends if nobody asks about it.",
         run=notebooks.show_ticket,
         response=models.TicketView,
     ),
@@ -269,7 +278,7 @@ ROUTES: tuple[Route, ...] = (
         method="DELETE",
         path="tickets/{ticket}",
         access=Access.SUBMIT,
-        summary="Give a share, or a place in the line, back.",
+        summary="Give back a share, or a place in the queue.",
         run=notebooks.close_ticket,
         statuses=DONE,
     ),
@@ -277,7 +286,7 @@ ROUTES: tuple[Route, ...] = (
         method="PUT",
         path="tickets/{ticket}/process",
         access=Access.SUBMIT,
-        summary="Say which process holds the share.",
+        summary="Report the process that holds the share.",
         run=notebooks.attach,
         request=models.ProcessReport,
         statuses=DONE,
@@ -287,17 +296,17 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="tickets/{ticket}/devices",
         access=Access.READ,
-        summary="Whether a server in a pod sees its own devices and no others; it can wait until that is known.",
+        summary="The device check of a server in a pod: does it see its own devices only? Can wait for the result.",
         run=notebooks.check_devices,
         response=models.TaskDevices,
-        query=(SEEN,),
+        query=(CHECKED,),
         refusals=(409,),
     ),
     Route(
         method="GET",
         path="notebooks",
         access=Access.READ,
-        summary="Your notebooks that are alive or wait.",
+        summary="Your notebooks that run or wait.",
         run=notebooks.list_notebooks,
         response=models.NotebookList,
         query=(OWNER,),
@@ -306,7 +315,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="servers/{server}/activity",
         access=Access.SUBMIT,
-        summary="What the kernels of a server do. The default server is written as -.",
+        summary="Report the activity of a server's kernels. The default server is written as -.",
         run=notebooks.record_activity,
         request=models.ActivityReport,
         statuses=DONE,
@@ -315,7 +324,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="servers/{server}/keep",
         access=Access.SUBMIT,
-        summary='Answer an idle warning with "Keep it". 409 when there is none, or the bound is reached.',
+        summary='Answer an idle warning with "Keep it". 409 if there is no warning, or the bound is reached.',
         run=notebooks.keep,
         response=models.NotebookView,
         refusals=(409,),
@@ -324,7 +333,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="events",
         access=Access.READ,
-        summary="What changes, as server-sent events; see the models ServiceEvent, JobView and NotebookView.",
+        summary="All changes as server-sent events; see the models ServiceEvent, JobView and NotebookView.",
         run=follow,
         response=Media.EVENTS,
         query=(AFTER_EVENT,),

@@ -15,7 +15,7 @@ from jupyter_gq.controller.views.overview import Overview
 
 
 class Services(Protocol):
-    """What a leading service can do; `controller.controller.Controller` has these objects.
+    """The objects of a service that leads; `controller.controller.Controller` has them.
 
     All of them raise `domain.errors`. An object that a caller may not see is `NotFound`.
     """

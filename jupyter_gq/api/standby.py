@@ -1,6 +1,6 @@
 """The condition of a service while another one leads: alive, and not ready.
 
-Such a service answers health, readiness and the one metric that says that it waits. It looks at nobody's token: its
+Such a service answers health, readiness and the one metric that says that it waits. Tokens are not checked: an
 answer could be wrong, and a pod that is told that its token is invalid ends.
 """
 

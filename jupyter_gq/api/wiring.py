@@ -1,4 +1,4 @@
-"""What all endpoints of the API share."""
+"""The objects that all endpoints of the API share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

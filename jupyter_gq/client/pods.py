@@ -6,7 +6,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 
 class PodAdditions(BaseModel):
-    """Added to the pod of a notebook, after the administrator's settings and before his `modify_pod_hook`."""
+    """Added to the pod of a notebook, after the administrator's settings and before `modify_pod_hook`."""
 
     model_config = ConfigDict(extra="forbid")
 

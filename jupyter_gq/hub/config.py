@@ -17,8 +17,10 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
+
+from traitlets.config import Config
 
 from .config_parts import SERVICE, get_base_url, get_list, get_value, make_page_login, set_scopes, set_template_paths
 
@@ -37,7 +39,7 @@ ProxyChoice = Literal["auto", "python", "node"]
 
 
 def configure(
-    c: Any,
+    c: Config,
     *,
     spawner: str = "jupyter-gq-local",
     service_port: int = 0,
@@ -103,7 +105,7 @@ def _has_node_outside(ours: Path) -> bool:
     return node is not None and ours not in Path(node).absolute().parents
 
 
-def _set_service(c: Any, port: int) -> None:
+def _set_service(c: Config, port: int) -> None:
     services = [service for service in get_list(c.JupyterHub, "services") if service.get("name") != SERVICE]
     entry = {
         "name": SERVICE,

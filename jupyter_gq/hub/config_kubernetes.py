@@ -11,13 +11,14 @@ Rules
 import os
 import sys
 from collections.abc import Collection
-from typing import Any
+
+from traitlets.config import Config
 
 from .config_parts import SERVICE, get_base_url, get_list, make_page_login, set_scopes, set_template_paths
 
 
 def configure_kubernetes(
-    c: Any,
+    c: Config,
     *,
     service_url: str = "",
     service_token: str = "",
@@ -45,7 +46,7 @@ def configure_kubernetes(
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
 
 
-def _set_service(c: Any, url: str, token: str) -> None:
+def _set_service(c: Config, url: str, token: str) -> None:
     services = get_list(c.JupyterHub, "services")
     present = next((service for service in services if service.get("name") == SERVICE), None)
     if present is None and not (url and token):

@@ -5,12 +5,14 @@ Values that an administrator has set before are kept and added to.
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import jupyterhub
-from traitlets.config.loader import LazyConfigValue
+from traitlets.config.loader import Config, LazyConfigValue
 
-from jupyter_gq.domain.json_types import JsonMapping, JsonObject
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
+
+T = TypeVar("T")
 
 SERVICE = "jupyter-gq"
 TEMPLATES = str(Path(__file__).parent / "templates")
@@ -30,19 +32,19 @@ def make_page_login() -> JsonObject:
     return {"oauth_client_allowed_scopes": ["custom:gq:submit", "custom:gq:admin"], "oauth_no_confirm": True}
 
 
-def get_base_url(c: Any) -> str:
+def get_base_url(c: Config) -> str:
     """Return the base URL of the Hub with a slash at each end."""
     return f"/{str(get_value(c.JupyterHub, 'base_url', '/')).strip('/')}/".replace("//", "/")
 
 
-def set_template_paths(c: Any) -> None:
+def set_template_paths(c: Config) -> None:
     """Add our templates after those of the administrator."""
     paths = get_list(c.JupyterHub, "template_paths")
     if TEMPLATES not in paths:
         c.JupyterHub.template_paths = [*paths, TEMPLATES]
 
 
-def set_scopes(c: Any, admins: Collection[str]) -> None:
+def set_scopes(c: Config, admins: Collection[str]) -> None:
     """Set the scopes of users, their servers, the service and `admins`, as this version of the Hub needs them."""
     c.JupyterHub.custom_scopes = {**get_dict(c.JupyterHub, "custom_scopes"), **CUSTOM_SCOPES}
     roles = get_list(c.JupyterHub, "load_roles")
@@ -68,20 +70,22 @@ def set_scopes(c: Any, admins: Collection[str]) -> None:
         c.Spawner.server_token_scopes = merge_unique(server, USER_SCOPES)
 
 
-def get_value(section: Any, name: str, otherwise: Any) -> Any:
+def get_value(section: Config, name: str, otherwise: T) -> T:
     """Return a value that the file has set, or `otherwise`; reading `c.X.y` would make a placeholder."""
     if name not in section:
         return otherwise
     value = section[name]
-    return value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
+    found: T = value.get_value(otherwise) if isinstance(value, LazyConfigValue) else value
+    return found
 
 
-def get_list(section: Any, name: str) -> list[Any]:
+def get_list(section: Config, name: str) -> list[JsonValue]:
     """Return a list that the file has set, or an empty one."""
-    return list(get_value(section, name, []))
+    found: list[JsonValue] = get_value(section, name, [])
+    return list(found)
 
 
-def get_dict(section: Any, name: str) -> JsonObject:
+def get_dict(section: Config, name: str) -> JsonObject:
     """Return a dict that the file has set, or an empty one."""
     found: JsonMapping = get_value(section, name, {})
     return dict(found)

@@ -12,9 +12,9 @@ Steps of a spawn, in the order of the Hub
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 import psutil
 from traitlets import Any as AnyTrait
@@ -23,7 +23,7 @@ from traitlets import Float, Integer, List, Unicode, default
 from jupyter_gq.client.http import ServiceClient, ServiceUnavailable
 from jupyter_gq.client.models import ProcessReport
 from jupyter_gq.domain.errors import AdminError, UserError
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from . import options_form
 from .admission.admission import Admission, ServerRequest, Share, StartRefused, WaitLimits, attach, give_back
@@ -34,10 +34,12 @@ from .admission.status import SpawnStatus, StatusBoard
 from .admission.waiting_servers import WaitingServers
 from .base import SpawnerMixin
 from .clock import monotonic
+from .hub_parts import Address, AnySpawner, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 _STATE = "jupyter_gq"
 _SLOWEST_RETRY = 5.0
 
@@ -101,7 +103,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     _share_token = ""
     _attaching: "asyncio.Task[None] | None" = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._board = StatusBoard()
         super().__init__(*args, **kwargs)
 
@@ -110,11 +112,11 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return {}
 
     @default("options_form")
-    def _options_page(self) -> Any:
+    def _options_page(self) -> Callable[[AnySpawner], Awaitable[str]]:
         return options_form.render_page
 
     @default("options_from_form")
-    def _options_reader(self) -> Any:
+    def _options_reader(self) -> Callable[[Form], JsonObject]:
         return options_form.read_form
 
     # --- attributes for templates -----------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         """
         return read_request(self.user_options, also_known=self.other_options())
 
-    async def _run_apply_user_options(self, user_options: Any) -> None:
+    async def _run_apply_user_options(self, user_options: JsonValue) -> None:
         await self.require_share_request()
         options = self.user_options = unwrap_options(user_options)  # hooks and `start` see the unwrapped options
         if not callable(self.apply_user_options):  # a callable gets all options; for a dict the Hub would warn
@@ -185,16 +187,17 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
                 raise self._make_refusal(error, request.gpus) from error
         self._share_token = self.api_token
 
-    async def start(self) -> Any:
+    async def start(self) -> Address:
         """Start the server with the admitted share, and attach its process to the ticket."""
         self._show_starting()
         address = await self._start_server()
         await self._attach_process()
         return address  # after a failure the Hub calls poll and stop, which give the share back
 
-    async def _start_server(self) -> Any:
+    async def _start_server(self) -> Address:
         """Call the spawner's own start. A subclass overrides this if the place of an admitted share may be lost."""
-        return await await_if_needed(super().start())
+        address: Address = await await_if_needed(super().start())
+        return address
 
     def _show_starting(self) -> None:
         gpus, note = (self._share.gpus, self._share.note) if self._share else ("0", "")
@@ -335,6 +338,9 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             self.log.warning("Ticket %s could not be given back (its process is gone): %s", share.ticket, error)
 
 
-async def await_if_needed(result: Any) -> Any:
+async def await_if_needed(result: Awaitable[T] | T) -> T:
     """Return the result of a method that may be plain or a coroutine; the Hub allows either."""
-    return await result if asyncio.iscoroutine(result) or asyncio.isfuture(result) else result
+    if asyncio.iscoroutine(result) or asyncio.isfuture(result):
+        awaited: T = await result
+        return awaited
+    return cast(T, result)

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
@@ -28,6 +27,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .admission.credentials import READ_SCOPES, short_lived_token
 from .admission.profiles import AS_THE_PROFILE_SAYS, NamedShares
 from .admission.request import read_request
+from .hub_parts import AnySpawner, Form
 
 #: Seconds for which the page waits for the service.
 _SERVICE_TIMEOUT = 2.0
@@ -46,7 +46,7 @@ class Profiles:
     shares: Mapping[str, NamedShares]
 
 
-async def render_page(spawner: Any, profiles: Profiles | None = None) -> str:
+async def render_page(spawner: AnySpawner, profiles: Profiles | None = None) -> str:
     """Return the HTML of the form for the user of this spawner."""
     sentences: dict[str, str] = {}
     try:
@@ -62,7 +62,7 @@ async def render_page(spawner: Any, profiles: Profiles | None = None) -> str:
     return _load_templates().get_template("gq_options.html").render(view=view)
 
 
-def read_form(form: dict[str, list[Any]]) -> JsonObject:
+def read_form(form: Form) -> JsonObject:
     """Return `user_options` from the fields of the form or of a query string."""
     return {name: values[0] if len(values) == 1 else values for name, values in form.items()}
 
@@ -123,7 +123,7 @@ class OptionsView:
     rules: JsonObject | None = None
 
 
-async def _fetch_me(spawner: Any) -> Me:
+async def _fetch_me(spawner: AnySpawner) -> Me:
     with short_lived_token(spawner, READ_SCOPES) as token:
         service = ServiceClient(spawner.service_url, token, timeout=_SERVICE_TIMEOUT)
         try:
@@ -142,7 +142,7 @@ def _make_view_without_service(error: Exception) -> OptionsView:
     return OptionsView(cards=[_make_cpu_card(selected=True, sentence="Starts now.")], trouble=trouble)
 
 
-def _make_view(spawner: Any, me: Me) -> OptionsView:
+def _make_view(spawner: AnySpawner, me: Me) -> OptionsView:
     pool = next((pool for pool in me.pools if pool.name == me.build_pool), me.pools[0] if me.pools else None)
     preselected = _choose_preselected(spawner, me)
     taken = _find_eviction(me)
@@ -189,7 +189,7 @@ def _add_profiles(view: OptionsView, profiles: Profiles, sentences: Mapping[str,
     return replace(view, cards=[card, *view.cards], profiles=profiles, rules=rules)
 
 
-def _choose_preselected(spawner: Any, me: Me) -> str:
+def _choose_preselected(spawner: AnySpawner, me: Me) -> str:
     if me.last_eviction is not None or spawner._failed:
         return "0"
     try:

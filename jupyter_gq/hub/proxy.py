@@ -16,7 +16,6 @@ The proxy itself has these defects:
 
 import contextlib
 import sys
-from typing import Any
 
 try:
     from configurable_http_proxy import configproxy
@@ -36,7 +35,7 @@ class Handler(ProxyHandler):  # type: ignore[misc]
 
     max_message_size = LARGEST_MESSAGE
 
-    def initialize(self, **options: Any) -> None:
+    def initialize(self, **options: object) -> None:
         """Initialize the handler; tornado calls this for each request."""
         super().initialize(**options)
         self._early_messages: list[str | bytes | None] = []

@@ -1,1 +1,1 @@
-"""Jupyter Server extension: relays to the service with the server's token, reports activity, emits events."""
+"""The Jupyter Server extension: it relays requests to the service, reports activity and emits events."""

@@ -1,6 +1,6 @@
-"""Tells the service what the kernels of this server do, and the Hub that the server is in use.
+"""Reports of the kernels' activity to the service, and of the server's use to the Hub.
 
-An open page, a connection and polling are no activity. A kernel that runs code is, however silent it is.
+An open page, a connection and polling are no activity. A kernel that runs code is active, even if it is silent.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from jupyter_gq.client.models import ActivityReport, KernelActivity, ServiceEven
 from .clock import now
 from .watch import KernelState, KernelWatch
 
-#: jupyter_server takes the latest of all settings that end in `_last_activity` and posts it to the Hub.
-SETTING = "jupyter_gq_last_activity"
-#: News this many seconds old still counts as use: output of a job that this server sent, or work on its share.
-RECENT = 60.0
+#: Name of a setting: jupyter_server posts the latest of all settings that end in `_last_activity` to the Hub.
+LAST_ACTIVITY_SETTING = "jupyter_gq_last_activity"
+#: Seconds for which an event counts as use of the server: output of a job that it sent, or work on its share.
+RECENT_SECONDS = 60.0
 
 
 class ActivityReporter:
-    """Every `interval` seconds: the state of every kernel to the service, a tick for the Hub when there is use.
+    """The periodic report of all kernels to the service, and of the server's last activity to the Hub.
 
-    A kernel that is busy for more than `busy_limit` seconds without a break stops ticking for the Hub, so that a cell
-    that hangs does not hold the server for ever; the service is still told that it is busy, and judges by itself.
+    A kernel that is busy for more than `busy_limit` seconds without a break does not count as activity for the Hub, so
+    that a cell that hangs does not keep the server for ever. The service still learns that the kernel is busy.
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class ActivityReporter:
         self._refused: str | None = None
 
     async def run(self) -> None:
-        """Report for as long as this server runs. Ends by cancellation only."""
+        """Report every `interval` seconds until cancelled."""
         while True:
             try:
                 await self.report()
-            except Exception:  # noqa: BLE001 - the last guard: no report means unknown, which is never idle
+            except Exception:  # noqa: BLE001 - the last guard; without reports the state is unknown, which is never idle
                 self._log.exception("the activity of the kernels could not be reported")
             await asyncio.sleep(self.interval)
 
     async def report(self) -> None:
-        """One report and, where due, one tick. Failures to reach the service are left to the next report."""
-        at, states = now(), self._kernels.activity()
-        self.tick(at, states)
+        """Send one report and update the last activity. Ignore a service that is down: the next report follows."""
+        at, states = now(), self._kernels.get_activity()
+        self.update_last_activity(at, states)
         kernels = [
             KernelActivity(id=kernel.id, name=kernel.name, busy=kernel.busy, last_active=kernel.last_active)
             for kernel in states
@@ -60,29 +60,29 @@ class ActivityReporter:
         try:
             await self._client.report_activity(self._server, ActivityReport(at=at, kernels=kernels))
         except ServiceUnavailable:
-            return  # the stream of events says so, once
+            return  # the event stream logs the loss of the connection once
         except ServiceError as error:
             if error.problem.code != self._refused:
-                self._log.info("activity was not taken: %s", error.problem.message)
+                self._log.info("the service refused the activity report: %s", error.problem.message)
             self._refused = error.problem.code
         else:
             self._refused = None
 
-    def notice(self, event: ServiceEvent) -> None:
-        """News of the service that means that this server's share or one of its jobs is at work."""
+    def note_event(self, event: ServiceEvent) -> None:
+        """Record an event of the service which shows that this server's share or one of its jobs is in use."""
         data = event.data
         working = event.kind == "notebook" and data.get("server") == self._server and (data.get("utilisation") or 0) > 0
         if working or event.kind == "output":
             self._used_at = now()
 
-    def tick(self, at: float, kernels: list[KernelState]) -> None:
-        """Move the time that jupyter_server reports to the Hub, when there was use."""
+    def update_last_activity(self, at: float, kernels: list[KernelState]) -> None:
+        """Update the time of the last activity that jupyter_server reports to the Hub."""
         busy = {kernel.id for kernel in kernels if kernel.busy}
         self._busy_since = {kernel: self._busy_since.get(kernel, at) for kernel in busy}
         working = any(at - since <= self.busy_limit for since in self._busy_since.values())
         ends = [kernel.last_active for kernel in kernels]
-        if working or (self._used_at is not None and at - self._used_at <= RECENT):
+        if working or (self._used_at is not None and at - self._used_at <= RECENT_SECONDS):
             ends.append(at)
-        before = self._settings.get(SETTING)
+        before = self._settings.get(LAST_ACTIVITY_SETTING)
         if ends and (not isinstance(before, datetime) or max(ends) > before.timestamp()):
-            self._settings[SETTING] = datetime.fromtimestamp(max(ends), UTC)
+            self._settings[LAST_ACTIVITY_SETTING] = datetime.fromtimestamp(max(ends), UTC)

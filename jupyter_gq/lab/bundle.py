@@ -1,14 +1,14 @@
-"""Turns "send these cells" into the bundle of a job. Pure: the request and the kernel in, the bundle or a refusal out.
+"""The bundle of a job, made from a request to send cells. Pure: a request and a kernel give a bundle or a refusal.
 
-Rules:
-
-1. Replay: cells tagged `gq-setup` that did not run, in document order; then the prefix as it was run, in run order,
-   a cell as often as it ran; then the targets, in document order.
-2. Notebook: every code cell that does something, in document order; all of them are targets.
-3. Cells tagged `gq-skip` never run. A target's own earlier runs are not replayed: it is sent to run once.
-4. Ids are unique in the bundle and a target keeps its own, since its output returns by it. A replayed cell gets its
-   id with a suffix where that is taken.
-5. Nothing is sent that cannot run: each refusal names the cell and says what to do.
+Rules
+-----
+- Replay: first the cells tagged `gq-setup` that did not run, in document order; then the prefix as it was run, in run
+  order, each cell as often as it ran; then the targets, in document order.
+- Notebook: every code cell that is not empty, in document order; all of them are targets.
+- Never: cells tagged `gq-skip` do not run. Earlier runs of a target are not replayed: a target runs once.
+- Unique ids: ids are unique in the bundle, and a target keeps its id because its output returns by it. A replayed cell
+  gets its id with a suffix if the id is taken.
+- No hopeless jobs: nothing is sent that cannot run; each refusal names the cell and says what to do.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from .refusal import RefusedRequest
 from .requests import CellsRequest, Plan, PlannedCell, Warned
 
 SETUP, SKIP = "gq-setup", "gq-skip"
-#: What nbformat allows in the id of a cell.
+#: Longest id of a cell that nbformat allows.
 MAX_ID = 64
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CodeCell:
-    """A code cell of the notebook as it is now."""
+    """A code cell of the notebook in its present state."""
 
     id: str
     #: Number among all cells of the notebook, from 1.
@@ -43,50 +43,51 @@ class CodeCell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A cell that will run."""
+    """A cell that will run in the job."""
 
-    #: Unique in the bundle.
+    #: Id in the bundle, unique there.
     id: str
-    #: The notebook's cell that it comes from; empty when there is none any more.
+    #: Id of the notebook's cell; empty if the cell does not exist any more.
     cell_id: str
     source: str
-    #: How long it took here.
+    #: Duration of the last run in the notebook, if known.
     seconds: float | None
     why: Literal["ran", "setup", "target"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
-    """What surrounds the cells: where they came from and where they will run."""
+class Origin:
+    """The origin of the cells: their server and the kernel that they need."""
 
+    #: Name of the server on the Hub.
     server: str
-    #: Absolute working folder.
+    #: Working folder, absolute.
     cwd: str
     kernel: Kernel
     environment: Mapping[str, str]
 
 
-def plan(request: CellsRequest, kernel: Kernel) -> list[Step]:
-    """The cells to run, in order. Raises `RefusedRequest` when there is something that cannot run."""
-    code, other = _cells_of(request.notebook)
+def plan_steps(request: CellsRequest, kernel: Kernel) -> list[Step]:
+    """Return the cells to run, in order; raise `RefusedRequest` if one of them cannot run."""
+    code, other = _read_cells(request.notebook)
     python = kernel.language.lower() == "python"
-    strict = python and not cells.newer_python(_python_version(request.notebook))
+    strict = python and not cells.is_newer_python(_read_python_version(request.notebook))
     if request.mode == "notebook":
-        targets = [c for c in code.values() if SKIP not in c.tags and not cells.does_nothing(c.source, python)]
+        targets = [c for c in code.values() if SKIP not in c.tags and not cells.is_empty(c.source, python)]
         if not targets:
             raise RefusedRequest("empty_notebook", "This notebook has no code cell to run.", field="notebook")
     else:
-        targets = _targets(request.targets, code, other, python)
+        targets = _select_targets(request.targets, code, other, python)
     if strict:
         for cell in targets:
-            _refuse_fault(cell)
-    replayed = _replayed(request, code, targets, python) if request.mode == "replay" else []
-    return _with_unique_ids(replayed, targets, _last_seconds(request))
+            _refuse_syntax_error(cell)
+    replayed = _select_replayed(request, code, targets, python) if request.mode == "replay" else []
+    return _make_ids_unique(replayed, targets, _get_last_seconds(request))
 
 
-def bundle_of(request: CellsRequest, steps: Sequence[Step], source: Source) -> Bundle:
-    """The bundle in which these cells travel: their sources and what their kernel needs, no outputs."""
-    refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_of(s.source), seconds=s.seconds) for s in steps}
+def make_bundle(request: CellsRequest, steps: Sequence[Step], source: Origin) -> Bundle:
+    """Return the bundle of these steps: sources of the cells and the start of their kernel, without outputs."""
+    refs = {s.id: CellRef(cell_id=s.id, source_hash=hash_source(s.source), seconds=s.seconds) for s in steps}
     manifest = Manifest(
         mode=request.mode,
         server=source.server,
@@ -97,28 +98,29 @@ def bundle_of(request: CellsRequest, steps: Sequence[Step], source: Source) -> B
         prefix=[refs[s.id] for s in steps if s.why != "target"],
         targets=[refs[s.id] for s in steps if s.why == "target"],
     )
-    return Bundle(manifest=manifest, notebook=_document(request.notebook, steps))
+    return Bundle(manifest=manifest, notebook=_make_notebook(request.notebook, steps))
 
 
-def describe(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
-    """What the dialog shows before anything is sent."""
+def describe_plan(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Plan:
+    """Return the plan that the dialog shows before anything is sent."""
     shown = [
-        PlannedCell(cell_id=s.cell_id or s.id, title=cells.title(s.source), seconds=s.seconds, why=s.why) for s in steps
+        PlannedCell(cell_id=s.cell_id or s.id, title=cells.make_title(s.source), seconds=s.seconds, why=s.why)
+        for s in steps
     ]
     return Plan(
         prefix=[cell for cell in shown if cell.why != "target"],
         targets=[cell for cell in shown if cell.why == "target"],
-        warnings=list(_warnings(request, steps, kernel)),
+        warnings=list(_find_warnings(request, steps, kernel)),
     )
 
 
-def hash_of(source: str) -> str:
-    """SHA-256 of a cell's source, hex: how the browser knows whether a cell was edited."""
+def hash_source(source: str) -> str:
+    """Return the SHA-256 of a cell's source as hex; the browser compares it to see whether a cell was edited."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 
-def _cells_of(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
-    """The code cells by id, and the type of the others by id."""
+def _read_cells(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str]]:
+    """Return the code cells by id, and the types of all other cells by id."""
     listed = notebook.get("cells")
     if not isinstance(listed, list) or not all(isinstance(cell, dict) for cell in listed):
         raise RefusedRequest(
@@ -142,7 +144,7 @@ def _cells_of(notebook: JsonMapping) -> tuple[dict[str, CodeCell], dict[str, str
     return code, other
 
 
-def _targets(
+def _select_targets(
     ids: Sequence[str], code: Mapping[str, CodeCell], other: Mapping[str, str], python: bool
 ) -> list[CodeCell]:
     if not ids:
@@ -159,7 +161,7 @@ def _targets(
                 "unknown_cell", "The cell to send is no longer in this notebook. Select it again.", field="targets"
             )
         cell = code[cell_id]
-        if cells.does_nothing(cell.source, python):
+        if cells.is_empty(cell.source, python):
             raise RefusedRequest(
                 "empty_cell",
                 f"Cell {cell.number} is empty: there is nothing to run. Write some code first.",
@@ -175,8 +177,8 @@ def _targets(
     return [cell for cell in code.values() if cell.id in chosen]
 
 
-def _refuse_fault(cell: CodeCell) -> None:
-    fault = cells.find_fault(cell.source)
+def _refuse_syntax_error(cell: CodeCell) -> None:
+    fault = cells.find_syntax_error(cell.source)
     if fault is not None:
         raise RefusedRequest(
             "syntax_error",
@@ -185,7 +187,7 @@ def _refuse_fault(cell: CodeCell) -> None:
         )
 
 
-def _replayed(
+def _select_replayed(
     request: CellsRequest, code: Mapping[str, CodeCell], targets: Sequence[CodeCell], python: bool
 ) -> list[Step]:
     sent = {cell.id for cell in targets}
@@ -195,7 +197,7 @@ def _replayed(
     setup = [
         Step(id=cell.id, cell_id=cell.id, source=cell.source, seconds=None, why="setup")
         for cell in code.values()
-        if SETUP in cell.tags and cell.id not in known | sent | skipped and not cells.does_nothing(cell.source, python)
+        if SETUP in cell.tags and cell.id not in known | sent | skipped and not cells.is_empty(cell.source, python)
     ]
     replayed = [
         Step(id=cell.cell_id, cell_id=cell.cell_id, source=cell.source, seconds=cell.seconds, why="ran") for cell in ran
@@ -203,18 +205,18 @@ def _replayed(
     return [*setup, *replayed]
 
 
-def _last_seconds(request: CellsRequest) -> dict[str, float | None]:
-    """How long each cell took when it ran last, for the targets that ran here before."""
+def _get_last_seconds(request: CellsRequest) -> dict[str, float | None]:
+    """Return the duration of each cell's last run, by id."""
     return {cell.cell_id: cell.seconds for cell in request.prefix}
 
 
-def _with_unique_ids(
+def _make_ids_unique(
     replayed: Iterable[Step], targets: Sequence[CodeCell], seconds: Mapping[str, float | None]
 ) -> list[Step]:
     taken = {cell.id for cell in targets}
     steps = []
     for step in replayed:
-        unique = _free_id(step.id, taken)
+        unique = _choose_free_id(step.id, taken)
         taken.add(unique)
         steps.append(Step(id=unique, cell_id=step.cell_id, source=step.source, seconds=step.seconds, why=step.why))
     for cell in targets:
@@ -223,7 +225,7 @@ def _with_unique_ids(
     return steps
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
+def _choose_free_id(wanted: str, taken: set[str]) -> str:
     base = _NOT_IN_ID.sub("-", wanted)[:MAX_ID] or "replayed"
     candidate, number = base, 2
     while candidate in taken:
@@ -232,7 +234,7 @@ def _free_id(wanted: str, taken: set[str]) -> str:
     return candidate
 
 
-def _document(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
+def _make_notebook(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     metadata = notebook.get("metadata") or {}
     return {
         "nbformat": 4,
@@ -252,12 +254,12 @@ def _document(notebook: JsonMapping, steps: Iterable[Step]) -> JsonObject:
     }
 
 
-def _python_version(notebook: JsonMapping) -> str:
+def _read_python_version(notebook: JsonMapping) -> str:
     language = (notebook.get("metadata") or {}).get("language_info") or {}
     return str(language.get("version", ""))
 
 
-def _warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[Warned]:
+def _find_warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> Iterable[Warned]:
     if kernel.language.lower() != "python":
         name = kernel.display_name or kernel.name
         yield Warned(
@@ -266,34 +268,34 @@ def _warnings(request: CellsRequest, steps: Sequence[Step], kernel: Kernel) -> I
         )
     else:
         for step in steps:
-            for code, message in cells.risks(step.source):
-                yield Warned(code=code, cell_id=step.cell_id or None, message=f"{_quoted(step.source)} {message}.")
-            if step.why != "target" or cells.newer_python(_python_version(request.notebook)):
-                yield from _fault_warning(step)
-    yield from _prefix_warnings(request)
+            for code, message in cells.find_risks(step.source):
+                yield Warned(code=code, cell_id=step.cell_id or None, message=f"{_quote_title(step.source)} {message}.")
+            if step.why != "target" or cells.is_newer_python(_read_python_version(request.notebook)):
+                yield from _find_syntax_warning(step)
+    yield from _find_prefix_warnings(request)
     took = sum(step.seconds or 0 for step in steps if step.why != "target")
     if took >= 30:
         yield Warned(code="slow_prefix", message=f"The cells before took {took:.0f} s here, and run again each time.")
 
 
-def _fault_warning(step: Step) -> Iterable[Warned]:
-    fault = cells.find_fault(step.source)
+def _find_syntax_warning(step: Step) -> Iterable[Warned]:
+    fault = cells.find_syntax_error(step.source)
     if fault is not None:
         yield Warned(
             code="syntax_error",
             cell_id=step.cell_id or None,
-            message=f"{_quoted(step.source)} may not be valid Python: {fault.sentence}",
+            message=f"{_quote_title(step.source)} may not be valid Python: {fault.sentence}",
         )
 
 
-def _prefix_warnings(request: CellsRequest) -> Iterable[Warned]:
+def _find_prefix_warnings(request: CellsRequest) -> Iterable[Warned]:
     if request.mode != "replay":
         return
     present = {str(cell.get("id")) for cell in request.notebook.get("cells", [])}
-    now = {cell.id: cell.source for cell in _cells_of(request.notebook)[0].values()}
+    now = {cell.id: cell.source for cell in _read_cells(request.notebook)[0].values()}
     targets = set(request.targets)
     for cell in request.prefix:
-        name, cell_id = _quoted(cell.source), cell.cell_id or None
+        name, cell_id = _quote_title(cell.source), cell.cell_id or None
         if cell.cell_id in targets:
             continue
         if cell.cell_id not in present:
@@ -308,5 +310,5 @@ def _prefix_warnings(request: CellsRequest) -> Iterable[Warned]:
             )
 
 
-def _quoted(source: str) -> str:
-    return f"“{cells.title(source)}”"
+def _quote_title(source: str) -> str:
+    return f"“{cells.make_title(source)}”"

@@ -1,4 +1,4 @@
-"""What can be said of a cell's source before it runs. For Python kernels only: other languages are not checked."""
+"""Checks of a cell's source before it runs. For Python kernels only: other languages are not checked."""
 
 import ast
 import re
@@ -7,95 +7,101 @@ import warnings
 from dataclasses import dataclass
 
 #: Longest part of a line that is shown in a message.
-SHOWN = 60
+LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """A source that Python cannot read."""
+class SyntaxFault:
+    """A syntax error in the source of a cell."""
 
     message: str
-    #: From 1, in the cell as it is written; None when unknown.
+    #: Number of the line in the cell, from 1; None if unknown.
     line: int | None
-    #: That line.
+    #: Text of that line.
     text: str
 
     @property
     def sentence(self) -> str:
-        """For the dialog: what is wrong and where."""
+        """The error and its place, for the dialog."""
         where = f" in line {self.line}" if self.line else ""
         shown = self.text.strip()
-        shown = shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
+        shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
         return f"{self.message}{where}" + (f": {shown}" if shown else "")
 
 
-def title(source: str) -> str:
-    """The first line that says something; a comment only when there is nothing else."""
+def make_title(source: str) -> str:
+    """Return the first line of code, or the first comment if the cell has no code, shortened."""
     lines = [line.strip() for line in source.splitlines() if line.strip()]
     said = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
-    return said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
+    return said if len(said) <= LONGEST_SHOWN else said[: LONGEST_SHOWN - 1] + "…"
 
 
-def does_nothing(source: str, python: bool) -> bool:
-    """Empty; for Python also when there are only comments."""
+def is_empty(source: str, python: bool) -> bool:
+    """Return whether a cell is empty; for Python, a cell with comments only is empty too."""
     lines = [line.strip() for line in source.splitlines()]
     return all(not line or (python and line.startswith("#")) for line in lines)
 
 
-def find_fault(source: str) -> Fault | None:
-    """Why IPython could not run this, or None. Magics, `!` commands, `?` and top-level `await` are all fine."""
+def find_syntax_error(source: str) -> SyntaxFault | None:
+    """Return the syntax error for which IPython could not run this source, or None.
+
+    Magics, `!` commands, `?` and top-level `await` are allowed.
+    """
     from IPython.core.inputtransformer2 import TransformerManager
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as an invalid escape: no concern of ours
+            warnings.simplefilter("ignore")  # warnings such as an invalid escape do not prevent a run
             code = TransformerManager().transform_cell(source)  # type: ignore[no-untyped-call]
             compile(code, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError) as error:
-        return _fault(error, source)
+        return _make_fault(error, source)
     return None
 
 
-def warm_up() -> None:
-    """Import what `find_fault` needs, so that the first click need not wait for it."""
-    find_fault("")
+def import_parser() -> None:
+    """Import the modules of `find_syntax_error`, so that the first click does not wait for the import."""
+    find_syntax_error("")
 
 
-def _fault(error: SyntaxError | ValueError, source: str) -> Fault:
+def _make_fault(error: SyntaxError | ValueError, source: str) -> SyntaxFault:
     line = getattr(error, "lineno", None)
     lines = source.splitlines()
     if line is not None and not 1 <= line <= len(lines):
         line = None
     message = getattr(error, "msg", None) or str(error)
-    return Fault(message=message, line=line, text=lines[line - 1] if line else "")
+    return SyntaxFault(message=message, line=line, text=lines[line - 1] if line else "")
 
 
-def newer_python(version: str) -> bool:
-    """A kernel of this version may know syntax that this server's Python does not. Unknown counts as the same."""
+def is_newer_python(version: str) -> bool:
+    """Return whether this version of Python is newer than the server's; an unknown version counts as the same.
+
+    A newer Python may have syntax that the server cannot check.
+    """
     match = re.match(r"(\d+)\.(\d+)", version)
     return match is not None and (int(match[1]), int(match[2])) > sys.version_info[:2]
 
 
-#: Pattern, code and message of what is worth a warning in a cell that will run unattended.
+#: Pattern, code and message of each risk in a cell that will run unattended.
 _RISKS = (
     (
         re.compile(r"(?<![.\w])(?:input|getpass\.getpass|getpass)\s*\("),
         "asks_for_input",
-        "asks for input; nobody can answer it there, so it will fail",
+        "asks for input; nobody can answer in a job, so it will fail",
     ),
     (
         re.compile(r"^\s*[%!]\s*(?:\w+\s+-m\s+)?(?:pip3?|uv\s+pip|conda|mamba)\s+install\b", re.MULTILINE),
         "installs_packages",
-        "installs packages; it does so in every run, into the same environment",
+        "installs packages; it does so in every run, in the same environment",
     ),
     (
         re.compile(r"^\s*%%?(?:script|bash|sh|system|sx|writefile|store|rm|mv)\b|^\s*!", re.MULTILINE),
         "acts_outside",
-        "runs commands or writes files; it does so again",
+        "runs commands or writes files; it does so again in the job",
     ),
 )
 
 
-def risks(source: str) -> list[tuple[str, str]]:
-    """(code, message) of each thing that behaves differently, or a second time, when nobody watches."""
+def find_risks(source: str) -> list[tuple[str, str]]:
+    """Return (code, message) of each construct that behaves differently, or acts again, in an unattended run."""
     return [(code, message) for pattern, code, message in _RISKS if pattern.search(source)]

@@ -1,4 +1,4 @@
-"""One stream of news from the service to the browser: jupyter_events, so that a page listens and need not poll."""
+"""The relay of the service's events to the browser: by jupyter_events, so that a page need not poll."""
 
 import asyncio
 import secrets
@@ -16,17 +16,17 @@ from .jupyter_parts import EventBus
 
 AVAILABLE = "The GPU scheduler can be reached."
 UNAVAILABLE = (
-    "The GPU scheduler cannot be reached. It may be restarting; this is tried again by itself. Jobs that run go on."
+    "The GPU scheduler cannot be reached. It may be restarting; this server keeps trying. Running jobs continue."
 )
-#: Pause before the next attempt: from, at most, in seconds. It doubles, and half of it is left to chance, so that the
-#: servers of a whole Hub do not come back in the same moment.
+#: Backoff before the next attempt in seconds: first pause, longest pause. The pause doubles, and half of it is random,
+#: so that the servers of a Hub do not connect again all at once.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 5.0
 
 
 class EventRelay:
-    """Follows the service's events for as long as this server runs, and knows whether the service can be reached.
+    """The relay of the service's events, which also records whether the service can be reached.
 
-    `listen` is called with each event, after it was handed on. A change of the connection is one log line and one
+    `listen` is called with each event after it was emitted. A change of the connection causes one log line and one
     event of kind "connection", not one for each attempt.
     """
 
@@ -35,13 +35,13 @@ class EventRelay:
     ) -> None:
         self._client, self._bus, self._listen, self._log = client, bus, listen, log
         self._last_id: int | None = None
-        #: None before the first attempt has ended.
+        #: Whether the service can be reached; None before the first attempt has ended.
         self.available: bool | None = None
-        #: For a person: why it is not.
+        #: Sentence about the connection for a person.
         self.message = "Connecting to the GPU scheduler."
 
     async def run(self) -> None:
-        """Read, and connect again when that ends. Ends by cancellation only."""
+        """Relay events until cancelled; connect again whenever the stream ends."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -49,25 +49,26 @@ class EventRelay:
             except ServiceError as error:
                 pause = FIRST_PAUSE if self.available else pause
                 lost = isinstance(error, ServiceUnavailable)
-                self._connection(False, UNAVAILABLE if lost else error.problem.message, error)
-            except Exception:  # noqa: BLE001 - the last guard: without it the page would wait for news for ever
-                self._log.exception("the news of the GPU scheduler could not be read")
-                self._connection(False, "The news of the GPU scheduler could not be read; see the log of this server.")
+                self._set_connection(False, UNAVAILABLE if lost else error.problem.message, error)
+            except Exception:  # noqa: BLE001 - the last guard: without it the page would wait for events for ever
+                self._log.exception("the events of the GPU scheduler could not be read")
+                message = "The events of the GPU scheduler could not be read; the log of this server has more."
+                self._set_connection(False, message)
             await asyncio.sleep(pause * (0.5 + secrets.randbelow(500) / 1000))
             pause = min(LAST_PAUSE, pause * 2)
 
     async def _follow(self) -> None:
-        async with aclosing(self._client.events(self._last_id, self._opened)) as events:
+        async with aclosing(self._client.events(self._last_id, self._on_connected)) as events:
             async for event in events:
                 if event.id is not None:
                     self._last_id = event.id
                 self._bus.emit(schema_id=SERVICE_ID, data={"kind": event.kind, "data": event.data})
                 self._listen(event)
 
-    def _opened(self) -> None:
-        self._connection(True, AVAILABLE)
+    def _on_connected(self) -> None:
+        self._set_connection(True, AVAILABLE)
 
-    def _connection(self, available: bool, message: str, why: object = None) -> None:
+    def _set_connection(self, available: bool, message: str, why: object = None) -> None:
         changed = available is not self.available
         self.available, self.message = available, message
         if not changed:

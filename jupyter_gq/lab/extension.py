@@ -1,4 +1,4 @@
-"""The Jupyter Server extension: its settings, its routes, and what runs beside them for as long as the server does."""
+"""The Jupyter Server extension: its settings, its routes, and its background tasks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from traitlets import Float, List, Unicode
 
 from .event_schemas import SERVICE_FILE
 from .handlers import ROUTES
+from .hub_environment import NOT_ON_A_HUB, HubEnvironment, read_hub_environment
 from .refusal import RefusedRequest
-from .surroundings import NOT_ON_A_HUB, Surroundings, read_surroundings
 from .watch import KernelWatch
 
 if TYPE_CHECKING:
-    from .desk import Desk
     from .jupyter_parts import ServerApp
+    from .service_connection import ServiceConnection
 
 
 class JupyterGQ(ExtensionApp):
-    """The extension of users' Jupyter servers. Its settings stand in `jupyter_server_config.py`, not with the hub's.
+    """The extension of users' Jupyter servers. Its settings stand in `jupyter_server_config.py`, not in the hub's file.
 
-    It judges nothing and stores nothing: that is the service's.
+    The extension decides and stores nothing: the service does.
     """
 
     name = "jupyter_gq"
@@ -56,10 +56,10 @@ class JupyterGQ(ExtensionApp):
             "R_LIBS*",
             "JULIA_*",
         ],
-        help="""Names of the variables of this server that go along with a job; `*` stands for any text.
+        help="""Names of the environment variables of this server that are sent with a job; `*` stands for any text.
 
-        Variables of the Hub and of Jupyter, and those whose name contains TOKEN, SECRET, PASSWORD, PASSWD or COOKIE
-        never go along, even if they are listed.
+        Variables of the Hub and of Jupyter, and variables whose name contains TOKEN, SECRET, PASSWORD, PASSWD or COOKIE
+        are never sent, even if they are listed.
         """,
     ).tag(config=True)
 
@@ -70,55 +70,57 @@ class JupyterGQ(ExtensionApp):
     busy_limit = Float(
         12 * 3600.0,
         min=0.0,
-        help="""Seconds for which a cell that runs without a break keeps the whole server active for the Hub's culler.
+        help="""Seconds for which a cell that runs without a break keeps the server active for the Hub's culler.
 
-        The scheduler service is told that the kernel is busy for as long as it is.
+        The scheduler service still learns that the kernel is busy after this time.
         """,
     ).tag(config=True)
 
-    surroundings = Surroundings()
-    #: None where there is no service.
+    hub_environment = HubEnvironment()
+    #: None if there is no service.
     watch: KernelWatch | None = None
-    _desk: asyncio.Task[Desk] | None = None
+    _connecting: asyncio.Task[ServiceConnection] | None = None
 
     def initialize_settings(self) -> None:
-        """Look around once, and register what the browser can listen to."""
-        self.surroundings = read_surroundings(os.environ)
+        """Read the environment, and register the events that the browser can listen to."""
+        self.hub_environment = read_hub_environment(os.environ)
         app = cast("ServerApp", self.serverapp)
         app.event_logger.register_event_schema(SERVICE_FILE)
-        if self.surroundings.on_hub:
+        if self.hub_environment.on_hub:
             self.watch = KernelWatch(app.kernel_manager, app.event_logger, self.log)
 
     def initialize_handlers(self) -> None:
-        """The routes, below the server's base URL."""
+        """Add the routes, below the server's base URL."""
         self.handlers.extend(ROUTES)
 
-    async def desk(self) -> Desk:
-        """What talks to the service. Raises `RefusedRequest` where there is none."""
+    async def connect(self) -> ServiceConnection:
+        """Return the connection to the service; raise `RefusedRequest` if there is no service."""
         if self.watch is None:
             raise RefusedRequest("service_unavailable", NOT_ON_A_HUB, status=503)
-        if self._desk is None:
-            self._desk = asyncio.create_task(self._make_desk(self.watch), name="jupyter-gq desk")
-        return await asyncio.shield(self._desk)
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._make_connection(self.watch), name="jupyter-gq connection")
+        return await asyncio.shield(self._connecting)
 
-    async def _make_desk(self, watch: KernelWatch) -> Desk:
-        """Import it beside the event loop: the user's server must not start later because of us."""
-        module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.lab.desk")
-        desk: Desk = module.Desk(self.serverapp, self.surroundings, watch, self.environment)
-        desk.reporter.interval, desk.reporter.busy_limit = self.activity_interval, self.busy_limit
-        return desk
+    async def _make_connection(self, watch: KernelWatch) -> ServiceConnection:
+        """Import and make the connection in a thread, so that the user's server does not start later."""
+        module = await asyncio.to_thread(importlib.import_module, "jupyter_gq.lab.service_connection")
+        connection: ServiceConnection = module.ServiceConnection(
+            self.serverapp, self.hub_environment, watch, self.environment
+        )
+        connection.reporter.interval, connection.reporter.busy_limit = self.activity_interval, self.busy_limit
+        return connection
 
     async def _start_jupyter_server_extension(self, serverapp: object) -> None:
-        """Called once the server answers."""
+        """Start the background tasks; jupyter_server calls this once it answers."""
         if self.watch is not None:
             self.watch.start()
-            (await self.desk()).start()
+            (await self.connect()).start()
 
     async def stop_extension(self) -> None:
-        """Called when the server stops."""
-        if self._desk is not None:
-            (desk,) = await asyncio.gather(self._desk, return_exceptions=True)
-            if not isinstance(desk, BaseException):
-                await desk.close()
+        """Stop the background tasks; jupyter_server calls this when it stops."""
+        if self._connecting is not None:
+            (connection,) = await asyncio.gather(self._connecting, return_exceptions=True)
+            if not isinstance(connection, BaseException):
+                await connection.close()
         if self.watch is not None:
             self.watch.close()

@@ -1,7 +1,7 @@
-"""The routes of this server, below `jupyter-gq/`: almost all hand a request on to the service in the user's name.
+"""The routes of this server, below `jupyter-gq/`: almost all relay a request to the service in the user's name.
 
-Every error has the service's one form, `Problem`, with a real status; 503 `service_unavailable` when there is no
-service. No route counts as activity: the page asks on its own, and an open page must not hold a GPU.
+Every error has the service's form, `Problem`, with a real status; it is 503 `service_unavailable` if there is no
+service. No route counts as activity: pages send requests on their own, and an open page must not keep a GPU.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.json_types import JsonObject
 
 from .answers import ResultPath, ServerStatus
+from .hub_environment import NOT_ON_A_HUB, HubEnvironment
 from .refusal import RefusedRequest
-from .surroundings import NOT_ON_A_HUB, Surroundings
 
 if TYPE_CHECKING:
-    from .desk import Desk
+    from .service_connection import ServiceConnection
     from .watch import KernelWatch
 
-#: Words for the statuses that jupyter_server and tornado answer with by themselves.
+#: Codes of the statuses with which jupyter_server and tornado answer by themselves.
 CODES = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 
 
 class Extension(Protocol):
     """The part of the server extension that the routes use; `lab.extension.JupyterGQ` has it."""
 
-    surroundings: Surroundings
+    hub_environment: HubEnvironment
     #: None if there is no service.
     watch: KernelWatch | None
 
-    async def desk(self) -> Desk:
+    async def connect(self) -> ServiceConnection:
         """Return the connection to the service. Raises `RefusedRequest` if there is none."""
         ...
 
 
 class GQHandler(ExtensionHandlerMixin, APIHandler):
-    """What the routes have in common."""
+    """The base class of all handlers."""
 
     auth_resource = "jupyter_gq"
     _track_activity = False
@@ -55,54 +55,58 @@ class GQHandler(ExtensionHandlerMixin, APIHandler):
         """The extension of this server."""
         return cast(Extension, self.extensionapp)  # jupyter_server knows only that it is some extension
 
-    async def answer(self, ask: Callable[[Desk], Awaitable[object]], content_type: str = "application/json") -> None:
-        """Answer with what `ask` gets, or with its problem."""
+    async def respond(
+        self, ask: Callable[[ServiceConnection], Awaitable[object]], content_type: str = "application/json"
+    ) -> None:
+        """Answer with the result of `ask(connection)`, or with the problem that it raises."""
         try:
-            found = await ask(await self.extension.desk())
+            found = await ask(await self.extension.connect())
         except (RefusedRequest, ServiceError) as error:
             problem = error.problem
-            self.refuse(error.status, problem.code, problem.message, problem.field)
+            self.respond_with_problem(error.status, problem.code, problem.message, problem.field)
         else:
             text = found.model_dump_json() if hasattr(found, "model_dump_json") else found
             self.finish(text if isinstance(text, str) else json.dumps(text), set_content_type=content_type)
 
-    def refuse(self, status: int, code: str, message: str, field: str | None = None) -> None:
-        """Answer with a problem."""
+    def respond_with_problem(self, status: int, code: str, message: str, field: str | None = None) -> None:
+        """Answer with this problem."""
         self.set_status(status)
         self.finish(json.dumps({"code": code, "message": message, "field": field}))
 
-    def body(self) -> object:
-        """The body of the request, parsed. Raises `RefusedRequest`."""
+    def read_body(self) -> object:
+        """Return the parsed JSON body of the request; raise `RefusedRequest` if it is not JSON."""
         try:
             return self.get_json_body()
         except (HTTPError, UnicodeDecodeError) as error:
             raise RefusedRequest("invalid_json", "The body of the request is not JSON.", status=400) from error
 
-    def number(self, name: str) -> int | None:
-        """A whole number of the query; None when it is not there. Raises `RefusedRequest`."""
+    def read_number(self, name: str) -> int | None:
+        """Return a whole number of the query, None if it is missing; raise `RefusedRequest` if it is malformed."""
         text = self.get_query_argument(name, None)
         if text is not None and not text.isdecimal():
             raise RefusedRequest("invalid_request", f"{name} must be a whole number, not {text!r}.", field=name)
         return None if text is None else int(text)
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
-        """What jupyter_server refuses by itself (no token, no permission) has the same form."""
+        """Answer with a problem for a refusal of jupyter_server itself (no token, no permission)."""
         exc_info = kwargs.get("exc_info")
         raised = exc_info[1] if isinstance(exc_info, tuple) else None
         said = raised.log_message if isinstance(raised, HTTPError) else None
-        self.refuse(status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase)
+        self.respond_with_problem(
+            status_code, CODES.get(status_code, "http_error"), said or HTTPStatus(status_code).phrase
+        )
 
 
 class StatusHandler(GQHandler):
-    """GET status: is there a service, and may this server use it?"""
+    """GET status: whether there is a service that this server may use."""
 
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Never fails: when the service cannot be used, `message` says why and what to do."""
-        here = self.extension.surroundings
+        """Answer with the status. Never fail: if the service cannot be used, `message` says why and what to do."""
+        here = self.extension.hub_environment
         if here.on_hub:
-            available, message = await (await self.extension.desk()).status()
+            available, message = await (await self.extension.connect()).status()
         else:
             available, message = False, NOT_ON_A_HUB
         self.finish(
@@ -118,8 +122,8 @@ class MeHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.me())
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.me())
 
 
 class QueuesHandler(GQHandler):
@@ -128,8 +132,8 @@ class QueuesHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.queues())
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.queues())
 
 
 class NotebooksHandler(GQHandler):
@@ -138,8 +142,8 @@ class NotebooksHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.notebooks())
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.notebooks())
 
 
 class JobsHandler(GQHandler):
@@ -148,9 +152,9 @@ class JobsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Hands the question on."""
+        """Relay the request to the service."""
         before = self.get_query_argument("before", None)
-        await self.answer(lambda desk: desk.service.jobs(limit=self.number("limit"), before=before))
+        await self.respond(lambda connection: connection.service.jobs(limit=self.read_number("limit"), before=before))
 
 
 class JobHandler(GQHandler):
@@ -159,15 +163,15 @@ class JobHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.job(job))
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.job(job))
 
     @authenticated
     @authorized
     async def delete(self, job: str) -> None:
-        """Cancels the job."""
+        """Cancel the job."""
         self.set_status(202)
-        await self.answer(lambda desk: desk.service.cancel(job))
+        await self.respond(lambda connection: connection.service.cancel(job))
 
 
 class OutputsHandler(GQHandler):
@@ -176,8 +180,8 @@ class OutputsHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.outputs(job, after=self.number("after") or 0))
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.outputs(job, after=self.read_number("after") or 0))
 
 
 class JobNotebookHandler(GQHandler):
@@ -186,8 +190,8 @@ class JobNotebookHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.notebook(job))
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.notebook(job))
 
 
 class LogHandler(GQHandler):
@@ -196,18 +200,18 @@ class LogHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, job: str) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.service.log(job), content_type="text/plain; charset=UTF-8")
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.log(job), content_type="text/plain; charset=UTF-8")
 
 
 class PreviewHandler(GQHandler):
-    """POST preview: what would happen if this were sent now."""
+    """POST preview: the forecast of a job that would be sent now."""
 
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Hands the question on."""
-        await self.answer(lambda desk: desk.preview(self.body()))
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.preview(self.read_body()))
 
 
 class KeepHandler(GQHandler):
@@ -216,46 +220,46 @@ class KeepHandler(GQHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Hands the wish on."""
-        await self.answer(lambda desk: desk.service.keep(self.extension.surroundings.server))
+        """Relay the request to the service."""
+        await self.respond(lambda connection: connection.service.keep(self.extension.hub_environment.server))
 
 
 class CheckHandler(GQHandler):
-    """POST check: the cells that would run and what to know about them. Nothing is sent."""
+    """POST check: the cells that would run, with warnings. Nothing is sent."""
 
     @authenticated
     @authorized
     async def post(self) -> None:
-        """422 where POST send would be refused before the service is asked."""
-        await self.answer(lambda desk: desk.check(self.body()))
+        """Answer with the plan, or with 422 if POST send would be refused without asking the service."""
+        await self.respond(lambda connection: connection.check(self.read_body()))
 
 
 class SendHandler(GQHandler):
-    """POST send: makes the bundle and submits the job. 201, or 200 when this key was sent before."""
+    """POST send: makes the bundle and submits the job. 201, or 200 if this key was sent before."""
 
     @authenticated
     @authorized
     async def post(self) -> None:
-        """422 for what cannot run, before anything is queued; then whatever the service answers."""
-        await self.answer(self._send)
+        """Submit the job; answer with 422 if it cannot run, else with the service's answer."""
+        await self.respond(self._send)
 
-    async def _send(self, desk: Desk) -> object:
-        job, created = await desk.send(self.body())
+    async def _send(self, connection: ServiceConnection) -> object:
+        job, created = await connection.send(self.read_body())
         self.set_status(201 if created else 200)
         return job
 
 
 class OpenResultHandler(GQHandler):
-    """POST open-result/<id>: copies the executed notebook into the user's folder and says where it lies."""
+    """POST open-result/<id>: copies the executed notebook into the user's folder and returns its path."""
 
     @authenticated
     @authorized
     async def post(self, job: str) -> None:
-        """404 before there is an executed notebook."""
-        await self.answer(lambda desk: self._copy(desk, job))
+        """Copy the notebook; answer with 404 if there is no executed notebook yet."""
+        await self.respond(lambda connection: self._copy(connection, job))
 
-    async def _copy(self, desk: Desk, job: str) -> dict[str, str]:
-        return asdict(ResultPath(path=await desk.open_result(job)))
+    async def _copy(self, connection: ServiceConnection, job: str) -> dict[str, str]:
+        return asdict(ResultPath(path=await connection.open_result(job)))
 
 
 class KernelHistoryHandler(GQHandler):
@@ -264,12 +268,12 @@ class KernelHistoryHandler(GQHandler):
     @authenticated
     @authorized
     async def get(self, kernel: str) -> None:
-        """For a page that was loaded after the kernel started. `seconds` is null while a cell runs."""
-        await self.answer(lambda desk: self._history(kernel))
+        """Answer with the history, for a page loaded after the kernel's start; `seconds` is null while a cell runs."""
+        await self.respond(lambda connection: self._history(kernel))
 
     async def _history(self, kernel: str) -> list[JsonObject]:
         watch = self.extension.watch
-        cells = None if watch is None else watch.history(kernel)
+        cells = None if watch is None else watch.get_history(kernel)
         if cells is None:
             raise RefusedRequest("not_found", "This kernel is not running.", status=404)
         return [asdict(cell) for cell in cells]

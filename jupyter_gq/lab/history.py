@@ -1,20 +1,20 @@
-"""What one kernel ran, folded from the messages that it publishes. Pure: messages in, history out.
+"""The history of one kernel, folded from the messages that it publishes. Pure: messages in, history out.
 
-Rules:
-
-1. A cell enters the history with `execute_input`; its duration is known once its request is idle again. Both
-   times are the kernel's own.
-2. Silent requests publish no `execute_input` and leave no trace. Requests that are not stored (variable
-   inspectors, `store_history: false`) repeat the execution count of the next one: the later entry replaces the
-   earlier one.
-3. Busy means that a request which runs code (a cell, a widget's message) was begun and not ended, however
-   silent it is. Cells of one (sub)shell run one after another, so a new one ends whatever was open there and whose
-   end was lost on the way; a widget's message may be served inside a cell, and ends nothing but itself.
-4. Connections, completions, inspections and polling are no use of a kernel.
-5. A restart begins a new history. So does an execution count that goes down.
-6. A kernel says only once that it starts, often before anybody listens. So one that was never heard may be asked, on
-   its main shell, where the question waits in line like a cell: once that is served, what was heard is all there is.
-   An answer ends nothing: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
+Rules
+-----
+- Cells: a cell enters the history with `execute_input`; its duration is known once its request is idle again. The
+  kernel's own times are used.
+- Unstored requests: silent requests publish no `execute_input` and leave no trace. Requests that are not stored
+  (variable inspectors, `store_history: false`) repeat the execution count of the next request: the later entry replaces
+  the earlier one.
+- Busy: a kernel is busy if a request that runs code (a cell, a widget's message) has begun and not ended, even if it is
+  silent. Cells of one (sub)shell run one after another, so a new cell ends an open request there whose end was lost. A
+  widget's message may be served inside a cell, and ends only itself.
+- No use: connections, completions, inspections and polling are no use of a kernel.
+- New history: a restart begins a new history, and so does an execution count that decreases.
+- Questions: a kernel announces its start only once, often before anybody listens. A kernel that was never heard may be
+  asked on its main shell, where the question waits in line like a cell. Once the question is served, the record is
+  complete. An answer ends no request: code that serves requests while it runs (`jupyter_ui_poll`) answers too.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ from datetime import datetime
 from jupyter_gq.domain.json_types import JsonMapping
 
 #: Requests that run the user's code.
-RUNS_CODE = frozenset({"execute_request", "comm_open", "comm_msg", "comm_close"})
-#: Messages that `KernelRecord.apply` looks at; others need not be decoded at all.
-OF_INTEREST = frozenset({"status", "execute_input", "error"})
+CODE_REQUESTS = frozenset({"execute_request", "comm_open", "comm_msg", "comm_close"})
+#: Types of messages that `KernelRecord.apply` uses; other messages need not be decoded.
+NEEDED_MESSAGES = frozenset({"status", "execute_input", "error"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,58 +36,58 @@ class RanCell:
     #: Source as it was run.
     code: str
     execution_count: int
-    #: Duration; None while it runs, or when its end was not seen.
+    #: Duration; None while the cell runs, or if its end was not seen.
     seconds: float | None = None
-    #: It ended with an error.
+    #: Whether the cell ended with an error.
     failed: bool = False
 
 
 class KernelRecord:
-    """The history and state of one kernel, from `since` (its start, or when we began to listen)."""
+    """The history and state of one kernel from the time `since`: its start, or when this server began to listen."""
 
     def __init__(self, since: float) -> None:
         self._cells: dict[str, RanCell] = {}  # by request, in order
         self._open: dict[str, dict[str, float]] = {}  # by (sub)shell: request -> when it began
-        #: End of the last use, or the start.
+        #: End of the last use, or the start of the kernel.
         self.last_active = since
-        #: We heard it start, begin or end code, or answer: what this record says of busy and idle is knowledge.
-        self.heard = False
+        #: Whether busy or idle is certain: the kernel was heard to start, to begin or end code, or to answer.
+        self.is_known = False
         self._question = ""
 
     @property
     def cells(self) -> tuple[RanCell, ...]:
-        """Executions in order, the running one last."""
+        """The executions in order, the running one last."""
         return tuple(self._cells.values())
 
     @property
     def busy(self) -> bool:
-        """Code runs now."""
+        """Whether code runs now."""
         return any(self._open.values())
 
-    def restarted(self, at: float) -> None:
-        """A new process took the place of the old one: nothing of before is in its memory."""
+    def note_restart(self, at: float) -> None:
+        """Begin a new history: a new process has replaced the old one."""
         self._cells.clear()
         self._open.clear()
         self.last_active = at
-        self.heard = False
+        self.is_known = False
         self._question = ""
 
-    def asked(self, question: str) -> None:
-        """This request was sent on the kernel's main shell; only the newest counts."""
+    def note_question(self, question: str) -> None:
+        """Record a question that was sent on the kernel's main shell, by its message id; only the newest counts."""
         self._question = question
 
     def apply(self, message: JsonMapping) -> None:
-        """Take one published message, decoded, in the order of publication."""
+        """Apply one decoded message; messages must come in the order of publication."""
         parent = message.get("parent_header") or {}
         request = parent.get("msg_id")
-        if not request or parent.get("msg_type") not in RUNS_CODE:
+        if not request or parent.get("msg_type") not in CODE_REQUESTS:
             state = message["content"].get("execution_state")
             answered = state == "idle" and bool(request) and request == self._question
-            self.heard = self.heard or answered or state == "starting"
+            self.is_known = self.is_known or answered or state == "starting"
             return
-        self.heard = True
+        self.is_known = True
         shell = str(parent.get("subshell_id") or "")
-        at = _seconds(message["header"].get("date"), self.last_active)
+        at = _read_date(message["header"].get("date"), self.last_active)
         content = message["content"]
         match message["header"]["msg_type"]:
             case "status" if content.get("execution_state") == "busy":
@@ -98,7 +98,7 @@ class KernelRecord:
                 self._begin(shell, request, parent["msg_type"], at)
                 self._begin_cell(request, content)
             case "error":
-                self._change(request, lambda cell: replace(cell, failed=True))
+                self._update_cell(request, lambda cell: replace(cell, failed=True))
 
     def _begin(self, shell: str, request: str, kind: str, at: float) -> None:
         opened = self._open.setdefault(shell, {})
@@ -121,15 +121,15 @@ class KernelRecord:
         if begun is not None:
             self.last_active = max(self.last_active, at)
             seconds = max(0.0, at - begun)
-            self._change(request, lambda cell: replace(cell, seconds=seconds))
+            self._update_cell(request, lambda cell: replace(cell, seconds=seconds))
 
-    def _change(self, request: str, change: Callable[[RanCell], RanCell]) -> None:
+    def _update_cell(self, request: str, change: Callable[[RanCell], RanCell]) -> None:
         if request in self._cells:
             self._cells[request] = change(self._cells[request])
 
 
-def _seconds(date: object, default: float) -> float:
-    """A message's date, which some kernels leave out or write as text that is no date."""
+def _read_date(date: object, default: float) -> float:
+    """Return the date of a message in seconds, or `default`: some kernels leave it out or write malformed text."""
     if isinstance(date, str):
         try:
             date = datetime.fromisoformat(date)

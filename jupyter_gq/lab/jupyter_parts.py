@@ -1,4 +1,4 @@
-"""The parts of Jupyter's own objects that the extension uses, as types. They arrive at run time, and tests pass others.
+"""The parts of Jupyter's own objects that the extension uses, as types.
 
 A method whose result is awaitable or not, as the Jupyter Server is configured, returns `MaybeAsync`.
 """
@@ -91,13 +91,13 @@ class EventBus(Protocol):
         """Make the events of a schema known."""
 
     def emit(self, *, schema_id: str, data: JsonMapping) -> object:
-        """Hand an event to all listeners."""
+        """Emit an event to all listeners."""
 
     def add_listener(self, *, schema_id: str, listener: Callable[[object, str, JsonMapping], Awaitable[None]]) -> None:
         """Call `listener` for each event of a schema."""
 
     def remove_listener(self, *, listener: Callable[[object, str, JsonMapping], Awaitable[None]]) -> None:
-        """Stop to call `listener`."""
+        """Stop calling `listener`."""
 
 
 class WebApplication(Protocol):

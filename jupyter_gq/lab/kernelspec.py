@@ -1,4 +1,4 @@
-"""How to start the kernel of a notebook elsewhere on this machine: its command and the environment that it needs."""
+"""The description of a notebook's kernel for a job: its command and the environment that it needs."""
 
 import shutil
 import sys
@@ -11,39 +11,53 @@ from jupyter_gq.client.models import Kernel
 
 from .jupyter_parts import KernelSpec
 
-#: Never goes along, whatever the allow-list says: the Hub's and the server's own variables, and what looks secret.
-NEVER = ("JUPYTERHUB_*", "JPY_*", "JUPYTER_GQ_*", "GQ_*", "*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*COOKIE*")
-#: Names by which a kernelspec means "the Python of the Jupyter server", as jupyter_client reads them.
+#: Variables that are never sent, even if the allow-list has them: those of the Hub and the server, and likely secrets.
+NEVER_SENT = (
+    "JUPYTERHUB_*",
+    "JPY_*",
+    "JUPYTER_GQ_*",
+    "GQ_*",
+    "*TOKEN*",
+    "*SECRET*",
+    "*PASSWORD*",
+    "*PASSWD*",
+    "*COOKIE*",
+)
+#: Commands that mean "the Python of the Jupyter server" in a kernelspec, as jupyter_client interprets them.
 OWN_PYTHON = frozenset({"python", f"python{sys.version_info[0]}", f"python{sys.version_info[0]}.{sys.version_info[1]}"})
 
 
-def allowed_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """The variables whose name fits one of the patterns and none of `NEVER`."""
+def select_environment(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
+    """Return the variables whose name matches one of the patterns and none of `NEVER_SENT`."""
     allowed = tuple(patterns)
-    return {name: value for name, value in sorted(environ.items()) if _fits(name, allowed) and not _fits(name, NEVER)}
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if _matches_any(name, allowed) and not _matches_any(name, NEVER_SENT)
+    }
 
 
-def kernel_of(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
-    """The kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
+def describe_kernel(name: str, spec: KernelSpec, environment: Mapping[str, str]) -> Kernel:
+    """Return the kernel of this kernelspec (`jupyter_client.kernelspec.KernelSpec`), as it starts in this environment.
 
     The command gets an absolute interpreter, because the job does not run inside this server's environment; only
-    `{connection_file}` is left to fill in. `${NAME}` in its environment is filled in from `environment` alone.
+    `{connection_file}` remains to be filled in. `${NAME}` in its environment is replaced from `environment` alone.
     """
     argv = [str(part) for part in spec.argv]
     values = {"prefix": sys.prefix, "resource_dir": spec.resource_dir}
     for field, value in values.items():
         argv = [part.replace("{" + field + "}", value) for part in argv]
     if argv:
-        argv[0] = _absolute(argv[0], environment)
+        argv[0] = _resolve_command(argv[0], environment)
     env = {
         key: Template(value).safe_substitute(environment)
         for key, value in spec.env.items()
-        if not _fits(key, NEVER[:2])
+        if not _matches_any(key, NEVER_SENT[:2])
     }
     return Kernel(name=name, display_name=spec.display_name, language=spec.language, argv=argv, env=env)
 
 
-def _absolute(command: str, environment: Mapping[str, str]) -> str:
+def _resolve_command(command: str, environment: Mapping[str, str]) -> str:
     if command in OWN_PYTHON:
         return sys.executable
     if Path(command).is_absolute():
@@ -51,5 +65,5 @@ def _absolute(command: str, environment: Mapping[str, str]) -> str:
     return shutil.which(command, path=environment.get("PATH")) or command
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
+def _matches_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)

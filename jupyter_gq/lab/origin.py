@@ -1,4 +1,4 @@
-"""Finds where a notebook runs: its working folder, its kernel's command, and the variables that go along."""
+"""The origin of a notebook: its working folder, its kernel's command, and the variables that are sent with it."""
 
 import os
 from collections.abc import Iterable
@@ -6,44 +6,44 @@ from collections.abc import Iterable
 from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 
-from .bundle import Source
+from .bundle import Origin
 from .jupyter_parts import KernelSpec, ServerApp
-from .kernelspec import allowed_environment, kernel_of
+from .kernelspec import describe_kernel, select_environment
 from .refusal import RefusedRequest
 from .requests import CellsRequest
 
 
-async def find_source(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Source:
-    """What surrounds these cells; `app` is jupyter_server's ServerApp.
+async def find_origin(app: ServerApp, server: str, request: CellsRequest, patterns: Iterable[str]) -> Origin:
+    """Return the origin of these cells; `app` is jupyter_server's ServerApp.
 
-    Raises `RefusedRequest` for an unsaved notebook or an unknown kernel.
+    Raise `RefusedRequest` for an unsaved notebook or an unknown kernel.
     """
-    path = local_path(request.notebook_path)
+    path = remove_drive(request.notebook_path)
     if not path:
         raise RefusedRequest(
             "unsaved_notebook",
             "This notebook has no file yet, so its job would have no folder to run in. Save it once, then send again.",
             field="notebook_path",
         )
-    environment = allowed_environment(os.environ, patterns)
+    environment = select_environment(os.environ, patterns)
     name, spec = await _find_spec(app, request)
     folder = await ensure_async(app.contents_manager.get_kernel_path(path=path))
-    return Source(
+    return Origin(
         server=server,
         cwd=app.kernel_manager.cwd_for_path(folder),
-        kernel=kernel_of(name, spec, environment),
+        kernel=describe_kernel(name, spec, environment),
         environment=environment,
     )
 
 
-def local_path(path: str) -> str:
-    """Without the leading slash and JupyterLab's name of a drive ("RTC:folder/a.ipynb")."""
+def remove_drive(path: str) -> str:
+    """Return the path without the leading slash and without JupyterLab's drive name ("RTC:folder/a.ipynb")."""
     drive, colon, rest = path.partition(":")
     return (rest if colon and "/" not in drive else path).strip("/")
 
 
 async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, KernelSpec]:
-    """Name and kernelspec of the running kernel; of the one that the notebook names when none is running."""
+    """Return name and kernelspec of the running kernel, or of the kernel that the notebook names if none runs."""
     if request.kernel_id is not None:
         if request.kernel_id not in app.kernel_manager:
             raise RefusedRequest(
@@ -60,6 +60,6 @@ async def _find_spec(app: ServerApp, request: CellsRequest) -> tuple[str, Kernel
     except NoSuchKernel as error:
         raise RefusedRequest(
             "unknown_kernel",
-            f"This notebook wants the kernel {name!r}, which is not installed here. Choose another kernel.",
+            f"This notebook needs the kernel {name!r}, which is not installed here. Choose another kernel.",
             field="kernel_id",
         ) from error

@@ -1,11 +1,11 @@
-"""How a request that cannot be granted is answered, without asking the service."""
+"""The refusal of a request without asking the service."""
 
 from jupyter_gq.client.problems import PlainProblem
 from jupyter_gq.domain.errors import HttpRefusal
 
 
 class RefusedRequest(HttpRefusal):
-    """The request is answered with this problem and HTTP status; nothing was sent to the service."""
+    """A request that is answered with this problem and HTTP status; nothing was sent to the service."""
 
     def __init__(self, code: str, message: str, *, field: str | None = None, status: int = 422) -> None:
         super().__init__(message)

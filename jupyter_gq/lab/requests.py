@@ -1,4 +1,4 @@
-"""What the browser sends to this server, and what POST check answers."""
+"""The requests of the browser to this server, and the answer of POST check."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ class _Request(BaseModel):
 
 
 class PrefixCell(_Request):
-    """A cell as it ran in the kernel. The flags only make warnings."""
+    """A cell as it ran in the kernel. The flags only cause warnings."""
 
     cell_id: str = ""
     source: str
@@ -23,10 +23,10 @@ class PrefixCell(_Request):
 
 
 class CellsRequest(_Request):
-    """What should run, and where: POST check."""
+    """The request of POST check: the cells to run, and where."""
 
     notebook_path: str = Field(default="", description="Relative to the root folder of this server.")
-    kernel_id: str | None = Field(default=None, description="None: the kernel that the notebook names is taken.")
+    kernel_id: str | None = Field(default=None, description="None: the kernel that the notebook names.")
     mode: Literal["replay", "notebook"] = Field(
         default="replay", description="notebook: every code cell, in the order of the document, is a target."
     )
@@ -36,7 +36,7 @@ class CellsRequest(_Request):
 
 
 class SendRequest(CellsRequest):
-    """The same with what the job asks for: POST send."""
+    """The request of POST send: the cells and the resources of the job."""
 
     key: str = Field(min_length=1, max_length=200, description="Sending it twice makes one job.")
     name: str = ""
@@ -50,21 +50,21 @@ class SendRequest(CellsRequest):
     priority: int = 0
 
 
-#: What of it goes to the service as it is.
-ASKED = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key"}
+#: Fields of the request that are sent to the service unchanged.
+JOB_FIELDS = frozenset(SendRequest.model_fields) - frozenset(CellsRequest.model_fields) - {"key"}
 
 
 class PlannedCell(BaseModel):
     """A cell that will run."""
 
     cell_id: str
-    title: str = Field(description="Its first line that says something.")
+    title: str = Field(description="First line of code of the cell.")
     seconds: float | None
     why: Literal["ran", "setup", "target"]
 
 
 class Warned(BaseModel):
-    """Something that the user should know before he sends."""
+    """A warning for the user before sending."""
 
     code: str
     message: str
@@ -72,15 +72,15 @@ class Warned(BaseModel):
 
 
 class Plan(BaseModel):
-    """Answer of POST check."""
+    """The answer of POST check."""
 
     prefix: list[PlannedCell]
     targets: list[PlannedCell]
     warnings: list[Warned]
 
 
-def problem_of(error: ValidationError) -> PlainProblem:
-    """The first thing that is wrong with a request, with its place as a dotted path."""
+def describe_validation_error(error: ValidationError) -> PlainProblem:
+    """Return the first error of a request as a problem, with its place as a dotted path."""
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or None
     count = error.error_count()

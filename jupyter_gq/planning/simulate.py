@@ -13,7 +13,7 @@ from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpu
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.scheduling.wording import cores, gpus, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory
 from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, as_counted, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import Figures, Outcome
 from jupyter_gq.simulation.replay import Costs, Watch
@@ -243,10 +243,11 @@ def _placed_by(name: str) -> Policy:
 
 def _what(pool: Pool) -> str:
     """Such as "24 GPUs in nodes of 8 with 64 CPU cores and 512 GiB"."""
-    beside = [] if pool.node_cpus is None else [cores(pool.node_cpus)]
+    beside = [] if pool.node_cpus is None else [describe_cores(pool.node_cpus)]
     if pool.node_memory is not None:
-        beside.append(memory(pool.node_memory))
-    return f"{gpus(pool.milli)} in nodes of {pool.per_node}" + (f" with {' and '.join(beside)}" if beside else "")
+        beside.append(describe_memory(pool.node_memory))
+    with_host = f" with {' and '.join(beside)}" if beside else ""
+    return f"{describe_gpus(pool.milli)} in nodes of {pool.per_node}{with_host}"
 
 
 def _cpus(text: str) -> MilliCpu:

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import minutes
+from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
@@ -76,7 +76,9 @@ def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
 
 
 def _in_words(wait: Seconds | None) -> str:
-    return " Expected to start: cannot be seen." if wait is None else f" Expected to start in about {minutes(wait)}."
+    if wait is None:
+        return " Expected to start: cannot be seen."
+    return f" Expected to start in about {describe_duration(wait)}."
 
 
 def _nodes(text: str) -> tuple[int, int, str | None]:

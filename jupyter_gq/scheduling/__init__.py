@@ -1,1 +1,1 @@
-"""Decide: one pure cycle from a snapshot to a decision; quota, order, placement, gangs, reclaim, preemption, idle."""
+"""The scheduling core: one pure cycle from a snapshot to a decision."""

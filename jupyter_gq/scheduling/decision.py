@@ -1,4 +1,4 @@
-"""The core's output: instructions for the controller, and an explanation for whoever still waits."""
+"""The output of a cycle: instructions for the controller, and an explanation for each pending workload."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from jupyter_gq.domain.workload import TaskPlacement
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admit:
-    """Reserve quota and these devices for it, and start it."""
+    """Reserve quota and these devices for a workload, and start it."""
 
     workload: str
     placement: tuple[TaskPlacement, ...]
-    #: Part of it that is above the queue's quota, and so can be reclaimed.
+    #: The amount of the workload that is above the quota of its queue, and so can be reclaimed.
     over_quota: MilliGpu = NO_GPU
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evict:
-    """Take its devices back. Training goes back to its queue; a notebook ends."""
+    """Take the devices of a workload back. Training work goes back to its queue; a notebook ends."""
 
     workload: str
     reason: EvictReason
-    #: Id of the workload for which it is done; None when it is done for nobody in particular.
+    #: Id of the workload for which this is done; None if it is done for no workload in particular.
     by: str | None
     #: One sentence for the owner, with numbers.
     sentence: str
@@ -40,13 +40,13 @@ class Grow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shrink:
-    """Take tasks from the run of an elastic workload; it goes on with the others."""
+    """Take tasks from the run of an elastic workload, which goes on with the rest."""
 
     workload: str
-    #: The placements that it gives up, of those it has.
+    #: The placements of the workload that it gives up.
     placement: tuple[TaskPlacement, ...]
     reason: EvictReason
-    #: Id of the workload for which it is done; None when it is done for nobody in particular.
+    #: Id of the workload for which this is done; None if it is done for no workload in particular.
     by: str | None
     #: One sentence for the owner, with numbers.
     sentence: str
@@ -54,7 +54,7 @@ class Shrink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reserve:
-    """Remember where room is kept for it from now on; empty: nowhere any more."""
+    """Record the place that is kept for a workload in later cycles; an empty place ends the record."""
 
     workload: str
     placement: tuple[TaskPlacement, ...]
@@ -62,7 +62,7 @@ class Reserve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend:
-    """Move its GPU state to host memory; its bytes are lent. Only for suspendable workloads."""
+    """Move the GPU state of a suspendable workload to host memory, and lend its devices."""
 
     workload: str
     by: str | None
@@ -71,7 +71,7 @@ class Suspend:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resume:
-    """Give a suspended workload its bytes back."""
+    """Give a suspended workload its devices back."""
 
     workload: str
     placement: tuple[TaskPlacement, ...]
@@ -89,14 +89,14 @@ class Warn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unwarn:
-    """Nobody needs the share any more, or it is used again: take the warning back."""
+    """Take a warning back, since the share is used again or no workload needs it any more."""
 
     workload: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
-    """Still waits: its place among those who wait in its queue (from 1) and why."""
+    """A workload that stays pending: its position among the pending work of its queue, from 1, and the reason."""
 
     workload: str
     position: int
@@ -118,7 +118,7 @@ class WantedNodes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What to do now, and why the others wait. Every workload that stays PENDING has exactly one `Pending`."""
+    """What to do now, and why the rest waits. Every workload that stays PENDING has exactly one `Pending`."""
 
     instructions: tuple[Instruction, ...]
     #: Empty if no explanation was asked for.

@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Final, Union, cast, get_args, get_origin, get_type_hints
 
+from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.domain.workload_detail import Eviction, WorkloadDetail
 
-_Decoder = Callable[[Any], Any]
+#: Turns plain JSON into a value of the domain.
+_Decoder = Callable[[JsonValue], JsonValue]
 
 #: Fields of `WorkloadDetail` whose stored name is another one, with that name.
 _STORED_NAMES: Final = {
@@ -60,19 +62,19 @@ def encode_detail(detail: WorkloadDetail) -> str:
 
 def decode_detail(document: str) -> WorkloadDetail:
     """Return the detail of a document."""
-    values: dict[str, Any] = json.loads(document)
+    values: JsonObject = json.loads(document)
     decoders = _detail_decoders()
     known = {decoders[key][0]: decoders[key][1](value) for key, value in values.items() if key in decoders}
     unknown = {key: value for key, value in values.items() if key not in decoders}
     return WorkloadDetail(**known, unknown=unknown)
 
 
-def eviction_document(eviction: Eviction) -> dict[str, Any]:
+def eviction_document(eviction: Eviction) -> JsonObject:
     """Return an eviction as a JSON object."""
-    return cast(dict[str, Any], _plain(eviction))
+    return cast(JsonObject, _plain(eviction))
 
 
-def eviction_of(document: Mapping[str, Any]) -> Eviction:
+def eviction_of(document: JsonMapping) -> Eviction:
     """Return the eviction of a JSON object that `eviction_document` made."""
     return cast(Eviction, _decoder_of(Eviction)(document))
 
@@ -82,7 +84,7 @@ def encode_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def decode_json(document: str) -> Any:
+def decode_json(document: str) -> JsonValue:
     """Return the value of a JSON document."""
     return json.loads(document)
 
@@ -102,7 +104,7 @@ def _detail_decoders() -> Mapping[str, tuple[str, _Decoder]]:
     return {stored_name: (name, _decoder_of(hints[name])) for name, stored_name, _ in _detail_fields()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> JsonValue:
     """Return a value of the domain as lists, dicts and scalars that JSON has."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
@@ -116,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _decoder_of(kind: Any) -> _Decoder:
+def _decoder_of(kind: object) -> _Decoder:
     """Return the function that turns plain JSON into a value of the annotated type `kind`."""
     if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass_decoder(kind)
@@ -139,7 +141,7 @@ def _dataclass_decoder(kind: type) -> _Decoder:
     decoders = {field.name: _decoder_of(hints[field.name]) for field in fields(kind)}
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
 
-    def decode(document: Mapping[str, Any]) -> Any:
+    def decode(document: JsonMapping) -> object:
         missing = required - document.keys()
         if missing:
             raise ValueError(f"a stored {kind.__name__} lacks {', '.join(sorted(missing))}")
@@ -148,22 +150,22 @@ def _dataclass_decoder(kind: type) -> _Decoder:
     return decode
 
 
-def _tuple_decoder(item: Any) -> _Decoder:
+def _tuple_decoder(item: object) -> _Decoder:
     decoder = _decoder_of(item)
     return lambda values: tuple(decoder(value) for value in values)
 
 
-def _mapping_decoder(key_kind: Any, value_kind: Any) -> _Decoder:
+def _mapping_decoder(key_kind: Callable[[str], object], value_kind: object) -> _Decoder:
     """Return a decoder of JSON objects, whose keys are text also where `key_kind` is a number."""
     decoder = _decoder_of(value_kind)
     return lambda values: {key_kind(key): decoder(value) for key, value in values.items()}
 
 
-def _optional_decoder(kind: Any) -> _Decoder:
+def _optional_decoder(kind: object) -> _Decoder:
     inner = [part for part in get_args(kind) if part is not type(None)]
     decoder = _decoder_of(inner[0]) if len(inner) == 1 else _same
     return lambda value: None if value is None else decoder(value)
 
 
-def _same(value: Any) -> Any:
+def _same(value: JsonValue) -> JsonValue:
     return value

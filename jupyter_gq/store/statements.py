@@ -1,7 +1,6 @@
 """Every SQL statement, one named function each. The caller opens the transaction."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -9,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from .tables import events, files, leadership, outputs, settings, workloads
 
 #: A row of a result: its columns are attributes, typed by the driver only.
-Row = sa.Row[Any]
+Row = sa.Row[tuple[object, ...]]
 #: A row to write, by column.
 Values = Mapping[str, object]
 

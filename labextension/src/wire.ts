@@ -19,7 +19,7 @@ export interface components {
             /** @description How long it last took here. */
             seconds: number | null;
         };
-        /** @description What should run, and where: POST check. */
+        /** @description The request of POST check: the cells to run, and where. */
         CellsRequest: {
             /**
              * @description Relative to the root folder of this server.
@@ -27,7 +27,7 @@ export interface components {
              */
             notebook_path?: string;
             /**
-             * @description None: the kernel that the notebook names is taken.
+             * @description None: the kernel that the notebook names.
              * @default null
              */
             kernel_id?: string | null;
@@ -264,7 +264,7 @@ export interface components {
             /** @description The job is final and nothing more will come after last_seq. */
             finished: boolean;
         };
-        /** @description Answer of POST check. */
+        /** @description The answer of POST check. */
         Plan: {
             prefix: components["schemas"]["PlannedCell"][];
             targets: components["schemas"]["PlannedCell"][];
@@ -273,7 +273,7 @@ export interface components {
         /** @description A cell that will run. */
         PlannedCell: {
             cell_id: string;
-            /** @description Its first line that says something. */
+            /** @description First line of code of the cell. */
             title: string;
             seconds: number | null;
             /** @enum {string} */
@@ -296,7 +296,7 @@ export interface components {
             /** @description The largest share that fits on one device now. */
             largest_fraction: string;
         };
-        /** @description A cell as it ran in the kernel. The flags only make warnings. */
+        /** @description A cell as it ran in the kernel. The flags only cause warnings. */
         PrefixCell: {
             /** @default  */
             cell_id?: string;
@@ -369,7 +369,7 @@ export interface components {
         ResultPath: {
             path: string;
         };
-        /** @description The same with what the job asks for: POST send. */
+        /** @description The request of POST send: the cells and the resources of the job. */
         SendRequest: {
             /**
              * @description Relative to the root folder of this server.
@@ -377,7 +377,7 @@ export interface components {
              */
             notebook_path?: string;
             /**
-             * @description None: the kernel that the notebook names is taken.
+             * @description None: the kernel that the notebook names.
              * @default null
              */
             kernel_id?: string | null;
@@ -422,7 +422,7 @@ export interface components {
             server: string;
             hub: boolean;
         };
-        /** @description Something that the user should know before he sends. */
+        /** @description A warning for the user before sending. */
         Warned: {
             code: string;
             message: string;

@@ -138,10 +138,10 @@ async def test_who_is_refused_stands_in_the_log_once_for_each_reason(caplog):
     ]
     for token, access, node in asked * 3:
         with pytest.raises(ApiRefusal):
-            await pods.permitted(token, access, node)
+            await pods.permitted_pod(token, access, node)
     for token in ("agent", "unknown"):
         with contextlib.suppress(ApiRefusal):
-            await pods.permitted(token, Access.AGENT, "node-a")
+            await pods.permitted_pod(token, Access.AGENT, "node-a")
     assert {(record.name, record.levelname) for record in caplog.records} == {("jupyter_gq.api.pods", "WARNING")}
     assert [record.getMessage() for record in caplog.records] == [
         "pod_refused code=wrong_node pod=nodes/gq-agent-x node=node-a: "
@@ -160,8 +160,8 @@ async def test_what_stands_in_the_log_is_not_remembered_without_end(monkeypatch)
     pods = authenticator()
     for token in ("agent", "nowhere", "elsewhere", "default"):
         with pytest.raises(ApiRefusal):
-            await pods.permitted(token, Access.AGENT, "node-b")
-    assert [uid for uid, _ in pods._told] == [PODS["elsewhere"].uid, PODS["default"].uid]
+            await pods.permitted_pod(token, Access.AGENT, "node-b")
+    assert [uid for uid, _ in pods._logged] == [PODS["elsewhere"].uid, PODS["default"].uid]
 
 
 async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_failed(serve):
@@ -175,15 +175,15 @@ async def test_without_the_api_server_pods_are_told_to_come_back_and_not_what_fa
 async def test_of_a_runner_the_cluster_is_believed_for_a_few_seconds_and_a_refusal_not_at_all():
     now, review = [0.0], KnowsThesePods(**PODS)
     pods = authenticator(review, clock=lambda: now[0])
-    await asyncio.gather(*(pods.permitted("runner", Access.POD) for _ in range(5)))
+    await asyncio.gather(*(pods.permitted_pod("runner", Access.POD) for _ in range(5)))
     now[0] = 4.9
-    assert (await pods.permitted("runner", Access.POD)).pod == "gq-job-1-1-0"
+    assert (await pods.permitted_pod("runner", Access.POD)).pod == "gq-job-1-1-0"
     assert review.asked == ["runner"]
     del review.pods["runner"]
     now[0] = 5.0
     for _ in range(2):
         with pytest.raises(ApiRefusal):
-            await pods.permitted("runner", Access.POD)
+            await pods.permitted_pod("runner", Access.POD)
     assert review.asked == ["runner"] * 3
 
 
@@ -211,7 +211,7 @@ class AgentsReport:
         while self.at < end:
             for token in self.review.pods if not refusals else ():
                 try:
-                    await self.pods.permitted(token, Access.AGENT, "node-a")
+                    await self.pods.permitted_pod(token, Access.AGENT, "node-a")
                 except ApiRefusal as refused:
                     refusals.append(refused.status)
             for _ in range(3):
@@ -277,12 +277,12 @@ async def test_what_the_cluster_says_when_it_is_back_counts_at_once():
 async def test_a_runner_is_not_believed_while_the_cluster_cannot_be_asked():
     agents = AgentsReport("agent")
     agents.review.pods["runner"] = replace(PODS["runner"], expires=BEGAN + 3600)
-    await agents.pods.permitted("runner", Access.POD)
+    await agents.pods.permitted_pod("runner", Access.POD)
     agents.away, agents.at = True, 4.9
-    await agents.pods.permitted("runner", Access.POD)
+    await agents.pods.permitted_pod("runner", Access.POD)
     agents.at = 5.0
     with pytest.raises(ApiRefusal) as refused:
-        await agents.pods.permitted("runner", Access.POD)
+        await agents.pods.permitted_pod("runner", Access.POD)
     assert refused.value.status == 503
 
 

@@ -198,9 +198,9 @@ class World:
         async def told():
             await self.backend.observe()
             await asyncio.to_thread(self.agents.report, node)
-            return self.backend.reservations.held(slot)
+            return self.backend.reservation_pods.reserved_device(slot)
 
-        return await eventually(told, f"{slot} held: {self.backend.reservations.waiting_for(slot)}", every=0.1)
+        return await eventually(told, f"{slot} held: {self.backend.reservation_pods.describe(slot)}", every=0.1)
 
     # --- the cluster
 

@@ -194,7 +194,7 @@ async def test_a_lost_node_loses_its_runs_and_its_slots_until_the_pods_are_gone(
     assert end.sentence.startswith(f"Its node {node} has not answered for ")
     await world.backend.forget(job.id, 1)
     await world.backend.observe()
-    assert world.backend.training.blocked() == {f"{node}/0"}, "its pod stands: nobody ends it by force"
+    assert world.backend.training.blocked_slots() == {f"{node}/0"}, "its pod stands: nobody ends it by force"
     kwok.find(node)
 
     async def swept():
@@ -227,15 +227,15 @@ async def test_a_node_that_is_off_for_good_lets_go_of_its_pods(world, kwok):
     for job in jobs:
         await world.backend.forget(job.id, 1)
     await world.backend.observe()
-    assert f"{off}/0" in world.backend.training.blocked()
+    assert f"{off}/0" in world.backend.training.blocked_slots()
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
     world.plane.core.patch_node(off, {"spec": {"taints": [taint]}})
 
     async def let_go():
         await world.backend.observe()
-        return not world.backend.training.blocked() and not await asyncio.to_thread(world.pods)
+        return not world.backend.training.blocked_slots() and not await asyncio.to_thread(world.pods)
 
-    await eventually(let_go, lambda: f"no pod is left: {world.backend.training.blocked()}")
+    await eventually(let_go, lambda: f"no pod is left: {world.backend.training.blocked_slots()}")
 
 
 def _not_ready(world, node):
@@ -317,7 +317,7 @@ async def test_a_reservation_that_vanishes_under_its_shares_is_found_again_on_th
     async def back():
         await world.backend.observe()
         await asyncio.to_thread(world.agents.report, node)
-        held = world.backend.reservations.held(f"{node}/0")
+        held = world.backend.reservation_pods.reserved_device(f"{node}/0")
         left = [pod for pod in await asyncio.to_thread(world.pods) if pod.metadata.namespace == world.namespaces.nodes]
         return held is not None and held.id == device.id and len(left) == 1
 

@@ -52,7 +52,7 @@ async def test_a_job_leaves_a_cordoned_node_and_goes_on_where_it_was_on_another(
         reached = int(until.removeprefix("until "))
         assert (first, again, end) == ("from 0", f"from {reached}", f"until {reached + 1}")
         assert installed.job(job).run == 2
-        assert any(f"the node {old} is being emptied" in each for each in told), told
+        assert any(f"the node {old} is being drained" in each for each in told), told
     finally:
         await cordon(installed, old, cordoned=False)
 

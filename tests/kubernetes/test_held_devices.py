@@ -86,8 +86,8 @@ async def test_what_runs_on_a_lost_node_keeps_its_device_when_the_node_comes_bac
     await eventually(job_is_gone, "the job's pod was ended, and its device let go")
     await looked(world, node, 120)
     assert await reservations(world) == {first: before[first]}, "the server runs on"
-    assert world.backend.reservations.held(first).id == device.id
-    assert first in world.backend.notebooks.blocked()
+    assert world.backend.reservation_pods.reserved_device(first).id == device.id
+    assert first in world.backend.notebooks.blocked_slots()
     await asyncio.to_thread(world.delete_server, "ben")
 
     async def let_go():
@@ -100,14 +100,14 @@ async def test_what_runs_on_a_lost_node_keeps_its_device_when_the_node_comes_bac
 async def test_the_device_of_running_shares_is_not_told_to_others_when_the_device_plugin_gives_it_away(world, kwok):
     (node,) = kwok.add_nodes(1, gpus=2)
     await a_share(world, "there", node, 0)
-    device = world.backend.reservations.held(f"{node}/0")
+    device = world.backend.reservation_pods.reserved_device(f"{node}/0")
     core, (reservation,) = world.plane.core, await asyncio.to_thread(_reservation_pods, world)
     name = reservation.metadata.name
     core.delete_namespaced_pod(name, world.namespaces.nodes, grace_period_seconds=0)
 
     async def gone():
         await world.backend.observe()
-        return world.backend.reservations.held(f"{node}/0") is None
+        return world.backend.reservation_pods.reserved_device(f"{node}/0") is None
 
     await eventually(gone, "it is seen that the reservation is gone")
     # Until the kubelet says that it has forgotten the reservation no other is made in its place.
@@ -126,7 +126,7 @@ async def test_the_device_of_running_shares_is_not_told_to_others_when_the_devic
     await world.running(late)
     environment = {each.name: each.value for each in world.pod(late).spec.containers[0].env}
     assert environment["NVIDIA_VISIBLE_DEVICES"] not in ("", device.id)
-    assert world.backend.reservations.held(f"{node}/0").id == device.id
+    assert world.backend.reservation_pods.reserved_device(f"{node}/0").id == device.id
 
 
 def _reservation_pods(world):

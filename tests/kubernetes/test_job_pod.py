@@ -93,7 +93,7 @@ async def test_a_notebooks_pod_that_nobody_knows_is_named_once_with_what_to_do(i
     )
     stray = await asyncio.to_thread(world.start_server, a_notebook("zoe"), additions)
     notebooks, told = installed.backend.notebooks, f"{stray.metadata.namespace}/jupyter-zoe on {NODE} is in no record"
-    await eventually(lambda: f"{NODE}/0" in notebooks.blocked(), "its device is nobody else's")
+    await eventually(lambda: f"{NODE}/0" in notebooks.blocked_slots(), "its device is nobody else's")
     await installed.phase(installed.send("1 + 1", tmp_path / "home"), "done")
     assert told not in caplog.text, "a server that has just ended takes some time to go"
     world.clock.ahead += 61

@@ -101,7 +101,9 @@ async def test_two_notebooks_share_one_reserved_device_and_a_third_has_none(inst
         code = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'], os.environ['JUPYTER_GQ_GPUS'])"
         seen.add((await person.run_cell(kernel, code)).strip())
         told = installed.said_by_server(person.name)
-        assert "kernels begin without a look at this server's GPUs: The driver of this node does not tell" in told
+        assert (
+            "kernels start although this server's GPUs were not checked: The driver of this node does not tell" in told
+        )
     assert seen == {"GPU-sim-story-build-0 0.5"}
     assert len(installed.reservations()) == 1
 

@@ -32,7 +32,7 @@ def service(jp_asyncio_loop, kind_of_service):
 
 @pytest.fixture
 def on_hub(monkeypatch, service):
-    """This server was started by a spawner."""
+    """Set the variables of a server that was started by a spawner."""
     monkeypatch.setenv("JUPYTER_GQ_URL", service.url)
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", service.token)
     monkeypatch.setenv("JUPYTER_GQ_SERVER", "gpu")

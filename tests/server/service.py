@@ -108,7 +108,7 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Where it answers, once started."""
+        """The URL of the service, once started."""
         return f"http://127.0.0.1:{self.port}{PREFIX}"
 
     async def start(self) -> None:
@@ -145,13 +145,13 @@ class Service:
             stream.put_nowait(text.encode())
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        """What it says to this request."""
+        """Answer this request."""
         if (method, path) == ("POST", "servers/gpu/activity"):
             self.activity.append(body)
         return self.answers.get((method, path), (404, {"code": "not_found", "message": f"No {path}."}))
 
     def submit(self, key: str, body: Any) -> tuple[int, Any]:
-        """One job for each key."""
+        """Make one job for each key."""
         known = key in self.keys
         job = self.keys.setdefault(key, a_job(id=f"job-{len(self.keys)}", name=body["name"], gpus=str(body["gpus"])))
         return 200 if known else 201, job

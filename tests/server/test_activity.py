@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from jupyter_gq.client.models import ServiceEvent
-from jupyter_gq.lab.activity import SETTING
+from jupyter_gq.lab.activity import LAST_ACTIVITY_SETTING
 from jupyter_gq.lab.watch import KernelState
 from tests.server.service import LacksTheScope
 from tests.server.test_kernels import kernel  # noqa: F401 - a fixture
@@ -15,7 +15,7 @@ from tests.server.test_kernels import kernel  # noqa: F401 - a fixture
 @pytest.fixture
 def reporter(jp_asyncio_loop, on_hub, extension):
     """The part that reports; tests say when."""
-    return jp_asyncio_loop.run_until_complete(extension.desk()).reporter
+    return jp_asyncio_loop.run_until_complete(extension.connect()).reporter
 
 
 def a_kernel(busy, last_active=100.0):
@@ -23,16 +23,16 @@ def a_kernel(busy, last_active=100.0):
 
 
 def ticked(serverapp):
-    moment = serverapp.web_app.settings.get(SETTING)
+    moment = serverapp.web_app.settings.get(LAST_ACTIVITY_SETTING)
     return None if moment is None else moment.timestamp()
 
 
 async def test_a_real_kernel_is_reported_busy_and_then_idle(kernel, service, reporter, until):  # noqa: F811
     kernel.client.execute("import time; time.sleep(1)")
-    await until(lambda: reporter._kernels.activity()[0].busy, "busy")
+    await until(lambda: reporter._kernels.get_activity()[0].busy, "busy")
     await reporter.report()
     assert [(entry["id"], entry["busy"]) for entry in service.activity[-1]["kernels"]] == [(kernel.id, True)]
-    await until(lambda: reporter._kernels.activity()[0].busy is False, "idle")
+    await until(lambda: reporter._kernels.get_activity()[0].busy is False, "idle")
     await reporter.report()
     last = service.activity[-1]
     assert last["kernels"][0]["busy"] is False
@@ -46,23 +46,23 @@ async def test_reports_go_on_by_themselves(on_hub, service, extension, jp_server
 
 
 async def test_a_busy_kernel_ticks_for_the_hub_until_the_limit(reporter, jp_serverapp):
-    reporter.tick(1000.0, [a_kernel(True)])
+    reporter.update_last_activity(1000.0, [a_kernel(True)])
     assert ticked(jp_serverapp) == 1000
-    reporter.tick(1000.0 + reporter.busy_limit, [a_kernel(True)])
+    reporter.update_last_activity(1000.0 + reporter.busy_limit, [a_kernel(True)])
     assert ticked(jp_serverapp) == 1000 + reporter.busy_limit
-    reporter.tick(1001.0 + reporter.busy_limit, [a_kernel(True)])
+    reporter.update_last_activity(1001.0 + reporter.busy_limit, [a_kernel(True)])
     assert ticked(jp_serverapp) == 1000 + reporter.busy_limit
 
 
 async def test_an_idle_kernel_counts_from_its_last_use(reporter, jp_serverapp):
-    reporter.tick(1000.0, [a_kernel(False, last_active=400.0)])
-    reporter.tick(2000.0, [a_kernel(False, last_active=400.0), a_kernel(None, last_active=300.0)])
+    reporter.update_last_activity(1000.0, [a_kernel(False, last_active=400.0)])
+    reporter.update_last_activity(2000.0, [a_kernel(False, last_active=400.0), a_kernel(None, last_active=300.0)])
     assert ticked(jp_serverapp) == 400
     assert jp_serverapp.web_app.last_activity() >= datetime.fromtimestamp(400, UTC)
 
 
 async def test_without_kernels_there_is_no_tick(reporter, jp_serverapp):
-    reporter.tick(1000.0, [])
+    reporter.update_last_activity(1000.0, [])
     assert ticked(jp_serverapp) is None
 
 
@@ -78,12 +78,12 @@ async def test_without_kernels_there_is_no_tick(reporter, jp_serverapp):
     ],
 )
 async def test_a_share_at_work_and_output_that_comes_are_use(reporter, jp_serverapp, kind, data, counts):
-    reporter.notice(ServiceEvent(kind=kind, data=data))
+    reporter.note_event(ServiceEvent(kind=kind, data=data))
     at = reporter._used_at or 1000.0
-    reporter.tick(at + 59, [])
+    reporter.update_last_activity(at + 59, [])
     assert (ticked(jp_serverapp) is not None) is counts
-    jp_serverapp.web_app.settings.pop(SETTING, None)
-    reporter.tick(at + 61, [])
+    jp_serverapp.web_app.settings.pop(LAST_ACTIVITY_SETTING, None)
+    reporter.update_last_activity(at + 61, [])
     assert ticked(jp_serverapp) is None
 
 
@@ -92,5 +92,5 @@ async def test_a_refused_report_is_one_line_in_the_log(reporter, caplog):
     with caplog.at_level(logging.INFO):
         await reporter.report()
         await reporter.report()
-    lines = [record for record in caplog.records if "activity was not taken" in record.getMessage()]
+    lines = [record for record in caplog.records if "the service refused the activity report" in record.getMessage()]
     assert len(lines) == 1

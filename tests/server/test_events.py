@@ -12,8 +12,8 @@ from tests.server.service import ServiceIsDown, a_job
 
 
 @pytest.fixture
-def heard(on_hub, jp_asyncio_loop, jp_serverapp, extension):
-    """What a page hears, while the extension runs."""
+def received(on_hub, jp_asyncio_loop, jp_serverapp, extension):
+    """Return the events that a page receives, while the extension runs."""
     events = []
 
     async def listen(logger, schema_id, data):
@@ -28,15 +28,15 @@ def heard(on_hub, jp_asyncio_loop, jp_serverapp, extension):
 CONNECTED = ("connection", {"available": True, "message": AVAILABLE})
 
 
-async def test_news_arrives_as_it_was_told(heard, service, until):
-    await until(lambda: service.streams and CONNECTED in heard, "the connection")
+async def test_news_arrives_as_it_was_told(received, service, until):
+    await until(lambda: service.streams and CONNECTED in received, "the connection")
     service.tell(7, "job", a_job(phase="running"))
     service.tell(8, "output", {"job": "job-7f3", "last_seq": 3})
-    await until(lambda: len(heard) == 3, "news")
-    assert heard == [CONNECTED, ("job", a_job(phase="running")), ("output", {"job": "job-7f3", "last_seq": 3})]
+    await until(lambda: len(received) == 3, "news")
+    assert received == [CONNECTED, ("job", a_job(phase="running")), ("output", {"job": "job-7f3", "last_seq": 3})]
 
 
-async def test_a_page_hears_it_on_the_server_s_own_websocket(heard, service, until, jp_ws_fetch):
+async def test_a_page_hears_it_on_the_server_s_own_websocket(received, service, until, jp_ws_fetch):
     await until(lambda: service.streams, "the connection")
     page = await jp_ws_fetch("api", "events", "subscribe")
     service.tell(1, "queues", {})
@@ -45,37 +45,37 @@ async def test_a_page_hears_it_on_the_server_s_own_websocket(heard, service, unt
     page.close()
 
 
-async def test_a_restart_of_the_service_loses_nothing_and_is_said_once(heard, service, until, caplog):
+async def test_a_restart_of_the_service_loses_nothing_and_is_said_once(received, service, until, caplog):
     with caplog.at_level(logging.INFO):
-        await until(lambda: service.streams and CONNECTED in heard, "the connection")
+        await until(lambda: service.streams and CONNECTED in received, "the connection")
         service.tell(41, "queues", {})
-        await until(lambda: ("queues", {}) in heard, "news")
+        await until(lambda: ("queues", {}) in received, "news")
         await service.restart(down=2.0)
-        await until(lambda: service.streams and heard.count(CONNECTED) == 2, "the connection again")
+        await until(lambda: service.streams and received.count(CONNECTED) == 2, "the connection again")
     assert service.resumed_after == [None, "41"]
-    told = [data["available"] for kind, data in heard if kind == "connection"]
+    told = [data["available"] for kind, data in received if kind == "connection"]
     assert told == [True, False, True]
     lines = [record for record in caplog.records if record.name == "JupyterGQ"]
     assert [line.levelname for line in lines] == ["INFO", "WARNING", "INFO"]
 
 
 @pytest.mark.parametrize("kind_of_service", [ServiceIsDown])
-async def test_a_service_that_is_down_does_not_disturb_the_server(heard, until, jp_fetch):
-    await until(lambda: heard, "the message")
-    ((kind, data),) = heard
+async def test_a_service_that_is_down_does_not_disturb_the_server(received, until, jp_fetch):
+    await until(lambda: received, "the message")
+    ((kind, data),) = received
     assert (kind, data["available"]) == ("connection", False)
     assert "cannot be reached" in data["message"]
     assert (await jp_fetch("api", "status")).code == 200
 
 
-async def test_a_service_that_comes_later_is_found(jp_asyncio_loop, heard, service, until):
+async def test_a_service_that_comes_later_is_found(jp_asyncio_loop, received, service, until):
     await service.stop()
-    await until(lambda: any(not data["available"] for kind, data in heard if kind == "connection"), "the loss")
+    await until(lambda: any(not data["available"] for kind, data in received if kind == "connection"), "the loss")
     await service.start()
-    await until(lambda: heard[-1] == CONNECTED, "the connection")
+    await until(lambda: received[-1] == CONNECTED, "the connection")
 
 
-async def test_stopping_the_server_leaves_no_connection(heard, service, extension, until):
+async def test_stopping_the_server_leaves_no_connection(received, service, extension, until):
     await until(lambda: service.streams, "the connection")
     await extension.stop_extension()
     service.tell(1, "queues", {})

@@ -83,7 +83,7 @@ def unheard(jp_asyncio_loop, jp_kernel_dir, on_hub, jp_serverapp, extension):
 
 def one(extension):
     """The activity of the only kernel."""
-    (activity,) = extension.watch.activity()
+    (activity,) = extension.watch.get_activity()
     return activity
 
 
@@ -106,29 +106,29 @@ async def test_silent_and_unstored_requests_are_no_history(kernel, extension, un
     await kernel.run("probe = 2", silent=True, store_history=False)
     await kernel.run("dir()", store_history=False)
     await kernel.run("b = 2")
-    await until(lambda: len(extension.watch.history(kernel.id)) == 2, "two cells")
-    assert [cell.code for cell in extension.watch.history(kernel.id)] == ["a = 1", "b = 2"]
+    await until(lambda: len(extension.watch.get_history(kernel.id)) == 2, "two cells")
+    assert [cell.code for cell in extension.watch.get_history(kernel.id)] == ["a = 1", "b = 2"]
 
 
 async def test_a_restart_begins_a_new_history(kernel, extension, until):
     await kernel.run("a = 1")
     before = one(extension).last_active
     await kernel.restart()
-    assert extension.watch.history(kernel.id) == ()
+    assert extension.watch.get_history(kernel.id) == ()
     await kernel.run("b = 2")
-    await until(lambda: len(extension.watch.history(kernel.id)) == 1, "one cell")
+    await until(lambda: len(extension.watch.get_history(kernel.id)) == 1, "one cell")
     assert one(extension).last_active > before
 
 
 async def test_a_kernel_that_died_and_came_back_has_a_new_history(kernel, extension, jp_serverapp, until):
     await kernel.run("a = 1")
     kernel.client.execute("import os; os._exit(1)")
-    await until(lambda: extension.watch.history(kernel.id) == (), "the restart by itself")
+    await until(lambda: extension.watch.get_history(kernel.id) == (), "the restart by itself")
     kernel.client.stop_channels()
     await kernel.connect()
     await kernel.run("b = 2")
-    await until(lambda: extension.watch.history(kernel.id), "one cell")
-    assert [cell.code for cell in extension.watch.history(kernel.id)] == ["b = 2"]
+    await until(lambda: extension.watch.get_history(kernel.id), "one cell")
+    assert [cell.code for cell in extension.watch.get_history(kernel.id)] == ["b = 2"]
 
 
 async def test_a_silent_busy_cell_is_busy_until_it_ends(kernel, extension, until):
@@ -146,7 +146,7 @@ async def test_a_kernel_to_which_nobody_connects_is_idle_in_the_end(unheard, ext
     started = one(extension).last_active
     await until(lambda: one(extension).busy is False, "idle")
     assert one(extension).last_active == started
-    assert extension.watch.history(unheard.id) == ()
+    assert extension.watch.get_history(unheard.id) == ()
 
 
 async def test_a_kernel_restarted_in_the_middle_of_a_cell_is_idle_in_the_end(unheard, extension, until):
@@ -184,9 +184,9 @@ async def test_a_kernel_that_ran_before_we_listened_is_found(on_hub, jp_serverap
     await kernel.start()
     try:
         extension.watch.start()
-        assert extension.watch.history(kernel.id) == ()
+        assert extension.watch.get_history(kernel.id) == ()
         await until(lambda: one(extension).busy is False, "idle")
-        while not extension.watch.history(kernel.id):  # a subscription takes a moment
+        while not extension.watch.get_history(kernel.id):  # a subscription takes a moment
             await kernel.run("a = 1")
     finally:
         await kernel.stop()
@@ -198,14 +198,14 @@ async def test_the_first_cell_is_known_though_nobody_asked_before(on_hub, jp_ser
     await kernel.start()
     try:
         await kernel.run("first = 1")
-        await until(lambda: extension.watch.history(kernel.id), "one cell")
-        assert extension.watch.history(kernel.id)[0].code == "first = 1"
+        await until(lambda: extension.watch.get_history(kernel.id), "one cell")
+        assert extension.watch.get_history(kernel.id)[0].code == "first = 1"
     finally:
         await kernel.stop()
 
 
 async def test_a_kernel_that_is_gone_is_forgotten(kernel, extension, fetch):
     await kernel.stop()
-    assert extension.watch.activity() == []
+    assert extension.watch.get_activity() == []
     status, problem = await fetch("GET", "kernels", kernel.id, "history")
     assert (status, problem["code"]) == (404, "not_found")

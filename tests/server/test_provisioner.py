@@ -11,8 +11,8 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED, CheckTimeouts
 from jupyter_gq.client.kernel import STARTUP_FILE
-from jupyter_gq.lab import devices
-from jupyter_gq.lab.devices import Gate
+from jupyter_gq.lab import device_check
+from jupyter_gq.lab.device_check import DeviceGate
 from jupyter_gq.lab.provisioner import GQProvisioner
 from tests.server.service import ServiceIsDown
 from tests.server.test_kernels import Kernel
@@ -20,7 +20,7 @@ from tests.server.test_kernels import Kernel
 
 @pytest.fixture
 def default_provisioner(monkeypatch):
-    """As in a server that a jupyter-gq spawner started."""
+    """Set the variable that a jupyter-gq spawner sets for its servers."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     group = KernelProvisionerFactory.GROUP_NAME
     entry = EntryPoint("jupyter-gq", project["entry-points"][group]["jupyter-gq"], group)
@@ -55,13 +55,13 @@ def seen(sight, sentence="", *, required=True):
 
 @pytest.fixture
 def in_pod(monkeypatch, on_hub, default_provisioner):
-    """This server is a pod with a share of a GPU."""
+    """Make this server a pod with a share of a GPU."""
     monkeypatch.setenv("JUPYTER_GQ_TICKET", "nb-1")
     monkeypatch.setenv(DEVICES_GIVEN_VARIABLE, NAMED)
-    monkeypatch.setattr(GQProvisioner, "gate", Gate())
+    monkeypatch.setattr(GQProvisioner, "device_gate", DeviceGate())
     monkeypatch.setattr(GQProvisioner, "devices_wait", SOON.wait)
     monkeypatch.setattr(GQProvisioner, "devices_longest", SOON.longest)
-    monkeypatch.setattr(devices, "PAUSE", 0.05)
+    monkeypatch.setattr(device_check, "PAUSE", 0.05)
 
 
 @pytest.fixture
@@ -106,8 +106,11 @@ async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
     ("answer", "told"),
     [
         (seen("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
-        (seen("UNWATCHED", "The agent is silent."), "in 1 s nobody did: The agent is silent. Start the kernel again"),
-        ((503, {"code": "not_leading", "message": "Another leads."}), "in 1 s nobody did: Another leads."),
+        (
+            seen("UNWATCHED", "The agent is silent."),
+            "nobody checked them within 1 s: The agent is silent. Start the kernel again",
+        ),
+        ((503, {"code": "not_leading", "message": "Another leads."}), "nobody checked them within 1 s: Another leads."),
     ],
 )
 async def test_a_kernel_that_may_not_begin_is_refused_with_a_sentence_and_leaves_nothing(

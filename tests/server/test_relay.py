@@ -127,8 +127,8 @@ async def test_asking_is_no_activity(on_hub, jp_serverapp, fetch):
 
 
 async def test_the_token_is_never_shown(on_hub, service, extension):
-    assert service.token not in repr(extension.surroundings)
-    assert a_job()["owner"] == extension.surroundings.user
+    assert service.token not in repr(extension.hub_environment)
+    assert a_job()["owner"] == extension.hub_environment.user
 
 
 def test_what_a_server_loads_at_its_start_builds_no_models():

@@ -1,1 +1,1 @@
-"""One function for each route, in one module for each kind of object; `api.routes` is the table."""
+"""The functions of the routes, in one module for each kind of object; `api.routes` is the table."""

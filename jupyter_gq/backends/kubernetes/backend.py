@@ -2,9 +2,11 @@
 
 Rules
 -----
-1. Nothing is kept on disk: what there is, is in the cluster; what is wanted, the controller says again after a restart.
-2. `launch` and `stop` note an intent and return at once; each look does what is next.
-3. While the API server cannot be watched, nothing is known: `observe` raises, and nothing is started or ended.
+- The no-disk rule: nothing is kept on disk. What exists is in the cluster. What is wanted, the controller launches
+  again after a restart.
+- The intent rule: `launch` and `stop` record what is wanted and return at once. `observe` does what is next.
+- The contact rule: while the API server cannot be watched, nothing is known, so `observe` raises and nothing is started
+  or ended.
 """
 
 import asyncio
@@ -45,8 +47,8 @@ from .runs.run import shared_slots
 from .runs.strays import Strays
 from .runs.training import TrainingRuns
 from .shares.attestation import MISMATCH, attest
-from .shares.places import Places
-from .shares.reservations import Reservations
+from .shares.preparation import DevicePreparation
+from .shares.reservation_pods import ReservationPods
 
 if TYPE_CHECKING:
     from .api.cluster import Cluster
@@ -54,12 +56,12 @@ if TYPE_CHECKING:
 _Watch = Reflector[NodeView] | Reflector[PodView] | Reflector[Claims]
 log = logging.getLogger(__name__)
 
-#: Seconds after which it is reckoned anew what is offered, although nothing is known to have changed.
+#: Seconds after which the offer to the core is made anew although nothing is known to have changed.
 _OFFER_EVERY = 2.0
 
 
 class KubernetesRuns:
-    """Runs notebooks and training as pods; see the module."""
+    """The backend that runs notebooks and jobs as pods of a cluster."""
 
     kinds = frozenset({Kind.NOTEBOOK, Kind.TRAINING})
 
@@ -73,7 +75,7 @@ class KubernetesRuns:
         clocks: Clocks,
         on_change: Callable[[], None],
     ) -> None:
-        """`pools`: the pools in force; `stopper` ends servers; `on_change` is called when something has changed."""
+        """`pools` returns the pools in force; `stopper` ends servers; `on_change` is called after each change."""
         self.options, self.cluster = options, cluster
         now = clocks.elapsed
         self._now, self._on_change = now, on_change
@@ -85,13 +87,13 @@ class KubernetesRuns:
             lost_after=options.node_lost_after,
             leave_cordoned=options.leave_cordoned,
         )
-        self._writes = Writes(cluster, creations=options.creations, now=now, done=self._changed)
-        self.reservations = Reservations(
+        self._writes = Writes(cluster, creations=options.creations, now=now, done=self._note_change)
+        self.reservation_pods = ReservationPods(
             options,
             writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
-            take=lambda pod: self._held.copy.put(pod),
+            on_created=lambda pod: self._holding_pods.copy.put(pod),
             now=now,
         )
         self.placeholders = Placeholders(
@@ -99,24 +101,33 @@ class KubernetesRuns:
             writes=self._writes,
             agents=self.agents,
             nodes=self.cluster_nodes,
-            take=lambda pod: self._held.copy.put(pod),
+            on_created=lambda pod: self._holding_pods.copy.put(pod),
             now=now,
         )
-        places = Places(nodes=self.cluster_nodes, agents=self.agents, reservations=self.reservations)
-        self.notebooks = NotebookRuns(options, stopper=stopper, places=places, nodes=self.cluster_nodes, clocks=clocks)
+        devices = DevicePreparation(
+            nodes=self.cluster_nodes, agents=self.agents, reservation_pods=self.reservation_pods
+        )
+        self.notebooks = NotebookRuns(
+            options, stopper=stopper, devices=devices, nodes=self.cluster_nodes, clocks=clocks
+        )
         self._strays = Strays(self.notebooks.pods, self.notebooks.runs, now)
         self.training = TrainingRuns(
-            options, writes=self._writes, places=places, nodes=self.cluster_nodes, take=self._take, clocks=clocks
+            options,
+            writes=self._writes,
+            devices=devices,
+            nodes=self.cluster_nodes,
+            on_created=lambda pod: self._job_pods.copy.put(pod),
+            clocks=clocks,
         )
-        self._watches = self._reflectors()
-        self._opened = False
-        #: The API server was away at the last look.
+        self._watches = self._make_watches()
+        self._is_open = False
+        #: The API server was away at the last step.
         self._was_away = False
         self._nodes: tuple[Node, ...] = ()
-        #: None: nobody has looked yet.
+        #: None: there was no step yet.
         self._new_nodes: tuple[NewNodes, ...] | None = None
-        #: What is offered may have changed since it was reckoned, at `_offered_at`.
-        self._stale, self._offered_at = True, 0.0
+        #: Something may have changed since the offer to the core was made, at `_offered_at`.
+        self._is_stale, self._offered_at = True, 0.0
         self.capabilities = Capabilities(
             forgetful=True,
             keeps_unknown=True,
@@ -126,41 +137,44 @@ class KubernetesRuns:
             agent_reports=self,
             node_supply=self,
             pace=self.pace,
-            strays=self._strays.look,
+            strays=self._strays.find,
             enforcement=self.enforcement,
         )
 
-    def _changed(self) -> None:
-        self._stale = True
+    def _note_change(self) -> None:
+        self._is_stale = True
         self._on_change()
 
-    # --- the protocol
+    # --- the backend protocol
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes of all pools, as of the last look."""
+        """Return the nodes of all pools, as of the last step."""
         return self._nodes
 
     async def launch(self, launch: Launch) -> None:
-        """From now on it is wanted. Whatever comes of it is seen by `observe`."""
-        self._stale = True
+        """Want this run from now on; `observe` shows what comes of it."""
+        self._is_stale = True
         if launch.workload.kind is Kind.TRAINING:
             self.training.launch(launch)
         else:
             self.notebooks.launch(launch)
 
     def pace(self) -> Pace:
-        """Jobs may be started until so many pods are wanted that are not made yet."""
+        """Return how many more tasks may be launched: until `starts_ahead` pods are wanted and not created yet."""
         most = self.options.starts_ahead
-        return Pace(left=max(0, most - self.training.unmade()), most=most)
+        return Pace(left=max(0, most - self.training.count_missing_pods()), most=most)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """It shall end within `grace` seconds. No error if it is gone."""
-        self._stale = True
+        """End the run within `grace` seconds; no error if it is gone."""
+        self._is_stale = True
         self.training.stop((workload, run), grace)
         self.notebooks.stop((workload, run), grace)
 
     async def observe(self) -> Sequence[Observation]:
-        """All runs; raises `BackendError` while the cluster cannot be seen."""
+        """Do what is next for every run, and return what is reported of them.
+
+        Raises `BackendError` while the cluster cannot be watched.
+        """
         await self.open()
         failure = next((watch.failure for watch in self._watches if watch.failure), "")
         if failure:
@@ -168,128 +182,132 @@ class KubernetesRuns:
             raise BackendError(failure)
         if self._was_away:
             self._was_away = False
-            for part in (self.cluster_nodes, self.reservations, self.placeholders, self.training, self.notebooks):
+            for part in (self.cluster_nodes, self.reservation_pods, self.placeholders, self.training, self.notebooks):
                 part.restart_clocks()
-        seen = [*self.notebooks.step(), *self.training.step()]
-        self.placeholders.step(lambda: self._used().keys())
-        if self._stale or self._now() >= self._offered_at + _OFFER_EVERY:
-            self._hold_whole_pools()
-        self.reservations.step()
-        if self._stale or self._now() >= self._offered_at + _OFFER_EVERY:
-            self._stale, self._offered_at = False, self._now()
-            self._offer()
-        return seen
+        reports = [*self.notebooks.step(), *self.training.step()]
+        self.placeholders.step(lambda: self._slots_in_use().keys())
+        if self._is_offer_due():
+            self._reserve_whole_pools()
+        self.reservation_pods.step()
+        if self._is_offer_due():
+            self._is_stale, self._offered_at = False, self._now()
+            self._update_offer()
+        return reports
 
     async def forget(self, workload: str, run: int) -> None:
-        """The end of that run is recorded: what is left of it goes."""
-        self._stale = True
+        """Delete what is left of a run whose result is recorded."""
+        self._is_stale = True
         self.training.forget((workload, run))
         self.notebooks.forget((workload, run))
 
-    # --- a cluster that grows
+    # --- the supply of nodes
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """What may still come, as of the last look."""
+        """Return the nodes that may still come, as of the last step."""
         if self._new_nodes is None:
             self._new_nodes = new_nodes(self.cluster_nodes, self.placeholders)
         return self._new_nodes
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:
-        """So many new nodes of each pool would serve somebody now: the next look sees to that."""
+        """Ask for this number of new nodes of each pool at the next step."""
         self.placeholders.want(wanted)
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """What became of that; None = nothing has been asked for yet."""
+        """Return the state of the request for that pool; None = nothing has been asked for yet."""
         return self.placeholders.asked_for(pool)
 
-    # --- pods of notebooks, and who speaks
+    # --- the preparation of notebooks' pods
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """What a spawner merges into its pod; None while the devices are being prepared."""
-        return self.notebooks.pod((workload, run))
+        """Return what a spawner merges into its pod; None while the devices are being prepared."""
+        return self.notebooks.pod_additions((workload, run))
 
     def named_devices(self, workload: str, run: int) -> dict[str, str]:
-        """The devices that its pod was told to name, by slot."""
-        return self.notebooks.named((workload, run))
+        """Return the devices that the pod was told to name, by slot."""
+        return self.notebooks.named_devices((workload, run))
 
     def describe_preparation(self, workload: str, run: int) -> str:
-        """What is being waited for, in one sentence; "" when nothing is."""
-        return self.notebooks.preparing((workload, run))
-
-    def enforcement(self, pool: str) -> str:
-        """How strongly a share of a device of that pool is enforced; "" = not known."""
-        found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
-        return PROVIDERS[found.provider].level if found is not None else ""
+        """Return what the pod is waiting for, in one sentence; "" when nothing is missing."""
+        return self.notebooks.describe_preparation((workload, run))
 
     async def release(self, workload: str, run: int) -> None:
-        """Its spawner gave it back and ends the pod itself."""
+        """Give up a share whose spawner ends the pod itself."""
         self.notebooks.release((workload, run))
 
-    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
-        """The number of the task that this pod is; None when it is none of that run.
+    # --- the pods of runs
 
-        Raises `BackendError` when that cannot be known now: the cluster vouches for a pod that was not seen yet.
+    def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
+        """Return the number of the task that this pod is; None if the pod belongs to no task of that run.
+
+        Raises `BackendError` if the answer is not known now: the cluster vouches for a pod that the watch has not shown
+        yet.
         """
-        if not self._jobs.synced.is_set() or self._jobs.failure or self.training.pods.by_uid(identity.uid) is None:
+        is_known = self.training.pods.by_uid(identity.uid) is not None
+        if not self._job_pods.synced.is_set() or self._job_pods.failure or not is_known:
             raise BackendError(f"The pod {identity.pod} has not been seen yet. Try again in a moment.")
-        ours = (identity.namespace, identity.service_account) == (
+        is_ours = (identity.namespace, identity.service_account) == (
             self.options.training_namespace,
             names.RUNNER_ACCOUNT,
         )
         found = [pod for pod in self.training.pods.of_run((workload, run)) if pod.uid == identity.uid]
-        return found[0].task if ours and found else None
+        return found[0].task if is_ours and found else None
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
-        """Whether that task was seen to have just its own devices."""
+        """Return the device visibility check of that task; a notebook is its own task 0."""
         found = [pod for pod in self._pods_of((workload, run)) if pod.task == task and not pod.finished]
         return attest(self.agents, found[0] if found else None)
 
     def image_of(self, ticket: str) -> str:
-        """The image of the notebook that holds this ticket."""
+        """Return the image of the notebook that holds this ticket; "" when it is unknown."""
         return self.notebooks.image_of(ticket)
 
+    def enforcement(self, pool: str) -> str:
+        """Return how strongly a share of a device of that pool is enforced; "" = not known."""
+        found = next((each for each in self.cluster_nodes.pools() if each.name == pool), None)
+        return PROVIDERS[found.provider].level if found is not None else ""
+
     def usage(self, workload: str) -> ShareUse | None:
-        """What the pods of its present run do on their devices; None = not all of that is known."""
+        """Return what the pods of a workload's present run use of their devices; None unless all of it is known."""
         keys = [run.key for runs in (self.notebooks, self.training) for run in runs.runs.values() if run.id == workload]
         pods = [pod for key in keys for pod in self._pods_of(key)]
         uses = [self.agents.use(pod.uid) for pod in pods if pod.slots and not pod.finished]
         known = [use for use in uses if use is not None]
-        return _sum(known) if known and len(known) == len(uses) else None
+        return _add_up(known) if known and len(known) == len(uses) else None
 
     # --- agents
 
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
-        """Take in what the agent of that node sees; answer which pods it shall look at."""
-        if self._all_nodes.synced.is_set() and node not in self.cluster_nodes.names():
-            # A last word of a node that is gone: nothing of it would ever be forgotten.
+        """Store the report of a node's agent and return the orders for that agent."""
+        if self._node_views.synced.is_set() and node not in self.cluster_nodes.names():
+            # The last report of a node that is gone: what it says would be kept for ever.
             return AgentOrders()
-        # It speaks for its own node only: of pods of others, and of what is not ours, nothing is believed.
+        # An agent speaks for its own node: a report on pods of other nodes, or on foreign pods, is not believed.
         own = [share for share in report.shares if (pod := self._pod(share.pod_uid)) is not None and pod.node == node]
         report = report.model_copy(update={"shares": own})
-        news = self.agents.is_news(node, report)
-        wrong = self.agents.hear(node, report, self._given)
-        for uid in wrong:
+        is_news = self.agents.is_news(node, report)
+        mismatched = self.agents.hear(node, report, self._devices_of)
+        for uid in mismatched:
             self._stop_mismatched(uid)
-        # Hundreds of nodes say every few seconds that their shares still work.
-        if news or wrong or self.reservations.waits_for_agent(node):
-            self._changed()
+        # Hundreds of nodes report every few seconds that nothing has changed.
+        if is_news or mismatched or self.reservation_pods.waits_for_agent(node):
+            self._note_change()
         return self.orders(node)
 
     def orders(self, node: str) -> AgentOrders:
-        """What its agent shall look at now."""
-        return AgentOrders(watch=self._watched(node))
+        """Return the orders that the node's agent would get now, without a new report."""
+        return AgentOrders(watch=self._pods_to_check(node))
 
-    def _watched(self, node: str) -> list[WatchedPod]:
+    def _pods_to_check(self, node: str) -> list[WatchedPod]:
         pods = [
             pod
             for index in (self.notebooks.pods, self.training.pods)
             for pod in index.on_node(node)
-            # Also those that were given no device: they shall see none.
+            # Including pods without a device: they shall see none.
             if pod.phase == "Running"
         ]
         return [
             WatchedPod(
-                pod_uid=pod.uid, namespace=pod.namespace, pod=pod.name, devices=sorted(self._given(pod.uid) or ())
+                pod_uid=pod.uid, namespace=pod.namespace, pod=pod.name, devices=sorted(self._devices_of(pod.uid) or ())
             )
             for pod in sorted(pods, key=lambda each: each.key)
         ]
@@ -300,8 +318,8 @@ class KubernetesRuns:
     def _pod(self, uid: str) -> PodView | None:
         return self.notebooks.pods.by_uid(uid) or self.training.pods.by_uid(uid)
 
-    def _given(self, uid: str) -> frozenset[str] | None:
-        """The devices of a pod: as we named them, else as the kubelet says; None = not known."""
+    def _devices_of(self, uid: str) -> frozenset[str] | None:
+        """Return the devices of a pod as it names them, else as the kubelet says; None = not known."""
         pod = self._pod(uid)
         if pod is None:
             return None
@@ -314,7 +332,7 @@ class KubernetesRuns:
         return frozenset(given) if given else None
 
     def _stop_mismatched(self, uid: str) -> None:
-        """It sees devices that are not its own, or not those that are."""
+        """Stop a pod that sees devices of others, or not all of its own, and close its node for a while."""
         pod = self._pod(uid)
         if pod is None or pod.terminating:
             return
@@ -325,12 +343,12 @@ class KubernetesRuns:
         for runs in (self.training, self.notebooks):
             runs.fail(runs.pods.key(pod), MISMATCH)
 
-    # --- watching
+    # --- watching the cluster
 
     async def open(self) -> None:
-        """Begin to watch; waits until everything was listed once, for `request_timeout` seconds at most."""
-        if not self._opened:
-            self._opened = True
+        """Begin to watch; wait until everything was listed once, for `request_timeout` seconds at most."""
+        if not self._is_open:
+            self._is_open = True
             for watch in self._watches:
                 watch.start()
         waiting = [watch.synced.wait() for watch in self._watches if not watch.synced.is_set()]
@@ -347,65 +365,71 @@ class KubernetesRuns:
         await self.notebooks.close()
         self.cluster.close()
 
-    def _reflectors(self) -> list[_Watch]:
+    def _make_watches(self) -> list[_Watch]:
         options = self.options
         ours = {"labelSelector": f"{names.INSTALLATION}={options.installation}"}
-        self._jobs = self._pods(options.training_namespace, ours, self._work(self.training.pods.apply_change))
-        self._held = self._pods(options.nodes_namespace, ours, self._saw_pause_pod)
         servers = {"labelSelector": names.WORKLOAD}
-        self._servers = self._pods(options.hub_namespace, servers, self._work(self.notebooks.pods.apply_change))
-        watched: Reflector[NodeView] = Reflector(
-            self.cluster, NODES, trim=node_view, changed=self._then_wake(self.cluster_nodes.saw)
+        self._job_pods = self._watch_pods(
+            options.training_namespace, ours, self._noting_work(self.training.pods.apply_change)
         )
-        self._all_nodes = watched
-        watches: list[_Watch] = [watched, self._held, self._jobs, self._servers]
-        self._others: Reflector[Claims] | None = None
+        self._holding_pods = self._watch_pods(options.nodes_namespace, ours, self._note_holding_pod)
+        self._server_pods = self._watch_pods(
+            options.hub_namespace, servers, self._noting_work(self.notebooks.pods.apply_change)
+        )
+        self._node_views: Reflector[NodeView] = Reflector(
+            self.cluster, NODES, trim=node_view, changed=self._noting_changes(self.cluster_nodes.saw)
+        )
+        watches: list[_Watch] = [self._node_views, self._holding_pods, self._job_pods, self._server_pods]
+        self._foreign_pods: Reflector[Claims] | None = None
         if options.observe_all_pods:
             others = Others()
             self.cluster_nodes.used_by_others = others.on
-            self._others = Reflector(
+            self._foreign_pods = Reflector(
                 self.cluster,
                 PODS,
                 query=QUERY,
                 trim=lambda pod: claims_of(pod, options.installation),
                 changed=others.saw,
             )
-            watches.append(self._others)
+            watches.append(self._foreign_pods)
         return watches
 
-    def _pods(self, namespace: str, query: dict[str, str], saw: Callable[..., None]) -> Reflector[PodView]:
+    def _watch_pods(self, namespace: str, query: dict[str, str], note: Callable[..., None]) -> Reflector[PodView]:
         return Reflector(
-            self.cluster, PODS, namespace=namespace, query=query, trim=pod_view, changed=self._then_wake(saw)
+            self.cluster, PODS, namespace=namespace, query=query, trim=pod_view, changed=self._noting_changes(note)
         )
 
-    def _work(self, saw: Callable[..., None]) -> Callable[..., None]:
-        def told(before: PodView | None, after: PodView | None) -> None:
-            saw(before, after)
-            self.reservations.saw_work(before, after)
+    def _noting_work(self, note: Callable[..., None]) -> Callable[..., None]:
+        """Return a listener that calls `note`, and records the devices that a pod of work names."""
 
-        return told
+        def listener(before: PodView | None, after: PodView | None) -> None:
+            note(before, after)
+            self.reservation_pods.note_work(before, after)
 
-    def _then_wake(self, saw: Callable[..., None]) -> Callable[..., None]:
-        def told(before: PodView | NodeView | None, after: PodView | NodeView | None) -> None:
-            saw(before, after)
+        return listener
+
+    def _noting_changes(self, note: Callable[..., None]) -> Callable[..., None]:
+        """Return a listener that calls `note`, and wakes the controller if something has changed."""
+
+        def listener(before: PodView | NodeView | None, after: PodView | NodeView | None) -> None:
+            note(before, after)
             # A node's heartbeat changes its version and nothing else.
             if before != after:
-                self._changed()
+                self._note_change()
 
-        return told
+        return listener
 
-    def _saw_pause_pod(self, before: PodView | None, after: PodView | None) -> None:
-        self.reservations.saw(before, after)
+    def _note_holding_pod(self, before: PodView | None, after: PodView | None) -> None:
+        self.reservation_pods.note_pod(before, after)
         self.placeholders.saw(before, after)
 
-    def _take(self, pod: PodView) -> None:
-        """A pod that was just made: known before the watch shows it."""
-        self._jobs.copy.put(pod)
+    # --- what the core is offered
 
-    # --- offering
+    def _is_offer_due(self) -> bool:
+        return self._is_stale or self._now() >= self._offered_at + _OFFER_EVERY
 
-    def _hold_whole_pools(self) -> None:
-        """Pools that keep all of their devices."""
+    def _reserve_whole_pools(self) -> None:
+        """Keep all devices of pools with `hold: always` reserved."""
         arriving = self.placeholders.arriving()
         kept = [
             slot
@@ -416,27 +440,30 @@ class KubernetesRuns:
             and self.cluster_nodes.ready(name)
             for slot in self.cluster_nodes.slots(name)
         ]
-        self.reservations.keep(set(kept), self.cluster_nodes.pool)
+        self.reservation_pods.keep_always(set(kept), self.cluster_nodes.pool)
 
-    def _offer(self) -> None:
+    def _update_offer(self) -> None:
         nodes = self.cluster_nodes
         arriving = {slot for node in self.placeholders.arriving() for slot in nodes.slots(node)}
-        blocked = self.training.blocked() | self.notebooks.blocked() | arriving
-        used = self._used()
+        blocked = self.training.blocked_slots() | self.notebooks.blocked_slots() | arriving
+        used = self._slots_in_use()
         nodes.keep(used.keys() | self.notebooks.pods.nodes() | self.training.pods.nodes())
-        self._nodes = nodes.offered(used, blocked, self._ours, self._shared())
+        self._nodes = nodes.offered(used, blocked, self._is_ours, self._count_shared_slots())
         self._new_nodes = new_nodes(nodes, self.placeholders)
 
-    def _used(self) -> dict[str, set[str]]:
-        """Slots of work that has not ended, by node."""
+    def _slots_in_use(self) -> dict[str, set[str]]:
+        """Return the slots of work that has not ended, by node."""
         used: dict[str, set[str]] = {}
         for part in (self.notebooks.slots_in_use(), self.training.slots_in_use()):
             for node, slots in part.items():
                 used.setdefault(node, set()).update(slots)
         return used
 
-    def _shared(self) -> dict[str, int]:
-        """By node, on how many slots pods of ours have a share, where that makes a difference."""
+    def _count_shared_slots(self) -> dict[str, int]:
+        """Return, by node, the number of slots of which our pods have shares.
+
+        The result is empty if no pool has a provider whose own pods hold the shared devices.
+        """
         if not any(PROVIDERS[pool.provider].holds_devices for pool in self.cluster_nodes.pools()):
             return {}
         slots: dict[str, set[str]] = {}
@@ -445,18 +472,18 @@ class KubernetesRuns:
                 slots.setdefault(node, set()).update(found)
         return {node: len(found) for node, found in slots.items()}
 
-    def _ours(self, namespace: str, pod: str) -> bool:
-        """That pod is ours, or was, since others do not work in these namespaces; or it is known to have ended."""
+    def _is_ours(self, namespace: str, pod: str) -> bool:
+        """Return whether a pod is ours, was ours, or is known to have ended. Others do not use our namespaces."""
         options = self.options
         if namespace in (options.training_namespace, options.nodes_namespace):
             return True
-        if self._others is not None and self._others.copy.get(namespace, pod) is None:
+        if self._foreign_pods is not None and self._foreign_pods.copy.get(namespace, pod) is None:
             return True
-        return namespace == options.hub_namespace and self._servers.copy.get(namespace, pod) is not None
+        return namespace == options.hub_namespace and self._server_pods.copy.get(namespace, pod) is not None
 
 
-def _sum(uses: Sequence[ShareUse]) -> ShareUse:
-    """Of all pods of a run; one unknown makes the sum unknown."""
+def _add_up(uses: Sequence[ShareUse]) -> ShareUse:
+    """Return the use of all pods of a run; an unknown amount makes the total unknown."""
     memory = [use.memory for use in uses if use.memory is not None]
     work = [use.utilisation for use in uses if use.utilisation is not None]
     return ShareUse(

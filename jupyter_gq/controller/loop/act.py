@@ -28,7 +28,7 @@ from jupyter_gq.domain.states import Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import Eviction, Place
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Reserve, Unwarn, Warn
-from jupyter_gq.scheduling.wording import for_whom
+from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
 from .observe import ObservedRuns, RunKey
@@ -301,7 +301,7 @@ def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
     """Return the name that the victim's owner reads: of the job if it is in the same queue, else of queue or user."""
     if by is None:
         return None
-    return by.workload.name if reason is EvictReason.PREEMPTED else for_whom(by.workload)
+    return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
 
 
 def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:

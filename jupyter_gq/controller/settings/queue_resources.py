@@ -17,7 +17,7 @@ from jupyter_gq.domain.amount import MiB, MilliCpu, parse_cpus, parse_memory
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonMapping
-from jupyter_gq.scheduling.wording import cores, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_memory
 
 from .traits import SettingsError
 
@@ -57,8 +57,8 @@ class _Kind:
     of_node: Callable[[Node], int | None]
 
 
-_CPU = _Kind(word="cpus", parse=parse_cpus, text=cores, of_node=lambda node: node.cpu_milli)
-_MEMORY = _Kind(word="memory", parse=parse_memory, text=memory, of_node=lambda node: node.memory)
+_CPU = _Kind(word="cpus", parse=parse_cpus, text=describe_cores, of_node=lambda node: node.cpu_milli)
+_MEMORY = _Kind(word="memory", parse=parse_memory, text=describe_memory, of_node=lambda node: node.memory)
 _WHATS = ("quota", "limit", "default")
 KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHATS)
 

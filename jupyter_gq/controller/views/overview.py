@@ -223,7 +223,7 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
         models=sorted({device.model for device in devices}),
         memory_mib=devices[0].memory if devices else None,
         largest_cpus=_largest([node.cpu_milli for node in possible], format_cpus),
-        largest_memory=_largest([node.memory for node in possible], wording.memory),
+        largest_memory=_largest([node.memory for node in possible], wording.describe_memory),
         total=format_gpus(ONE_GPU * len(devices)),
         free=format_gpus(sum(free)),
         largest_fraction=format_gpus(max(free, default=0)),

@@ -6,9 +6,10 @@ is rendered before that start, and a server that ends after such a restart gives
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from jupyterhub.orm import APIToken
+
+from jupyter_gq.hub.hub_parts import AnySpawner
 
 SERVICE = "jupyter-gq"
 READ_SCOPES = (f"access:services!service={SERVICE}", "custom:gq:read")
@@ -19,7 +20,7 @@ _LIFETIME = 60
 
 
 @contextmanager
-def short_lived_token(spawner: Any, scopes: tuple[str, ...]) -> Iterator[str]:
+def short_lived_token(spawner: AnySpawner, scopes: tuple[str, ...]) -> Iterator[str]:
     """Yield a token of the spawner's user with these scopes; delete it at the end.
 
     Raise `ValueError` if the user does not hold the scopes: then the Hub is not configured for jupyter-gq.

@@ -16,7 +16,6 @@ Rules
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jupyter_gq.domain.amount import parse_request
 from jupyter_gq.domain.errors import UserError
@@ -33,7 +32,7 @@ Profile = JsonMapping
 
 
 def read_request_with_profiles(
-    user_options: Any, profiles: Sequence[Profile], *, also_known: Collection[str] | None = ()
+    user_options: object, profiles: Sequence[Profile], *, also_known: Collection[str] | None = ()
 ) -> ShareRequest:
     """Return the request in the options. `profiles` have slugs and default choices; `also_known` as in `read_request`.
 
@@ -113,7 +112,7 @@ def find_named_shares(profiles: Sequence[Profile]) -> dict[str, NamedShares]:
     }
 
 
-def _find_share(profile: Profile, options: JsonMapping) -> Any:
+def _find_share(profile: Profile, options: JsonMapping) -> object:
     named = profile.get(GPUS)
     for name, option in _get_options(profile).items():
         if options.get(name + _UNLISTED):
@@ -154,7 +153,7 @@ def _get_options(profile: Profile) -> Mapping[str, Profile]:
     return found
 
 
-def _format_share(gpus: Any) -> str:
+def _format_share(gpus: object) -> str:
     try:
         return ShareRequest(milli=parse_request(gpus)).gpus
     except UserError:

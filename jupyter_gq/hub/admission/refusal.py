@@ -10,9 +10,10 @@ Rules
 """
 
 from html import escape
-from typing import Any
 
 from tornado.web import HTTPError
+
+from jupyter_gq.hub.hub_parts import AnySpawner
 
 try:
     from jupyterhub.spawner import SpawnException
@@ -32,7 +33,7 @@ REASONS = (
 )
 
 
-def make_refusal(spawner: Any, message: str, reason: str, status: int = 403) -> HTTPError:
+def make_refusal(spawner: AnySpawner, message: str, reason: str, status: int = 403) -> HTTPError:
     """Return the exception that refuses this start; `message` is one plain sentence for the user."""
     if reason not in REASONS:
         raise ValueError(f"{reason!r} is not one of the reasons {', '.join(REASONS)}")
@@ -46,7 +47,7 @@ def _hub_6(message: str, reason: str, status: int) -> HTTPError:
     return error
 
 
-def _hub_5(spawner: Any, message: str, status: int) -> HTTPError:
+def _hub_5(spawner: AnySpawner, message: str, status: int) -> HTTPError:
     if spawner.handler is not None:
         settings = spawner.handler.settings
         settings["failure_count"] = settings.get("failure_count", 0) - 1

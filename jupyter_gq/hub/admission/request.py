@@ -11,7 +11,6 @@ Rules
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from jupyter_gq.domain.amount import MilliGpu, format_gpus, parse_request
 from jupyter_gq.domain.errors import UserError
@@ -46,7 +45,7 @@ class ShareRequest:
         return self.milli > 0
 
 
-def unwrap_options(user_options: Any) -> JsonObject:
+def unwrap_options(user_options: object) -> JsonObject:
     """Return the options without the nesting of Hub 6; raise `BadOptions` if they are not a JSON object."""
     if user_options is None:
         return {}
@@ -57,7 +56,7 @@ def unwrap_options(user_options: Any) -> JsonObject:
     return user_options
 
 
-def read_request(user_options: Any, *, also_known: Collection[str] | None = ()) -> ShareRequest:
+def read_request(user_options: object, *, also_known: Collection[str] | None = ()) -> ShareRequest:
     """Read and check the options.
 
     `also_known` are keys that other code handles; None means that other code handles all other keys.
@@ -72,7 +71,7 @@ def read_request(user_options: Any, *, also_known: Collection[str] | None = ()) 
     return ShareRequest(milli=parse_request(_single(options.get(GPUS, "0"))))
 
 
-def _single(value: Any) -> str | int | float:
+def _single(value: object) -> str | int | float:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):

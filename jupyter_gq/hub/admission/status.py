@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Literal
 
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -80,7 +80,7 @@ class StatusBoard:
             yield status
             await changed.wait()
 
-    async def relay_during(self, step: Step, events: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    async def relay_during(self, step: Step, events: AsyncIterator[JsonObject]) -> AsyncGenerator[JsonObject, None]:
         """Yield these events while the start is at this step; end as soon as the step changes."""
         left = asyncio.create_task(self._wait_until_left(step))
         try:
@@ -104,5 +104,5 @@ class StatusBoard:
             await self._changed.wait()
 
 
-async def _next(events: AsyncIterator[Any]) -> Any:
+async def _next(events: AsyncIterator[JsonObject]) -> JsonObject:
     return await anext(events)

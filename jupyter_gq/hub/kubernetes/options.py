@@ -10,18 +10,19 @@ Rules
 """
 
 import copy
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from tornado.web import HTTPError
 from traitlets import default
 
 from jupyter_gq.domain.errors import AdminError, UserError
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub import options_form
 from jupyter_gq.hub.admission.profiles import PROFILE, Profile, find_named_shares, read_request_with_profiles
 from jupyter_gq.hub.admission.refusal import make_refusal
 from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.base import SpawnerMixin
+from jupyter_gq.hub.hub_parts import Form, ProfileSpawner
 from jupyter_gq.hub.mixin import await_if_needed
 
 _FIELD = "profile-option-"
@@ -36,19 +37,19 @@ class BrokenProfiles(AdminError):
 class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no types
     """The mixin for profiles with shares; it stands before `GPUShareMixin`, over KubeSpawner."""
 
-    user_options: Any
+    user_options: JsonValue
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         #: Values of settings before a profile changed them, by name.
         self._before_profile: JsonObject = {}
         super().__init__(*args, **kwargs)
 
     @default("options_form")
-    def _page_with_profiles(self) -> Any:
+    def _page_with_profiles(self) -> Callable[[ProfileSpawner], Awaitable[str]]:
         return render_page
 
     @default("options_from_form")
-    def _reader_with_profiles(self) -> Any:
+    def _reader_with_profiles(self) -> Callable[[Form], JsonObject]:
         return self._read_form
 
     async def read_request(self) -> ShareRequest:
@@ -96,12 +97,12 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
             setattr(self, name, value)
         self._before_profile.clear()
 
-    def _read_form(self, form: dict[str, list[Any]]) -> JsonObject:
+    def _read_form(self, form: Form) -> JsonObject:
         of_profiles = {name: values for name, values in form.items() if name == PROFILE or name.startswith(_FIELD)}
         rest = {name: values for name, values in form.items() if name not in of_profiles}
         return {**options_form.read_form(rest), **self._options_from_form(of_profiles)}
 
-    def _render_options_form(self, profile_list: Any) -> str:
+    def _render_options_form(self, profile_list: list[Profile]) -> str:
         """Render KubeSpawner's form without the last choice if that has become impossible."""
         saved = self.user_options
         try:
@@ -115,7 +116,7 @@ class ProfileShares(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         return form
 
 
-async def render_page(spawner: Any) -> str:
+async def render_page(spawner: ProfileSpawner) -> str:
     """Return the HTML of the form: the profiles, then the shares, because a profile may name a share."""
     try:
         profiles = await spawner.profiles()

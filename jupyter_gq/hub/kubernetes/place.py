@@ -6,7 +6,6 @@ the pod starts.
 """
 
 import asyncio
-from typing import Any
 
 from jupyter_gq.client.http import ServiceClient, ServiceError
 from jupyter_gq.client.models import TicketView
@@ -25,6 +24,7 @@ from jupyter_gq.hub.admission.request import ShareRequest
 from jupyter_gq.hub.admission.status import SpawnStatus
 from jupyter_gq.hub.base import SpawnerMixin
 from jupyter_gq.hub.clock import monotonic
+from jupyter_gq.hub.hub_parts import Address
 
 from .pod_parts import PREFIX
 
@@ -47,17 +47,18 @@ class PlaceLost(MachineError):
 class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no types
     """The mixin that tries other places if the cluster refuses one; it stands before `GPUShareMixin`."""
 
-    async def _start_server(self) -> Any:
+    async def _start_server(self) -> Address:
         share: Share | None = self._share
         if share is None or share.pod is None:
-            return await super()._start_server()
+            address: Address = await super()._start_server()
+            return address
         try:
             with self._open_service(self._share_token) as service:
                 return await self._start_with_retries(service, self.start_until)
         except StartRefused as error:
             raise self._make_refusal(error, share.gpus) from error
 
-    async def _start_with_retries(self, service: ServiceClient, deadline: float) -> Any:
+    async def _start_with_retries(self, service: ServiceClient, deadline: float) -> Address:
         until: float | None = None  # the Hub's own timeout limits the first attempt
         for left in range(self.gpu_place_retries, -1, -1):
             try:
@@ -73,13 +74,14 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
                 until = deadline
         raise AssertionError("the last attempt returns or raises")
 
-    async def _try_start(self, service: ServiceClient, until: float | None) -> Any:
+    async def _try_start(self, service: ServiceClient, until: float | None) -> Address:
         """Start the server and return its address; raise `PlaceLost`, or `StartRefused` at the time `until`."""
-        starting = asyncio.ensure_future(super()._start_server())
+        starting: asyncio.Future[Address] = asyncio.ensure_future(super()._start_server())
         following = asyncio.create_task(_follow_ticket(service, self._share, self.gpu_queue_poll_interval))
         try:
             timeout = None if until is None else _seconds_left(until)
-            await asyncio.wait({starting, following}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            ends: set[asyncio.Future[Address] | asyncio.Future[TicketView]] = {starting, following}
+            await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 return starting.result()
             if following.done():

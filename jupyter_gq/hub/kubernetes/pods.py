@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.domain.json_types import JsonObject
@@ -20,7 +20,7 @@ from jupyter_gq.hub.admission.admission import StartRefused
 from jupyter_gq.hub.base import SpawnerMixin
 
 from .pod_status import explain_end, is_running
-from .reflectors import ReflectorReplacements
+from .reflectors import Reflector, ReflectorReplacements
 
 #: Progress at which KubeSpawner's events begin: the wait for a share is the first half, KubeSpawner counts 0 to 90.
 _OUR_HALF = 50
@@ -53,7 +53,9 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
     # --- the view of all pods ---------------------------------------------------------------------------------------
 
-    async def _start_reflector(self, kind: str, reflector_class: type, replace: bool = False, **more: Any) -> Any:
+    async def _start_reflector(
+        self, kind: str, reflector_class: type, replace: bool = False, **more: object
+    ) -> Reflector:
         make = partial(self.reflector_classes.get(kind, reflector_class), parent=self, namespace=self.namespace, **more)
         try:
             return await self._replacements.ensure_alive(
@@ -62,7 +64,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         except Exception as error:
             raise ClusterUnreachable(f"The {kind} of namespace {self.namespace} cannot be listed: {error}") from error
 
-    def is_pod_running(self, pod: Any) -> bool:
+    def is_pod_running(self, pod: JsonObject | None) -> bool:
         """Return whether the pod is ready; KubeSpawner's own method fails on an incomplete status."""
         return is_running(pod)
 
@@ -180,6 +182,6 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         self.log.error("Pod %s/%s could not be deleted: the cluster does not answer", namespace, name)
 
 
-def _get_end_reasons(view: Any) -> dict[str, str]:
-    found: dict[str, str] = getattr(view, "last_words", {})
+def _get_end_reasons(view: object) -> dict[str, str]:
+    found: dict[str, str] = getattr(view, "end_reasons", {})
     return found

@@ -14,7 +14,7 @@ Rules
 
 import asyncio
 from collections.abc import Callable, Hashable, MutableMapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from jupyter_gq.hub.clock import monotonic
 
@@ -38,12 +38,17 @@ class ReflectorReplacements:
     def __init__(self, pause: float = 1.0) -> None:
         """Start without attempts; after a failure no new attempt is made for `pause` seconds."""
         self._pause = pause
-        self._attempts: dict[Hashable, asyncio.Task[Any]] = {}
+        self._attempts: dict[Hashable, asyncio.Task[Reflector]] = {}
         self._failures: dict[Hashable, tuple[float, BaseException]] = {}
 
     async def ensure_alive(
-        self, reflectors: MutableMapping[Hashable, Any], key: Hashable, make: Callable[[], Reflector], *, replace: bool
-    ) -> Any:
+        self,
+        reflectors: MutableMapping[Hashable, Reflector],
+        key: Hashable,
+        make: Callable[[], Reflector],
+        *,
+        replace: bool,
+    ) -> Reflector:
         """Return the live reflector of this key; make one if there is none or if `replace` is set.
 
         The new reflector is put into `reflectors`. If its first list fails, that error is raised and `reflectors` stays
@@ -61,7 +66,7 @@ class ReflectorReplacements:
             attempt.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(attempt)  # the cancellation of one spawn must not affect the others
 
-    def _forget(self, key: Hashable, attempt: "asyncio.Task[Any]") -> None:
+    def _forget(self, key: Hashable, attempt: "asyncio.Task[Reflector]") -> None:
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         failure = None if attempt.cancelled() else attempt.exception()
@@ -80,7 +85,7 @@ def is_alive(reflector: Reflector) -> bool:
 
 
 async def _replace(
-    reflectors: MutableMapping[Hashable, Any], key: Hashable, make: Callable[[], Reflector]
+    reflectors: MutableMapping[Hashable, Reflector], key: Hashable, make: Callable[[], Reflector]
 ) -> Reflector:
     fresh = make()
     try:

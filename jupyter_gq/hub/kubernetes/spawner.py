@@ -13,8 +13,8 @@ Only KubeSpawner's own asynchronous client is used: code that blocks here blocks
 
 import asyncio
 import json
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import aiohttp
 from kubernetes_asyncio.client import (
@@ -39,9 +39,10 @@ from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.client.sidecars import HIDDEN, unguarded
-from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.clock import monotonic
+from jupyter_gq.hub.hub_parts import Address
 from jupyter_gq.hub.mixin import GPUShareMixin
 
 from .options import ProfileShares
@@ -67,16 +68,22 @@ class CompleteEvents(EventReflector):  # type: ignore[misc]
         return sorted(map(complete_event, self.resources.values()), key=lambda event: str(event["lastTimestamp"]))
 
 
+class Proposal(Protocol):
+    """A new value of a trait that traitlets lets us validate."""
+
+    value: JsonObject
+
+
 class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
     """A reflector of pods that also records why deleted pods ended."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         #: Sentences on the end of deleted pods, by namespace and name.
         self.end_reasons: dict[str, str] = {}
         super().__init__(*args, **kwargs)
 
     @validate("resources")
-    def _listen(self, proposal: Any) -> JsonObject:
+    def _listen(self, proposal: Proposal) -> JsonObject:
         for name in self.resources.keys() - proposal.value.keys():
             self._remember(name, self.resources[name])
         return _ObservedPods(proposal.value, on_removal=self._remember)
@@ -88,11 +95,11 @@ class PodsWithEndReasons(PodReflector):  # type: ignore[misc]
 
 
 class _ObservedPods(JsonObject):
-    def __init__(self, pods: JsonObject, on_removal: Any) -> None:
+    def __init__(self, pods: JsonObject, on_removal: Callable[[str, JsonObject], None]) -> None:
         super().__init__(pods)
         self._on_removal = on_removal
 
-    def pop(self, name: str, *otherwise: Any) -> Any:
+    def pop(self, name: str, *otherwise: JsonValue) -> JsonValue:
         if name in self:
             self._on_removal(name, self[name])
         return super().pop(name, *otherwise)
@@ -178,7 +185,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
 
     # --- a start ----------------------------------------------------------------------------------------------------
 
-    async def start(self) -> Any:
+    async def start(self) -> Address:
         """Start the server; refusals and outages of the cluster become refusals, not failures of the Hub."""
         self.gpu_ended, self._pod_made, self.pod_was_requested, self._start_future = "", False, False, None
         self.pod_is_stuck = False
@@ -194,10 +201,10 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
                 self.remove_later()
         return address
 
-    async def _start_or_refuse(self) -> Any:
+    async def _start_or_refuse(self) -> Address:
         gpus = self._share.gpus if self._share else "0"
         try:
-            return await super().start()
+            address: Address = await super().start()
         except StartRefused as error:
             raise self._make_refusal(error, gpus) from error
         except ApiException as error:
@@ -212,6 +219,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
             if self._pod_made:
                 raise
             raise self._make_refusal(_make_outage_refusal(error), gpus) from error
+        return address
 
     # --- state ------------------------------------------------------------------------------------------------------
 
@@ -228,12 +236,15 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         self.gpu_ended = state.get(_ENDED, "")
 
 
-def _write_parts(pod: Any, parts: PodParts) -> None:
+def _write_parts(pod: V1Pod, parts: PodParts) -> None:
     """Write the parts into the pod, as model objects like KubeSpawner's: a `modify_pod_hook` relies on them."""
     notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
     pod.metadata.labels, pod.metadata.annotations = dict(parts.labels), dict(parts.annotations)
-    pod.spec.scheduler_name, pod.spec.runtime_class_name = parts.scheduler_name, parts.runtime_class
-    pod.spec.tolerations = [get_k8s_model(V1Toleration, each) for each in parts.tolerations] or None
+    # None leaves a field out, which the models accept and their types do not say.
+    pod.spec.scheduler_name = parts.scheduler_name  # type: ignore[assignment]
+    pod.spec.runtime_class_name = parts.runtime_class  # type: ignore[assignment]
+    tolerations = [get_k8s_model(V1Toleration, each) for each in parts.tolerations]
+    pod.spec.tolerations = tolerations or None  # type: ignore[assignment]
     pod.spec.volumes = [get_k8s_model(V1Volume, each) for each in parts.volumes]
     if parts.node_affinity is not None:
         pod.spec.affinity = get_k8s_model(V1Affinity, pod.spec.affinity or {})
@@ -244,26 +255,27 @@ def _write_parts(pod: Any, parts: PodParts) -> None:
     notebook.resources.requests, notebook.resources.limits = dict(parts.requests), dict(parts.limits)
 
 
-def _hide_devices(pod: Any, containers: Collection[str]) -> None:
+def _hide_devices(pod: V1Pod, containers: Collection[str]) -> None:
     """Hide all devices from these containers, even if their images make devices visible."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if container.name in containers:
             container.env = [*(container.env or []), get_k8s_model(V1EnvVar, HIDDEN)]
 
 
-def _keep_log_end(pod: Any) -> None:
+def _keep_log_end(pod: V1Pod) -> None:
     """Let the cluster keep the end of a failing server's log, which names the error and would be gone with the pod."""
     notebook = next(each for each in pod.spec.containers if each.name == _NOTEBOOK)
     notebook.termination_message_policy = notebook.termination_message_policy or "FallbackToLogsOnError"
 
 
-def _node_affinity(data: JsonObject) -> Any:
-    affinity = get_k8s_model(V1NodeAffinity, data)
+def _node_affinity(data: JsonObject) -> V1NodeAffinity:
+    affinity = get_k8s_model(V1NodeAffinity, data)  # its parts are still dicts
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
         terms = [get_k8s_model(V1NodeSelectorTerm, term) for term in required["nodeSelectorTerms"]]
         affinity.required_during_scheduling_ignored_during_execution = V1NodeSelector(node_selector_terms=terms)
-    return affinity
+    complete: V1NodeAffinity = affinity
+    return complete
 
 
 def _make_outage_refusal(error: Exception) -> StartRefused:

@@ -1,1 +1,1 @@
-"""Start pending workloads, and keep devices for those that have waited long."""
+"""Start pending work, and make reservations for work that has waited long."""

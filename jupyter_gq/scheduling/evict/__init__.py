@@ -1,1 +1,1 @@
-"""Take devices back: reclaim, preemption, consolidation, drains, lowered limits, and their victims."""
+"""Steps that take devices back: drains, limits, consolidation, reclaim, preemption, and the victim search."""

@@ -157,7 +157,7 @@ class _Search:
                 self._forget_moves([*each.placement, *places[each.id]])
 
     def _move(self, mover: Workload, place: Place, preemptor: Workload) -> None:
-        sentence = notices.moved(mover, preemptor, sorted({task.node for task in place}))
+        sentence = notices.describe_move(mover, preemptor, sorted({task.node for task in place}))
         self._reservations.recorded.add(preemptor.id)
         if isinstance(mover, Replica):
             self._evictions.evict_replica(

@@ -43,9 +43,9 @@ def _can_leave(holder: Workload, evictions: Evictions) -> bool:
 def _evict_from(node: str, holder: Workload, allocations: Allocations, evictions: Evictions) -> None:
     if isinstance(holder, Replica):
         allocations.release(holder)
-        sentence = partial(notices.drained, node=node)
+        sentence = partial(notices.describe_drain, node=node)
         evictions.evict_replica(
             ReplicaEviction(replica=holder, reason=EvictReason.NODE_EMPTIED, by=None, sentence=sentence)
         )
     else:
-        evict_whole(allocations, evictions, holder, EvictReason.NODE_EMPTIED, notices.drained(holder, node))
+        evict_whole(allocations, evictions, holder, EvictReason.NODE_EMPTIED, notices.describe_drain(holder, node))

@@ -71,8 +71,8 @@ def _evict(evictions: Evictions, victim: Workload, broken: Broken) -> None:
                 replica=victim,
                 reason=EvictReason.QUOTA_LOWERED,
                 by=None,
-                sentence=lambda replica: notices.over_limit(replica, broken),
+                sentence=lambda replica: notices.describe_over_limit(replica, broken),
             )
         )
     else:
-        evictions.evict(victim, EvictReason.QUOTA_LOWERED, None, notices.over_limit(victim, broken))
+        evictions.evict(victim, EvictReason.QUOTA_LOWERED, None, notices.describe_over_limit(victim, broken))

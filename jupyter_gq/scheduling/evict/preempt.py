@@ -44,7 +44,7 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
         return _preempt_for(allocations, workload, victims)
 
     strategy = Strategy(
-        promising=promising, find_victims=find, reason=EvictReason.PREEMPTED, sentence=notices.preempted
+        promising=promising, find_victims=find, reason=EvictReason.PREEMPTED, sentence=notices.describe_preemption
     )
     return evict_in_rounds(inputs, allocations, evictions, strategy)
 

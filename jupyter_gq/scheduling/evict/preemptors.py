@@ -66,7 +66,7 @@ def _name_heir(evictions: Evictions, eviction: ReplicaEviction, heir: Workload |
 def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, heir: Workload) -> str | None:
     """Return the sentence for the same reason with another preemptor; None if it would not be true of that one."""
     if reason is EvictReason.CONSOLIDATED:
-        return notices.moved(victim, heir, sorted({task.node for task in evictions.migrations[victim.id]}))
+        return notices.describe_move(victim, heir, sorted({task.node for task in evictions.migrations[victim.id]}))
     writer = _writer(reason, victim, heir)
     return None if writer is None else writer(victim, heir)
 
@@ -74,7 +74,7 @@ def _sentence(evictions: Evictions, reason: EvictReason, victim: Workload, heir:
 def _writer(reason: EvictReason, victim: Workload, heir: Workload) -> Callable[[Workload, Workload], str] | None:
     """Return the notice for an eviction of this reason; None if the reason is not true of the heir."""
     if reason is EvictReason.RECLAIMED and heir.queue != victim.queue:
-        return notices.reclaimed
+        return notices.describe_reclaim
     if reason is EvictReason.PREEMPTED and heir.queue == victim.queue and heir.priority > victim.priority:
-        return notices.preempted
+        return notices.describe_preemption
     return None

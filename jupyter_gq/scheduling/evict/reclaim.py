@@ -57,7 +57,7 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
         return _reclaim_for(inputs.policy, allocations, workload, victims)
 
     strategy = Strategy(
-        promising=promising, find_victims=find, reason=EvictReason.RECLAIMED, sentence=notices.reclaimed
+        promising=promising, find_victims=find, reason=EvictReason.RECLAIMED, sentence=notices.describe_reclaim
     )
     return evict_in_rounds(inputs, allocations, evictions, strategy)
 

@@ -28,7 +28,7 @@ def requeue_stale(inputs: CycleInputs, allocations: Allocations, evictions: Evic
     stale = sorted(inputs.index.holders.stale.values(), key=lambda workload: workload.id)
     found = [each for each in stale if _is_overdue(inputs, allocations, evictions, each)]
     for workload in found:
-        sentence = notices.stale(workload, inputs.now)
+        sentence = notices.describe_stale_gang(workload, inputs.now)
         evict_whole(allocations, evictions, workload, EvictReason.STALE_GANG, sentence)
     return bool(found)
 

@@ -1,1 +1,1 @@
-"""Why each pending workload waits, with numbers, blockers and a remedy. Decides nothing."""
+"""The reason of each pending workload, with numbers, blockers and a remedy. Decides nothing."""

@@ -54,8 +54,8 @@ def explain_pending(
     started = allocations.admitted.keys() - deferred if deferred else allocations.admitted.keys()
     explainer = _Explainer(inputs, allocations, reservations, evictions, findings)
     own = explainer.own_reasons()
-    own |= dict.fromkeys(index.unobserved, partial(reasons.out_of_sight, {}))
-    own |= dict.fromkeys(deferred, reasons.starts_soon)
+    own |= dict.fromkeys(index.unobserved, partial(reasons.explain_unobserved, {}))
+    own |= dict.fromkeys(deferred, reasons.explain_deferred)
     queues, usage = [], user_usage(index, allocations, evictions)
     for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
         why: dict[ClassKey, Why] = {}
@@ -119,14 +119,14 @@ class _Explainer:
         found = {name: self._own_reason(pending[name]) for name in sorted(names & pending.keys())}
         for workload in self._inputs.index.backoffs.active.values():
             if workload.backoff is not None:
-                found[workload.id] = partial(reasons.backs_off, workload.backoff)
+                found[workload.id] = partial(reasons.explain_backoff, workload.backoff)
         return found
 
     def _own_reason(self, workload: Workload) -> Why:
         if workload.id in self._findings.awaited_notebooks:
             return partial(_return, self._waits_for_idle(workload))
         if workload.id in self._allocations.nominated:
-            return partial(reasons.waits_for_eviction, self._numbers(workload), self._stopping_for(workload))
+            return partial(reasons.explain_stopping_victims, self._numbers(workload), self._stopping_for(workload))
         if workload.id in self._findings.protected_victims:
             return partial(_return, self._waits_for_min_runtime(workload))
         gathers = self._gathers(workload)
@@ -143,22 +143,22 @@ class _Explainer:
         """
         account = self._allocations.account(workload)
         if not account.known:
-            return partial(reasons.unknown_queue, workload.queue)
+            return partial(reasons.explain_unknown_queue, workload.queue)
         exceeded = self._allocations.first_exceeded_limit(workload, now=False)
         if exceeded is not None:
             return self._at_limit(workload, exceeded)
         idle = self._supply.idle(workload, key)
         numbers = idle.numbers(workload, account)
         if idle.lack is not None:
-            return partial(reasons.never_fits, idle.lack, {**numbers, **idle.lack.numbers})
+            return partial(reasons.explain_shortage, idle.lack, {**numbers, **idle.lack.numbers})
         room = self._supply.room(workload, key)
         if room.place is not None:
             numbers["held"] = room.reserved
             return self._behind_reservations(workload, room.place, numbers)
         blockers = tuple(self._blockers.find(workload, key))
         if not blockers and self._inputs.index.config.unobserved:  # only runs that cannot be seen could make room
-            return partial(reasons.out_of_sight, numbers)
-        return partial(reasons.no_room, workload, account.queue, numbers, blockers, room.tight)
+            return partial(reasons.explain_unobserved, numbers)
+        return partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.tight)
 
     def _behind_reservations(
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
@@ -166,8 +166,9 @@ class _Explainer:
         """Return the reason of a workload that would fit at `place` if nothing were reserved."""
         owners = owners_on_devices(self._reservations, workload, place)
         if owners:
-            return partial(reasons.behind, owners, numbers, self._inputs.now)
-        return partial(reasons.beside, owners_on_nodes(self._reservations, place), numbers, self._inputs.now)
+            return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
+        owners = owners_on_nodes(self._reservations, place)
+        return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
 
     def _numbers(self, workload: Workload) -> dict[str, int]:
         """Return the numbers that every explanation of the workload has, by name."""
@@ -177,13 +178,13 @@ class _Explainer:
     def _at_limit(self, workload: Workload, exceeded: Obstacle) -> Why:
         account, numbers = exceeded.account, self._numbers(workload)
         if exceeded.rule is Rule.HOST:
-            return partial(reasons.out_of_host, account, account.host_lasting, workload, numbers)
+            return partial(reasons.explain_host_limit, account, account.host_lasting, workload, numbers)
         if exceeded.rule is Rule.QUOTA:
             numbers.update(bound=account.queue.quota, bound_used=account.fixed_lasting)
         else:
             numbers.update(bound=account.queue.limit or NO_GPU, bound_used=account.lasting)
         blockers = tuple(self._blockers.find(workload, request_class(workload)))
-        return partial(reasons.at_its_bound, exceeded.rule, account.queue, numbers, blockers)
+        return partial(reasons.explain_limit, exceeded.rule, account.queue, numbers, blockers)
 
     def _stopping_for(self, workload: Workload) -> list[Workload]:
         """Return the work that must stop before a nominated workload can start, by id."""
@@ -201,12 +202,12 @@ class _Explainer:
         rule, now = self._inputs.policy.idle, self._inputs.now
         notebooks = self._findings.awaited_notebooks[workload.id]
         left = max(expiry(notebook, rule, now) for notebook in notebooks) - now
-        return reasons.waits_for_idle(self._numbers(workload), notebooks, left)
+        return reasons.explain_idle_notebooks(self._numbers(workload), notebooks, left)
 
     def _waits_for_min_runtime(self, workload: Workload) -> Explanation:
         protected = self._findings.protected_victims[workload.id]
         running = [victim for victim in protected.victims if self._inputs.protected_for(victim, workload)]
-        return reasons.waits_for_min_runtime(self._numbers(workload), workload, running, protected)
+        return reasons.explain_min_runtime(self._numbers(workload), workload, running, protected)
 
     def _gathers(self, workload: Workload) -> Explanation:
         place = self._reservations.by_owner[workload.id].place
@@ -217,7 +218,7 @@ class _Explainer:
         staying = users_of(self._inputs, self._allocations, self._evictions, place)
         using = [*staying, *(stopping[name] for name in sorted(stopping))]
         waited = self._inputs.now - workload.waits_since
-        return reasons.gathers(self._numbers(workload), workload, free=free, using=using, waited=waited)
+        return reasons.explain_own_reservation(self._numbers(workload), workload, free=free, using=using, waited=waited)
 
 
 def _return(written: Explanation) -> Explanation:

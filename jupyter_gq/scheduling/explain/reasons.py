@@ -1,12 +1,14 @@
-"""How each reason to wait is told: one sentence with numbers, who is in the way, and what would help.
+"""Explanations of each reason to wait: one sentence with numbers, the workloads in the way, and what would help.
 
-Each function writes one explanation from what has been found out (see `explain`).
+Each function writes one explanation from what the cycle found out (see `explanations`).
 
 Rules
 -----
-1. The sentence speaks to the owner of the workload, in the words of the glossary.
-2. Its numbers are among `numbers`, by name, for programs and tests.
-3. Parts of elastic work are named as the workload that they are a part of.
+Audience: the sentence speaks to the owner of the workload, in the words of the glossary.
+
+Numbers: each number of the sentence is among `numbers`, by name, for programs and tests.
+
+Replicas: replicas of elastic work are named as their workload.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,16 +24,16 @@ from jupyter_gq.scheduling.quota.accounts import Account, Rule
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
     UNOBSERVED,
+    describe_duration,
+    describe_gpus,
+    describe_host_amount,
+    describe_host_limit,
+    describe_preemptor,
+    describe_remaining_time,
+    describe_with_amount,
     enumerate_names,
-    for_whom,
-    gpus,
-    host_amount,
-    host_limit,
-    is_build,
-    minutes,
-    more_time,
-    noun,
-    who_with_amount,
+    gpu_noun,
+    is_fixed_quota,
 )
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
@@ -41,8 +43,8 @@ from .supply import Tight
 Numbers = Mapping[str, int]
 
 
-def unknown_queue(queue: str) -> Explanation:
-    """The configuration has no such queue any more."""
+def explain_unknown_queue(queue: str) -> Explanation:
+    """Explain that the configuration no longer has the queue."""
     return Explanation(
         reason=PendingReason.UNKNOWN_QUEUE,
         sentence=f"Waiting: the queue {queue} is no longer in the configuration. "
@@ -50,7 +52,7 @@ def unknown_queue(queue: str) -> Explanation:
     )
 
 
-def backs_off(backoff: Backoff) -> Explanation:
+def explain_backoff(backoff: Backoff) -> Explanation:
     """Explain that the workload pauses since a backend refused its place.
 
     The sentence has no countdown: every listener would be told each second.
@@ -64,7 +66,7 @@ def backs_off(backoff: Backoff) -> Explanation:
     )
 
 
-def out_of_sight(numbers: Numbers) -> Explanation:
+def explain_unobserved(numbers: Numbers) -> Explanation:
     """Explain that a backend cannot be observed, so that nothing is decided about its workloads."""
     return Explanation(
         reason=PendingReason.OUT_OF_SIGHT,
@@ -73,7 +75,7 @@ def out_of_sight(numbers: Numbers) -> Explanation:
     )
 
 
-def starts_soon() -> Explanation:
+def explain_deferred() -> Explanation:
     """Explain that the workload fits and its backend begins others first."""
     return Explanation(
         reason=PendingReason.STARTS_SOON,
@@ -81,104 +83,109 @@ def starts_soon() -> Explanation:
     )
 
 
-def waits_for_eviction(numbers: Numbers, stopping: Sequence[Workload]) -> Explanation:
-    """Its room is kept, and these have been told to stop."""
-    names = _amounts(stopping) if stopping else "somebody"
-    has = "have" if len(_wholes(stopping)) > 1 else "has"
+def explain_stopping_victims(numbers: Numbers, stopping: Sequence[Workload]) -> Explanation:
+    """Explain that the workload is nominated for devices, and that `stopping` work must stop first."""
+    names = _name_with_amounts(stopping) if stopping else "other work"
+    has = "have" if len(_workload_ids(stopping)) > 1 else "has"
     return Explanation(
         reason=PendingReason.WAITS_FOR_EVICTION,
         sentence=f"Waiting: its room is kept; it starts as soon as {names} {has} stopped.",
         numbers=numbers,
-        blockers=_wholes(stopping),
-        remedy=_stops(stopping),
+        blockers=_workload_ids(stopping),
+        remedy=_stop_remedy(stopping),
     )
 
 
-def waits_for_idle(numbers: Numbers, notebooks: Sequence[Workload], left: float) -> Explanation:
-    """These notebooks have been warned, and `left` seconds are left to them."""
-    names = enumerate_names([who_with_amount(n, gang.held(n)) for n in notebooks])
+def explain_idle_notebooks(numbers: Numbers, notebooks: Sequence[Workload], left: float) -> Explanation:
+    """Explain that the workload waits for the shares of warned notebooks, which have `left` seconds left."""
+    names = enumerate_names([describe_with_amount(n, gang.held(n)) for n in notebooks])
     verb = "are" if len(notebooks) > 1 else "is"
     return Explanation(
         reason=PendingReason.WAITS_FOR_IDLE,
-        sentence=f"Waiting: {names} {verb} idle and will be stopped in {minutes(max(0.0, left))} unless used again.",
+        sentence=f"Waiting: {names} {verb} idle and will be stopped in {describe_duration(max(0.0, left))} "
+        "unless used again.",
         numbers={**numbers, "seconds_left": max(0, int(left))},
         blockers=tuple(n.id for n in notebooks),
-        remedy=_stops(notebooks),
+        remedy=_stop_remedy(notebooks),
     )
 
 
-def waits_for_min_runtime(
-    numbers: Numbers, workload: Workload, running: Sequence[Workload], shield: ProtectedVictims
+def explain_min_runtime(
+    numbers: Numbers, workload: Workload, running: Sequence[Workload], protected: ProtectedVictims
 ) -> Explanation:
-    """Of those who would give way, these have not run long enough yet."""
+    """Explain that the `running` victims have not run long enough yet to give way."""
     same_queue = running[0].queue == workload.queue
-    whom = who_with_amount(workload, gang.smallest(workload)) if same_queue else for_whom(workload)
+    whom = describe_with_amount(workload, gang.smallest(workload)) if same_queue else describe_preemptor(workload)
     return Explanation(
         reason=PendingReason.MIN_RUNTIME,
-        sentence=f"Waiting: {_amounts(running)} may run {more_time(shield.left)} before "
-        f"{'they' if len(_wholes(running)) > 1 else 'it'} can be paused for {whom}.",
-        numbers={**numbers, "seconds_left": ceil(shield.left)},
-        blockers=_wholes(shield.victims),
-        remedy=Remedy(grant=Grant.TIME, amount=ceil(shield.left)),
+        sentence=f"Waiting: {_name_with_amounts(running)} may run {describe_remaining_time(protected.left)} before "
+        f"{'they' if len(_workload_ids(running)) > 1 else 'it'} can be paused for {whom}.",
+        numbers={**numbers, "seconds_left": ceil(protected.left)},
+        blockers=_workload_ids(protected.victims),
+        remedy=Remedy(grant=Grant.TIME, amount=ceil(protected.left)),
     )
 
 
-def gathers(
+def explain_own_reservation(
     numbers: Numbers, workload: Workload, *, free: int, using: Sequence[Workload], waited: float
 ) -> Explanation:
-    """Devices are held for it; so much of them is free, and these use the rest."""
-    left = f"; {_amounts(using)} still {'use' if len(_wholes(using)) > 1 else 'uses'} the rest" if using else ""
+    """Explain that devices are reserved for the workload: `free` milli-GPU are free, and `using` work holds the rest.
+
+    `waited`: for how many seconds the workload has waited.
+    """
+    uses = "use" if len(_workload_ids(using)) > 1 else "uses"
+    left = f"; {_name_with_amounts(using)} still {uses} the rest" if using else ""
     return Explanation(
         reason=PendingReason.NO_FREE_DEVICE,
-        sentence=f"Waiting: after {minutes(waited)} GPUs are held for it as they free: {format_gpus(free)} of "
-        f"{gpus(gang.smallest(workload))} {_is(free)} there{left}.",
+        sentence=f"Waiting: after {describe_duration(waited)}, GPUs are reserved for it as they become free: "
+        f"{format_gpus(free)} of {describe_gpus(gang.smallest(workload))} {_verb(free)} free so far{left}.",
         numbers={**numbers, "held": free, "seconds_waited": int(waited)},
-        blockers=_wholes(using),
-        remedy=_stops(using),
+        blockers=_workload_ids(using),
+        remedy=_stop_remedy(using),
     )
 
 
-def behind(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
-    """It would fit, but for what is held for these."""
+def explain_reserved_devices(owners: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
+    """Explain that the workload would fit if no devices were reserved for the owners of reservations."""
     free = numbers["held"]
-    what = f"{gpus(free)} {_is(free)} free, but" if free else "what becomes free next is"
-    return _held_for(holders, what, numbers, now)
+    what = f"{describe_gpus(free)} {_verb(free)} free, but" if free else "what becomes free next is"
+    return _reserved_for(owners, what, numbers, now)
 
 
-def beside(holders: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
-    """GPUs would do; but for these, on the same nodes, CPU or memory is held."""
-    return _held_for(holders, "CPU or memory that it needs is", numbers, now)
+def explain_reserved_host(owners: Sequence[Workload], numbers: Numbers, now: Instant) -> Explanation:
+    """Explain that the workload would fit if no host resources were reserved for owners on the same nodes."""
+    return _reserved_for(owners, "CPU or memory that it needs is", numbers, now)
 
 
-def _held_for(holders: Sequence[Workload], what: str, numbers: Numbers, now: Instant) -> Explanation:
-    waited = enumerate_names([f"{who_with_amount(w, gang.smallest(w))}, {_claim(w, now)}" for w in holders])
+def _reserved_for(owners: Sequence[Workload], what: str, numbers: Numbers, now: Instant) -> Explanation:
+    waited = enumerate_names([f"{describe_with_amount(w, gang.smallest(w))}, {_owner_clause(w, now)}" for w in owners])
     return Explanation(
         reason=PendingReason.RESERVED,
-        sentence=f"Waiting: {what} held for {waited}.",
+        sentence=f"Waiting: {what} reserved for {waited}.",
         numbers=numbers,
-        blockers=_wholes(holders),
-        remedy=_stops(holders),
+        blockers=_workload_ids(owners),
+        remedy=_stop_remedy(owners),
     )
 
 
-def at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
-    """A queue of its path is at its limit, or at its quota for work that cannot be paused."""
+def explain_limit(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
+    """Explain that a queue is at its limit, or at its quota for work that cannot be paused."""
     bound, used, needs = numbers["bound"], numbers["bound_used"], format_gpus(numbers["requested"])
     if rule is Rule.QUOTA:
         reason = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
         text = (
-            f"it cannot be paused, so it must fit the quota of {queue.name}, {gpus(bound)}; "
+            f"it cannot be paused, so it must fit the quota of {queue.name}, {describe_gpus(bound)}; "
             f"work of that kind uses {format_gpus(used)} of it, and it needs {needs}"
         )
     else:
         reason = PendingReason.QUEUE_LIMIT
-        name = "your fixed quota" if is_build(queue.name) else f"the limit of {queue.name}"
-        text = f"{name} is {gpus(bound)}, {format_gpus(used)} of it is in use, and it needs {needs}"
+        name = "your fixed quota" if is_fixed_quota(queue.name) else f"the limit of {queue.name}"
+        text = f"{name} is {describe_gpus(bound)}, {format_gpus(used)} of it is in use, and it needs {needs}"
     return Explanation(
         reason=reason,
-        sentence=f"Waiting: {text}{_way(blockers)}.",
+        sentence=f"Waiting: {text}{_blockers_clause(blockers)}.",
         numbers=numbers,
-        blockers=_wholes(blockers),
+        blockers=_workload_ids(blockers),
         remedy=Remedy(
             grant=Grant.QUOTA if rule is Rule.QUOTA else Grant.LIMIT,
             queue=queue.name,
@@ -187,15 +194,15 @@ def at_its_bound(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[
     )
 
 
-def out_of_host(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
-    """A queue of its path is at its limit of processors or memory."""
+def explain_host_limit(account: Account, used: gang.HostAmounts, workload: Workload, numbers: Numbers) -> Explanation:
+    """Explain that a queue is at its limit of CPU or memory; `used`: what it uses of each."""
     needed = gang.smallest_host(workload)
     which = next(i for i, limit in enumerate(account.host_limits) if limit is not None and used[i] + needed[i] > limit)
     limit = account.host_limits[which] or 0
-    uses, needs = (host_amount(which, amount) for amount in (used[which], needed[which]))
+    uses, needs = (describe_host_amount(which, amount) for amount in (used[which], needed[which]))
     return Explanation(
         reason=PendingReason.QUEUE_LIMIT,
-        sentence=f"Waiting: {host_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
+        sentence=f"Waiting: {describe_host_limit(account.queue.name, which, limit)}, of which it uses {uses}, "
         f"and this needs {needs}.",
         numbers={**numbers, "bound": limit, "bound_used": used[which], "bound_requested": needed[which]},
         remedy=Remedy(
@@ -207,8 +214,8 @@ def out_of_host(account: Account, used: gang.HostAmounts, workload: Workload, nu
     )
 
 
-def never_fits(lack: Shortage, numbers: Numbers) -> Explanation:
-    """It would not fit even if nobody held anything."""
+def explain_shortage(lack: Shortage, numbers: Numbers) -> Explanation:
+    """Explain that the workload would not fit even if no other work held anything."""
     return Explanation(
         reason=PendingReason.NO_DEVICE,
         sentence=f"Waiting: it needs {lack.asked}, but {lack.have} at present.",
@@ -217,10 +224,10 @@ def never_fits(lack: Shortage, numbers: Numbers) -> Explanation:
     )
 
 
-def no_room(
+def explain_no_room(
     workload: Workload, queue: Queue, numbers: Numbers, blockers: Sequence[Workload], tight: Tight | None
 ) -> Explanation:
-    """Others hold what it would need."""
+    """Explain that other work holds what the workload needs."""
     needed, idle, largest = numbers["requested"], numbers["idle"], numbers["largest_idle"]
     reason = PendingReason.NO_FREE_DEVICE
     if tight is not None:
@@ -228,35 +235,36 @@ def no_room(
     elif idle == 0:
         free = "no device is idle" if not _is_choosy(workload) else "no device that it may use is idle"
     elif idle < needed:
-        free = f"only {gpus(idle)} {_is(idle)} idle of the {format_gpus(needed)} it needs"
+        free = f"only {describe_gpus(idle)} {_verb(idle)} idle of the {format_gpus(needed)} it needs"
     elif "in_one_domain" in numbers:
         reason = PendingReason.NO_DOMAIN
         most = format_gpus(numbers["in_one_domain"])
-        free = f"{gpus(idle)} {_is(idle)} idle, at most {most} of {_it(idle)} in one domain"
+        free = f"{describe_gpus(idle)} {_verb(idle)} idle, at most {most} of {_pronoun(idle)} in one domain"
     else:
         reason = PendingReason.FRAGMENTED
-        free = f"{gpus(idle)} {_is(idle)} idle, at most {format_gpus(largest)} of {_it(idle)} on one device"
+        most = format_gpus(largest)
+        free = f"{describe_gpus(idle)} {_verb(idle)} idle, at most {most} of {_pronoun(idle)} on one device"
     return Explanation(
         reason=reason,
-        sentence=f"Waiting: {_standing(queue, numbers['used'], workload)} {free}{_way(blockers)}.",
+        sentence=f"Waiting: {_queue_clause(queue, numbers['used'], workload)} {free}{_blockers_clause(blockers)}.",
         numbers=numbers,
-        blockers=_wholes(blockers),
-        remedy=_stops(blockers),
+        blockers=_workload_ids(blockers),
+        remedy=_stop_remedy(blockers),
     )
 
 
-def _is(milli: int) -> str:
+def _verb(milli: int) -> str:
     return "are" if milli > ONE_GPU else "is"
 
 
-def _it(milli: int) -> str:
+def _pronoun(milli: int) -> str:
     return "them" if milli > ONE_GPU else "it"
 
 
-def _claim(holder: Workload, now: Instant) -> str:
-    if holder.state is State.SUSPENDED:
+def _owner_clause(owner: Workload, now: Instant) -> str:
+    if owner.state is State.SUSPENDED:
         return "which may be used again at any moment"
-    return f"which has waited {minutes(now - holder.waits_since)}"
+    return f"which has waited {describe_duration(now - owner.waits_since)}"
 
 
 def _is_choosy(workload: Workload) -> bool:
@@ -266,33 +274,35 @@ def _is_choosy(workload: Workload) -> bool:
     )
 
 
-def _standing(queue: Queue, used: int, workload: Workload) -> str:
-    """How the queue stands, up to the conjunction."""
-    if workload.kind is Kind.NOTEBOOK or is_build(queue.name):
-        return f"your fixed quota of {gpus(queue.quota)} allows it, but"
-    return f"{queue.name} uses {format_gpus(used)} of its {format_gpus(queue.quota)} guaranteed {noun(queue.quota)} and"
+def _queue_clause(queue: Queue, used: int, workload: Workload) -> str:
+    """Return a clause that says how the queue stands, up to the conjunction."""
+    if workload.kind is Kind.NOTEBOOK or is_fixed_quota(queue.name):
+        return f"your fixed quota of {describe_gpus(queue.quota)} allows it, but"
+    guaranteed = f"{format_gpus(queue.quota)} guaranteed {gpu_noun(queue.quota)}"
+    return f"{queue.name} uses {format_gpus(used)} of its {guaranteed} and"
 
 
-def _way(blockers: Sequence[Workload]) -> str:
-    return f"; {_amounts(blockers)} {'are' if len(_wholes(blockers)) > 1 else 'is'} in the way" if blockers else ""
+def _blockers_clause(blockers: Sequence[Workload]) -> str:
+    verb = "are" if len(_workload_ids(blockers)) > 1 else "is"
+    return f"; {_name_with_amounts(blockers)} {verb} in the way" if blockers else ""
 
 
-def _stops(workloads: Sequence[Workload]) -> Remedy | None:
-    return Remedy(grant=Grant.STOPS, workloads=_wholes(workloads)) if workloads else None
+def _stop_remedy(workloads: Sequence[Workload]) -> Remedy | None:
+    return Remedy(grant=Grant.STOPS, workloads=_workload_ids(workloads)) if workloads else None
 
 
-def _amounts(units: Sequence[Workload]) -> str:
-    """Those who hold something, with how much; parts of one workload together."""
+def _name_with_amounts(units: Sequence[Workload]) -> str:
+    """Return a phrase that names workloads with the amounts they hold; replicas of one workload are named once."""
     milli: dict[str, int] = {}
     for unit in units:
         milli[whole_workload(unit).id] = milli.get(whole_workload(unit).id, 0) + gang.held(unit)
     partly = {whole_workload(unit).id for unit in units} - {unit.id for unit in units}
     by_id = {whole_workload(unit).id: whole_workload(unit) for unit in units}
     return enumerate_names(
-        [("part of " if name in partly else "") + who_with_amount(by_id[name], milli[name]) for name in milli]
+        [("part of " if name in partly else "") + describe_with_amount(by_id[name], milli[name]) for name in milli]
     )
 
 
-def _wholes(units: Sequence[Workload]) -> tuple[str, ...]:
-    """The ids of their workloads, each once."""
+def _workload_ids(units: Sequence[Workload]) -> tuple[str, ...]:
+    """Return the ids of the workloads to which these workloads and replicas belong, without duplicates."""
     return tuple(dict.fromkeys(whole_workload(unit).id for unit in units))

@@ -16,7 +16,7 @@ from jupyter_gq.scheduling.placement.shortage import Shortage, describe_request
 from jupyter_gq.scheduling.quota.accounts import Account
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
-from jupyter_gq.scheduling.wording import gpus
+from jupyter_gq.scheduling.wording import describe_gpus
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
@@ -129,7 +129,7 @@ class Supply:
             plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
             if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:
                 needs = describe_request(replace(request, devices=0)) if plain != request else "room for one more task"
-                where = "no node" if not request.devices else f"no node with {gpus(request.milli)} idle"
+                where = "no node" if not request.devices else f"no node with {describe_gpus(request.milli)} idle"
                 return PendingReason.NO_CPU_OR_MEMORY, f"{where} has {needs} free"
         domains = required_domains(ledger, workload)
         if domains and not gang.needs_devices(workload):

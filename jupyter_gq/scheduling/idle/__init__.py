@@ -1,1 +1,1 @@
-"""Idle notebooks: the idle rule, warnings, and shares that are lent and returned."""
+"""Idle notebooks: the idle rule, warnings, and shares that are lent and given back."""

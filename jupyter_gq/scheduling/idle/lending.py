@@ -91,7 +91,8 @@ def _suspend_for(
         taken = make_room(allocations, workload, lambda: fitting) if fitting else None
     for notebook in taken or ():
         idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
-        suspend(allocations, evictions, notebook, workload.id, notices.suspended(notebook, workload, idle_for))
+        sentence = notices.describe_suspension(notebook, workload, idle_for)
+        suspend(allocations, evictions, notebook, workload.id, sentence)
     return taken is not None
 
 
@@ -119,7 +120,7 @@ def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictio
             return
     for borrower in gone:
         if not allocations.take_back(borrower):
-            sentence = notices.reclaimed(borrower, notebook)
+            sentence = notices.describe_reclaim(borrower, notebook)
             evictions.evict(borrower, EvictReason.RECLAIMED, notebook.id, sentence)
 
 

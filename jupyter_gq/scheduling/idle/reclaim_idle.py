@@ -120,9 +120,9 @@ def _take(
     idle_for = idle_time(notebook, inputs.policy.idle, inputs.now)
     name = None if by is None else by.id
     if notebook.suspendable and (by is None or by.preemptible):
-        suspend(allocations, evictions, notebook, name, notices.suspended(notebook, by, idle_for))
+        suspend(allocations, evictions, notebook, name, notices.describe_suspension(notebook, by, idle_for))
     else:
-        evictions.evict(notebook, EvictReason.IDLE, name, notices.evicted_idle(notebook, by, idle_for))
+        evictions.evict(notebook, EvictReason.IDLE, name, notices.describe_idle_eviction(notebook, by, idle_for))
 
 
 def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | None]) -> None:
@@ -135,6 +135,6 @@ def _tell(inputs: CycleInputs, evictions: Evictions, wanted: dict[str, str | Non
         elif not warned and notebook.id in wanted:
             by = wanted[notebook.id]
             preemptor = None if by is None else index.workloads[by]
-            sentence = notices.warned(preemptor, idle_time(notebook, rule, now))
+            sentence = notices.describe_warning(preemptor, idle_time(notebook, rule, now))
             at = expiry(notebook, rule, now)
             evictions.warnings.append(Warn(workload=notebook.id, expire_at=at, by=by, sentence=sentence))

@@ -14,7 +14,7 @@ from jupyter_gq.domain.amount import NO_MEMORY
 from jupyter_gq.domain.cluster import NEVER_SHARED, SHARE_LABEL, Device, Node
 from jupyter_gq.domain.errors import Resource
 from jupyter_gq.domain.workload import Request, TaskGroup, Workload
-from jupyter_gq.scheduling.wording import cores, enumerate_names, gpus, memory
+from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory, enumerate_names
 from jupyter_gq.scheduling.workloads import gang
 
 from . import DeviceLedger, View
@@ -84,14 +84,14 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     """Return the shortage of the last demand of `step`, which none of these nodes meets."""
     devices = [[d for d in node.devices if d.pool == pool and d.healthy] for node in nodes]
     largest = max(map(len, devices), default=0)
-    there = f"{gpus(step.milli)} on one node" if step.devices else "a node"
+    there = f"{describe_gpus(step.milli)} on one node" if step.devices else "a node"
     numbers = {"largest_node": 1000 * largest}
     if step.memory:
         most: int = max((node.memory for node in nodes if node.memory is not None), default=NO_MEMORY)
         return Shortage(
-            asked=f"{memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {memory(most)}",
-            fix=f"Ask for {memory(most)} or less.",
+            asked=f"{describe_memory(step.memory)} of memory" + (f" beside {there}" if step.devices else ""),
+            have=f"no such node of the pool {pool} has more than {describe_memory(most)}",
+            fix=f"Ask for {describe_memory(most)} or less.",
             numbers={**numbers, "most_memory": most},
             devices=step.devices,
             resource=Resource.MEMORY,
@@ -99,9 +99,9 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     if step.cpu_milli:
         most = max((node.cpu_milli for node in nodes if node.cpu_milli is not None), default=0)
         return Shortage(
-            asked=cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
-            have=f"no such node of the pool {pool} has more than {cores(most)}",
-            fix=f"Ask for {cores(most)} or less.",
+            asked=describe_cores(step.cpu_milli) + (f" beside {there}" if step.devices else ""),
+            have=f"no such node of the pool {pool} has more than {describe_cores(most)}",
+            fix=f"Ask for {describe_cores(most)} or less.",
             numbers={**numbers, "most_cpu_milli": most},
             devices=step.devices,
             resource=Resource.CPU,
@@ -130,7 +130,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         # Of a node without devices nobody knows the pool; that it is closed may be why it has none.
         why = _closed(of_pool or (node for node in nodes if not node.devices))
         return Shortage(
-            asked=gpus(step.milli),
+            asked=describe_gpus(step.milli),
             have=f"the pool {pool} has no GPU{why}",
             fix="Ask your administrator.",
             numbers=numbers,
@@ -161,10 +161,10 @@ def _missing_device(
         fitting = [d for d in devices if not step.models or d.model in step.models]
         most = max((d.memory for d in fitting), default=NO_MEMORY)
         return Shortage(
-            asked=f"{memory(step.device_memory)} of GPU memory",
+            asked=f"{describe_memory(step.device_memory)} of GPU memory",
             have=f"no node of the pool {pool} has {'it' if step.devices == 1 else f'{step.devices} such GPUs'}; "
-            f"the largest GPU has {memory(most)}",
-            fix=f"Ask for {memory(most)} or less.",
+            f"the largest GPU has {describe_memory(most)}",
+            fix=f"Ask for {describe_memory(most)} or less.",
             numbers={**numbers, "most_device_memory": most},
             devices=step.devices,
         )
@@ -180,8 +180,8 @@ def _missing_device(
         )
     largest = numbers["largest_node"]
     return Shortage(
-        asked=gpus(step.milli),
-        have=f"no node of the pool {pool} has more than {gpus(largest)}",
+        asked=describe_gpus(step.milli),
+        have=f"no node of the pool {pool} has more than {describe_gpus(largest)}",
         fix=f"Ask for {largest // 1000} or less.",
         numbers=numbers,
         devices=step.devices,
@@ -248,9 +248,9 @@ def describe_request(request: Request) -> str:
     """Return what a task asks for in words, such as "0.5 GPU, 4 CPU cores and 16 GiB of memory"."""
     parts = []
     if request.devices:
-        parts.append(gpus(request.milli))
+        parts.append(describe_gpus(request.milli))
     if request.cpu_milli:
-        parts.append(cores(request.cpu_milli))
+        parts.append(describe_cores(request.cpu_milli))
     if request.memory:
-        parts.append(f"{memory(request.memory)} of memory")
+        parts.append(f"{describe_memory(request.memory)} of memory")
     return enumerate_names(parts) if parts else "no GPU"

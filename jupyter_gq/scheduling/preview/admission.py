@@ -17,7 +17,14 @@ from jupyter_gq.scheduling.placement import MemoryParts, empty_ledger
 from jupyter_gq.scheduling.placement.shortage import find_shortage
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
-from jupyter_gq.scheduling.wording import enumerate_names, gpus, host_amount, host_limit, is_build, who_with_amount
+from jupyter_gq.scheduling.wording import (
+    describe_gpus,
+    describe_host_amount,
+    describe_host_limit,
+    describe_with_amount,
+    enumerate_names,
+    is_fixed_quota,
+)
 from jupyter_gq.scheduling.workloads import gang
 
 #: The most other queues that a preview names.
@@ -63,7 +70,7 @@ def check_fixed_quota(snapshot: Snapshot, workload: Workload) -> None:
             requested=format_gpus(workload.milli),
             quota=format_gpus(quota),
             used=format_gpus(used),
-            holders=tuple(who_with_amount(other, other.milli) for other in holders),
+            holders=tuple(describe_with_amount(other, other.milli) for other in holders),
         )
 
 
@@ -86,15 +93,16 @@ def check_fits(snapshot: Snapshot, workload: Workload) -> None:
     milli = gang.smallest(workload)
     for account in chain:
         limit, name = account.queue.limit, account.queue.name
-        owner = "your fixed quota" if is_build(name) else f"the limit of {name}"
+        owner = "your fixed quota" if is_fixed_quota(name) else f"the limit of {name}"
         if limit is not None and milli > limit:
             raise NeverFits(
-                f"You asked for {gpus(milli)}, but {owner} is {gpus(limit)}. Ask for {gpus(limit)} or less."
+                f"You asked for {describe_gpus(milli)}, but {owner} is {describe_gpus(limit)}. "
+                f"Ask for {describe_gpus(limit)} or less."
             )
         if not workload.preemptible and milli > account.queue.quota:
             raise NeverFits(
-                f"You asked for {gpus(milli)} that cannot be paused, but the quota of {name} is "
-                f"{gpus(account.queue.quota)}. Ask for that or less."
+                f"You asked for {describe_gpus(milli)} that cannot be paused, but the quota of {name} is "
+                f"{describe_gpus(account.queue.quota)}. Ask for that or less."
             )
 
 
@@ -114,8 +122,8 @@ def _check_host_limits(chain: Sequence[Account], workload: Workload) -> None:
         for which, limit in enumerate(account.host_limits):
             if limit is not None and needed[which] > limit:
                 raise NeverFits(
-                    f"You asked for {host_amount(which, needed[which])}, but "
-                    f"{host_limit(account.queue.name, which, limit)}. Ask for that or less.",
+                    f"You asked for {describe_host_amount(which, needed[which])}, but "
+                    f"{describe_host_limit(account.queue.name, which, limit)}. Ask for that or less.",
                     (Resource.CPU, Resource.MEMORY)[which],
                 )
 
@@ -217,7 +225,7 @@ def _over_quota(snapshot: Snapshot, workload: Workload, milli: MilliGpu) -> str:
     for which, (quota, needed) in enumerate(zip(quotas, gang.smallest_host(workload), strict=True)):
         above = 0 if quota is None else needed + sum(used[which] for used in held) - quota
         if above > 0:
-            host.append(host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
+            host.append(describe_host_amount(which, min(above, needed)) + (" of memory" if which == 1 else ""))
     if not host:
         return format_gpus(milli) if milli else ""
-    return enumerate_names([gpus(milli), *host] if milli else host)
+    return enumerate_names([describe_gpus(milli), *host] if milli else host)

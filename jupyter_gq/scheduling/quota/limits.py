@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import NO_GPU
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.wording import gpus, host_amount
+from jupyter_gq.scheduling.wording import describe_gpus, describe_host_amount
 from jupyter_gq.scheduling.workloads import gang
 
 from .accounts import UNSAID, Account
@@ -30,8 +30,8 @@ class Broken:
     def amount(self) -> str:
         """The limit in words, such as "2 GPUs", "8 CPU cores" or "512 GiB of memory"."""
         if self.which is None:
-            return gpus(self.account.queue.limit or NO_GPU)
-        return host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
+            return describe_gpus(self.account.queue.limit or NO_GPU)
+        return describe_host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
 
 
 def broken_limits(account: Account) -> Iterator[Broken]:

@@ -1,1 +1,1 @@
-"""The index of the cluster that lives between cycles, and the state of the cycle that runs."""
+"""The index of the cluster, which lives between cycles, and the parts of the state of one cycle."""

@@ -27,7 +27,7 @@ def a_request(*cells, targets=("t",), prefix=(), **fields):
 
 
 def planned(request, kernel=PYTHON):
-    return [(step.id, step.source, step.why) for step in bundle.plan(request, kernel)]
+    return [(step.id, step.source, step.why) for step in bundle.plan_steps(request, kernel)]
 
 
 def test_the_prefix_is_replayed_as_it_ran_and_in_run_order():
@@ -58,7 +58,7 @@ def test_a_repeated_cell_never_takes_the_id_of_a_target():
 
 def test_a_target_s_own_earlier_runs_are_not_replayed_but_tell_how_long_it_takes():
     request = a_request(prefix=[ran("t", "train()", 3.0), ran("a", "x"), ran("t", "train()", 42.0)])
-    steps = bundle.plan(request, PYTHON)
+    steps = bundle.plan_steps(request, PYTHON)
     assert [(step.id, step.seconds) for step in steps] == [("a", None), ("t", 42.0)]
 
 
@@ -82,7 +82,7 @@ def test_a_skipped_cell_never_runs():
     cells = [code("a", "explore()", "gq-skip"), code("b", "x", "gq-skip", "gq-setup"), code("t", "t()")]
     assert planned(a_request(*cells, prefix=[ran("a", "explore()")])) == [("t", "t()", "target")]
     with pytest.raises(RefusedRequest, match="gq-skip"):
-        bundle.plan(a_request(*cells, targets=["a"]), PYTHON)
+        bundle.plan_steps(a_request(*cells, targets=["a"]), PYTHON)
 
 
 def test_a_whole_notebook_is_every_code_cell_that_does_something():
@@ -96,7 +96,7 @@ def test_a_whole_notebook_is_every_code_cell_that_does_something():
     request = a_request(*cells, mode="notebook", targets=[])
     assert planned(request) == [("a", "x = 1\ny = 2", "target"), ("b", "x + y", "target")]
     with pytest.raises(RefusedRequest, match="no code cell"):
-        bundle.plan(a_request(cells[0], mode="notebook", targets=[]), PYTHON)
+        bundle.plan_steps(a_request(cells[0], mode="notebook", targets=[]), PYTHON)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_whole_notebook_is_every_code_cell_that_does_something():
 )
 def test_what_cannot_run_is_refused(cells, target, expected):
     with pytest.raises(RefusedRequest) as refused:
-        bundle.plan(a_request(*cells, targets=[target]), PYTHON)
+        bundle.plan_steps(a_request(*cells, targets=[target]), PYTHON)
     assert (refused.value.problem.code, refused.value.problem.field) == (expected, "targets")
 
 
@@ -123,8 +123,8 @@ def test_of_other_languages_nothing_is_checked():
 def test_syntax_newer_than_this_python_is_a_warning_not_a_refusal():
     newer = {"language_info": {"name": "python", "version": "3.99.1"}}
     request = a_request(code("t", "novelty := := x"), metadata=newer)
-    steps = bundle.plan(request, PYTHON)
-    assert [warned.code for warned in bundle.describe(request, steps, PYTHON).warnings] == ["syntax_error"]
+    steps = bundle.plan_steps(request, PYTHON)
+    assert [warned.code for warned in bundle.describe_plan(request, steps, PYTHON).warnings] == ["syntax_error"]
 
 
 def test_warnings_name_the_cell_and_what_is_different():
@@ -134,7 +134,7 @@ def test_warnings_name_the_cell_and_what_is_different():
         code("t", "name = input()"),
         prefix=[ran("a", "x = 1", 20.0), ran("gone", "z = 1", 15.0), ran("b", "y", failed=True), ran("t", "old")],
     )
-    plan = bundle.describe(request, bundle.plan(request, PYTHON), PYTHON)
+    plan = bundle.describe_plan(request, bundle.plan_steps(request, PYTHON), PYTHON)
     assert [(warned.code, warned.cell_id) for warned in plan.warnings] == [
         ("asks_for_input", "t"),
         ("edited", "a"),
@@ -150,10 +150,10 @@ def test_the_bundle_holds_sources_hashes_and_where_it_runs_and_no_outputs():
     target = code("t", "train()") | {"outputs": [{"secret": 1}], "metadata": {"tags": [], "private": 1}}
     notebook = {"kernelspec": {"name": "python3"}, "widgets": {"state": {}}}
     request = a_request(target, prefix=[ran("a", "x = 1", 0.5)], metadata=notebook)
-    source = bundle.Source(server="gpu", cwd="/home/ann", kernel=PYTHON, environment={"LANG": "C"})
-    made = bundle.bundle_of(request, bundle.plan(request, PYTHON), source)
+    source = bundle.Origin(server="gpu", cwd="/home/ann", kernel=PYTHON, environment={"LANG": "C"})
+    made = bundle.make_bundle(request, bundle.plan_steps(request, PYTHON), source)
     assert [(ref.cell_id, ref.source_hash, ref.seconds) for ref in made.manifest.prefix] == [
-        ("a", bundle.hash_of("x = 1"), 0.5)
+        ("a", bundle.hash_source("x = 1"), 0.5)
     ]
     assert [ref.cell_id for ref in made.manifest.targets] == ["t"]
     assert (made.manifest.cwd, made.manifest.environment) == ("/home/ann", {"LANG": "C"})

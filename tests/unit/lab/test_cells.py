@@ -23,7 +23,7 @@ from jupyter_gq.lab import cells
     ],
 )
 def test_what_ipython_can_run_has_no_fault(source):
-    assert cells.find_fault(source) is None
+    assert cells.find_syntax_error(source) is None
 
 
 @pytest.mark.parametrize(
@@ -38,17 +38,17 @@ def test_what_ipython_can_run_has_no_fault(source):
     ],
 )
 def test_a_fault_names_the_line_as_it_is_written(source, line, text):
-    fault = cells.find_fault(source)
+    fault = cells.find_syntax_error(source)
     assert (fault.line, fault.text) == (line, text)
     assert f"in line {line}: {text}" in fault.sentence
 
 
 def test_a_null_character_is_a_fault_not_a_crash():
-    assert cells.find_fault("x = '\0'") is not None
+    assert cells.find_syntax_error("x = '\0'") is not None
 
 
 def test_a_long_line_is_cut_in_the_sentence():
-    assert len(cells.find_fault("x = (" + "1" * 500).sentence) < 150
+    assert len(cells.find_syntax_error("x = (" + "1" * 500).sentence) < 150
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_a_long_line_is_cut_in_the_sentence():
     ],
 )
 def test_a_cell_that_does_nothing(source, python, nothing):
-    assert cells.does_nothing(source, python) is nothing
+    assert cells.is_empty(source, python) is nothing
 
 
 def test_the_title_is_the_first_line_that_says_something():
-    assert cells.title("\n# load\n\nx = 1\ny = 2") == "x = 1"
-    assert cells.title("# only words") == "# only words"
-    assert cells.title("") == ""
-    assert len(cells.title("x" * 500)) == 60
+    assert cells.make_title("\n# load\n\nx = 1\ny = 2") == "x = 1"
+    assert cells.make_title("# only words") == "# only words"
+    assert cells.make_title("") == ""
+    assert len(cells.make_title("x" * 500)) == 60
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_the_title_is_the_first_line_that_says_something():
     ],
 )
 def test_risks_of_running_unattended(source, codes):
-    assert [code for code, _ in cells.risks(source)] == codes
+    assert [code for code, _ in cells.find_risks(source)] == codes
 
 
 def test_only_a_newer_python_is_newer():
     major, minor = sys.version_info[:2]
-    assert cells.newer_python(f"{major}.{minor + 1}.0")
-    assert not cells.newer_python(f"{major}.{minor}.99")
-    assert not cells.newer_python("")
+    assert cells.is_newer_python(f"{major}.{minor + 1}.0")
+    assert not cells.is_newer_python(f"{major}.{minor}.99")
+    assert not cells.is_newer_python("")

@@ -26,7 +26,7 @@ def idle(request, at, **options):
 
 
 def ran(request, count, code, begin, end):
-    """All that is published about a cell."""
+    """Return all messages that are published about a cell."""
     return [
         busy(request, begin),
         said("execute_input", request, begin, code=code, execution_count=count),
@@ -81,14 +81,14 @@ def test_a_count_that_goes_down_begins_anew():
 
 def test_a_restart_forgets_what_ran_and_counts_as_use():
     record = record_of(*ran("a", 1, "x", 0, 1)[:2])
-    record.restarted(START + 60)
-    assert (record.cells, record.busy, record.heard, record.last_active) == ((), False, False, START + 60)
+    record.note_restart(START + 60)
+    assert (record.cells, record.busy, record.is_known, record.last_active) == ((), False, False, START + 60)
 
 
 def test_completion_inspection_and_connections_are_no_use():
     requests = ["complete_request", "inspect_request", "kernel_info_request", "comm_info_request", "history_request"]
     record = record_of(*[message for of in requests for message in (busy("q", 5, of=of), idle("q", 6, of=of))])
-    assert (record.last_active, record.busy, record.heard) == (START, False, False)
+    assert (record.last_active, record.busy, record.is_known) == (START, False, False)
 
 
 def test_a_widget_s_message_is_use():
@@ -116,12 +116,12 @@ def test_a_lost_end_is_made_up_for_by_the_next_cell():
 
 def test_the_end_of_a_request_from_before_we_listened_is_knowledge_of_idleness():
     record = record_of(idle("earlier", 1))
-    assert record.heard
+    assert record.is_known
     assert not record.busy
 
 
 def test_a_kernel_that_says_it_starts_is_heard():
-    assert record_of(said("status", None, 0, execution_state="starting")).heard
+    assert record_of(said("status", None, 0, execution_state="starting")).is_known
 
 
 def of_question(state, request="ours"):
@@ -130,33 +130,33 @@ def of_question(state, request="ours"):
 
 def test_a_kernel_that_serves_our_question_is_heard():
     record = KernelRecord(START)
-    record.asked("ours")
+    record.note_question("ours")
     record.apply(of_question("busy"))
-    assert not record.heard
+    assert not record.is_known
     record.apply(of_question("idle"))
-    assert (record.heard, record.busy, record.last_active) == (True, False, START)
+    assert (record.is_known, record.busy, record.last_active) == (True, False, START)
 
 
 def test_what_others_ask_tells_nothing_of_the_main_shell():
     record = KernelRecord(START)
-    record.asked("ours")
+    record.note_question("ours")
     record.apply(of_question("idle", "of a page, on the control channel"))
-    assert not record.heard
+    assert not record.is_known
 
 
 def test_a_question_that_is_served_inside_a_cell_does_not_end_it():
     record = record_of(busy("cell", 0))
-    record.asked("ours")
+    record.note_question("ours")
     record.apply(of_question("idle"))
     assert record.busy
 
 
 def test_an_answer_from_before_a_restart_tells_nothing_of_the_new_process():
     record = KernelRecord(START)
-    record.asked("ours")
-    record.restarted(START + 1)
+    record.note_question("ours")
+    record.note_restart(START + 1)
     record.apply(of_question("idle"))
-    assert not record.heard
+    assert not record.is_known
 
 
 def test_kernels_without_dates_are_borne_with():

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jupyter_gq.lab.kernelspec import allowed_environment, kernel_of
-from jupyter_gq.lab.surroundings import read_surroundings
+from jupyter_gq.lab.hub_environment import read_hub_environment
+from jupyter_gq.lab.kernelspec import describe_kernel, select_environment
 
 
 @dataclass
@@ -22,27 +22,27 @@ class Spec:
 
 @pytest.mark.parametrize("name", ["python", "python3", f"python3.{sys.version_info[1]}"])
 def test_a_bare_python_is_the_one_of_this_server(name):
-    assert kernel_of("k", Spec([name, "-m", "ipykernel"]), {}).argv == [sys.executable, "-m", "ipykernel"]
+    assert describe_kernel("k", Spec([name, "-m", "ipykernel"]), {}).argv == [sys.executable, "-m", "ipykernel"]
 
 
 def test_other_commands_are_looked_up_in_the_path_that_goes_along(tmp_path):
     tool = tmp_path / "julia"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    assert kernel_of("k", Spec(["julia", "-i"]), {"PATH": str(tmp_path)}).argv[0] == str(tool)
-    assert kernel_of("k", Spec(["/opt/R", "-i"]), {}).argv[0] == "/opt/R"
-    assert kernel_of("k", Spec(["missing"]), {"PATH": str(tmp_path)}).argv[0] == "missing"
+    assert describe_kernel("k", Spec(["julia", "-i"]), {"PATH": str(tmp_path)}).argv[0] == str(tool)
+    assert describe_kernel("k", Spec(["/opt/R", "-i"]), {}).argv[0] == "/opt/R"
+    assert describe_kernel("k", Spec(["missing"]), {"PATH": str(tmp_path)}).argv[0] == "missing"
 
 
 def test_only_the_connection_file_is_left_to_fill_in():
-    argv = kernel_of("k", Spec(["/bin/k", "{resource_dir}/run", "{prefix}", "{connection_file}"]), {}).argv
+    argv = describe_kernel("k", Spec(["/bin/k", "{resource_dir}/run", "{prefix}", "{connection_file}"]), {}).argv
     assert argv[1:] == ["/share/kernels/k/run", sys.prefix, "{connection_file}"]
 
 
 def test_a_kernel_s_environment_is_filled_in_from_what_goes_along_only(monkeypatch):
     monkeypatch.setenv("HIDDEN", "secret")
     spec = Spec(["/bin/k"], env={"DATA": "${HOME}/data", "LEAK": "${HIDDEN}", "JUPYTERHUB_API_TOKEN": "x"})
-    assert kernel_of("k", spec, {"HOME": "/home/ann"}).env == {"DATA": "/home/ann/data", "LEAK": "${HIDDEN}"}
+    assert describe_kernel("k", spec, {"HOME": "/home/ann"}).env == {"DATA": "/home/ann/data", "LEAK": "${HIDDEN}"}
 
 
 def test_tokens_never_go_along_even_when_they_are_listed():
@@ -56,12 +56,12 @@ def test_tokens_never_go_along_even_when_they_are_listed():
         "HF_TOKEN": "t",
         "DB_PASSWORD": "p",
     }
-    assert allowed_environment(environ, ["PATH", "LC_*"]) == {"PATH": "/bin", "LC_TIME": "C"}
-    assert allowed_environment(environ, ["*"]) == {"LC_TIME": "C", "OTHER": "x", "PATH": "/bin"}
+    assert select_environment(environ, ["PATH", "LC_*"]) == {"PATH": "/bin", "LC_TIME": "C"}
+    assert select_environment(environ, ["*"]) == {"LC_TIME": "C", "OTHER": "x", "PATH": "/bin"}
 
 
 def test_surroundings_prefer_the_spawner_s_words():
-    here = read_surroundings(
+    here = read_hub_environment(
         {
             "JUPYTER_GQ_URL": "http://127.0.0.1:1/",
             "JUPYTERHUB_API_TOKEN": "t",
@@ -71,5 +71,5 @@ def test_surroundings_prefer_the_spawner_s_words():
         }
     )
     assert (here.on_hub, here.user, here.server) == (True, "ann", "")
-    assert not read_surroundings({"JUPYTERHUB_API_TOKEN": "t"}).on_hub
-    assert read_surroundings({"JUPYTERHUB_SERVER_NAME": "gpu"}).server == "gpu"
+    assert not read_hub_environment({"JUPYTERHUB_API_TOKEN": "t"}).on_hub
+    assert read_hub_environment({"JUPYTERHUB_SERVER_NAME": "gpu"}).server == "gpu"

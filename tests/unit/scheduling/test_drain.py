@@ -1,4 +1,4 @@
-"""Nodes that are being emptied: who leaves, who stays, and that nobody goes there."""
+"""Nodes that are being drained: who leaves, who stays, and that nobody goes there."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.policy import MinRuntimeRule, Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, admitted, apply, cordoned, evicted, running, stopped, why
 
 
-def emptied(cluster: Cluster, *names: str) -> Cluster:
+def drained(cluster: Cluster, *names: str) -> Cluster:
     """Those nodes are cordoned."""
     cluster.nodes = [cordoned(node) if node.name in names else node for node in cluster.nodes]
     return cluster
@@ -23,7 +23,7 @@ def decide(cluster: Cluster, **policy):
 
 
 def two_nodes() -> Cluster:
-    return emptied(Cluster().node("old", 2).node("new", 1).queue("q", 3), "old")
+    return drained(Cluster().node("old", 2).node("new", 1).queue("q", 3), "old")
 
 
 def test_training_leaves_and_goes_on_elsewhere_with_its_seniority():
@@ -34,7 +34,7 @@ def test_training_leaves_and_goes_on_elsewhere_with_its_seniority():
             workload="j",
             reason=EvictReason.NODE_EMPTIED,
             by=None,
-            sentence="Paused: the node old is being emptied. Continues by itself when a GPU is free.",
+            sentence="Paused: the node old is being drained. Continues by itself when a GPU is free.",
         ),
     )
     told = apply(cluster.snapshot(), decision)
@@ -46,7 +46,7 @@ def test_training_leaves_and_goes_on_elsewhere_with_its_seniority():
 
 
 def test_it_leaves_even_if_there_is_no_room_for_it_elsewhere_and_whatever_it_has_been_promised():
-    cluster = emptied(Cluster().node("old", 1).queue("q", 1), "old").add(running(a_job("j", "q"), "old-0", since=5))
+    cluster = drained(Cluster().node("old", 1).queue("q", 1), "old").add(running(a_job("j", "q"), "old-0", since=5))
     decision = decide(cluster, min_runtime=MinRuntimeRule(preempt=3600, reclaim=3600))
     assert evicted(decision) == ["j"]
     waiting = run_cycle(stopped(apply(cluster.snapshot(), decision)), Policy(), NOW)
@@ -57,7 +57,7 @@ def test_it_leaves_even_if_there_is_no_room_for_it_elsewhere_and_whatever_it_has
 
 
 def test_notebooks_and_what_cannot_be_paused_stay():
-    cluster = emptied(
+    cluster = drained(
         Cluster().node("old", 3, pool="shared").fixed("shared", ann="1").queue("q", 2, pool="shared"), "old"
     )
     cluster.add(running(a_notebook("ann", "1"), "old-0"))
@@ -76,7 +76,7 @@ def test_elastic_work_gives_up_the_tasks_that_are_there():
     assert isinstance(shrink, Shrink)
     assert {task.node for task in shrink.placement} == {"old"}
     assert shrink.reason is EvictReason.NODE_EMPTIED
-    assert shrink.sentence.startswith("Runs on with 1 of its 3 tasks: the node old is being emptied.")
+    assert shrink.sentence.startswith("Runs on with 1 of its 3 tasks: the node old is being drained.")
     (evict,) = decide(two_nodes().add(running(elastic, "old-0", "new-0"))).instructions
     assert isinstance(evict, Evict), "its smallest gang is there"
 
@@ -104,7 +104,7 @@ def test_without_devices_nothing_starts_on_a_closed_node_either(closed):
 
 def test_what_is_there_may_still_end_or_be_counted():
     """A node without room for anything new keeps those who stay on its books."""
-    cluster = emptied(Cluster().node("old", 2).node("new", 1).queue("q", 3), "old")
+    cluster = drained(Cluster().node("old", 2).node("new", 1).queue("q", 3), "old")
     cluster.nodes = [replace(node, cpu_milli=4000) for node in cluster.nodes]
     request = Request(devices=1, cpu_milli=1000)
     cluster.add(replace(running(a_job("fixed", "q", preemptible=False), "old-0"), request=request))

@@ -4,7 +4,7 @@ from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.wording import enumerate_names, gpus, minutes, who
+from jupyter_gq.scheduling.wording import describe_duration, describe_gpus, describe_workload, enumerate_names
 from tests.builders import NOW, Cluster, a_device, a_job, a_notebook, running, stopping, why
 
 
@@ -138,9 +138,9 @@ def test_positions_count_those_who_wait_in_the_queue():
 
 
 def test_words():
-    assert [gpus(250), gpus(1000), gpus(1500)] == ["0.25 GPU", "1 GPU", "1.5 GPUs"]
-    assert who(a_notebook("bob", name="lab")) == "bob's server 'lab'"
-    assert who(a_job("", "q")) == "ann's job"
+    assert [describe_gpus(250), describe_gpus(1000), describe_gpus(1500)] == ["0.25 GPU", "1 GPU", "1.5 GPUs"]
+    assert describe_workload(a_notebook("bob", name="lab")) == "bob's server 'lab'"
+    assert describe_workload(a_job("", "q")) == "ann's job"
     assert enumerate_names(["a", "b"]) == "a and b"
     assert enumerate_names(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert [minutes(45), minutes(119), minutes(120), minutes(1500)] == ["45 s", "119 s", "2 min", "25 min"]
+    assert [describe_duration(each) for each in (45, 119, 120, 1500)] == ["45 s", "119 s", "2 min", "25 min"]

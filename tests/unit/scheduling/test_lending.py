@@ -63,7 +63,7 @@ def test_only_what_can_be_taken_back_starts_on_a_lent_share():
     entry = why(decision, "fixed").why
     assert entry.reason is PendingReason.RESERVED
     assert entry.sentence == (
-        "Waiting: 0.5 GPU is free, but held for ann's server (0.5 GPU), which may be used again at any moment."
+        "Waiting: 0.5 GPU is free, but reserved for ann's server (0.5 GPU), which may be used again at any moment."
     )
     cluster.workloads[-1] = a_job("borrower", "z", "0.5")
     assert admitted(decide(cluster.snapshot())) == ["borrower"]

@@ -56,7 +56,7 @@ def test_who_has_waited_long_gets_a_place_that_is_written_down():
     entry = why(decision, "big").why
     assert entry.reason is PendingReason.NO_FREE_DEVICE
     assert entry.sentence == (
-        "Waiting: after 40 min GPUs are held for it as they free: 1 of 2 GPUs is there; "
+        "Waiting: after 40 min, GPUs are reserved for it as they become free: 1 of 2 GPUs is free so far; "
         "ann's here (1 GPU) still uses the rest."
     )
     assert entry.blockers == ("here",)
@@ -69,7 +69,7 @@ def test_others_of_its_queue_wait_and_are_told_for_whom():
     assert decision.instructions == ()
     entry = why(decision, "small").why
     assert entry.reason is PendingReason.RESERVED
-    assert entry.sentence == "Waiting: 1 GPU is free, but held for bob's big (2 GPUs), which has waited 40 min."
+    assert entry.sentence == "Waiting: 1 GPU is free, but reserved for bob's big (2 GPUs), which has waited 40 min."
     assert entry.blockers == ("big",)
     assert admitted(decide(without(after, "big"))) == ["small"]
 
@@ -292,7 +292,7 @@ def test_who_waits_only_for_processors_that_are_held_is_told_for_whom():
     entry = why(decision, "small").why
     assert entry.reason is PendingReason.RESERVED
     assert entry.sentence == (
-        "Waiting: CPU or memory that it needs is held for bob's big (1 GPU), which has waited 40 min."
+        "Waiting: CPU or memory that it needs is reserved for bob's big (1 GPU), which has waited 40 min."
     )
     assert entry.blockers == ("big",)
     assert admitted(decide(without(after, "big"))) == ["small"]

@@ -11,7 +11,7 @@ from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.preview.admission import check_fits
-from jupyter_gq.scheduling.wording import memory
+from jupyter_gq.scheduling.wording import describe_memory
 from tests.builders import NOW, Cluster, a_job, a_node, running, why
 from tests.explanations import explained
 
@@ -143,5 +143,5 @@ def test_a_rack_that_is_too_small_is_said_while_it_waits():
 
 def test_who_is_told_the_most_that_there_is_may_ask_for_it():
     """15.626 GiB is 15.62 and not 15.63."""
-    assert memory(16_001) == "15.62 GiB"
-    assert parse_memory(memory(16_001)) <= 16_001
+    assert describe_memory(16_001) == "15.62 GiB"
+    assert parse_memory(describe_memory(16_001)) <= 16_001

@@ -69,12 +69,12 @@ class Placeholders:
         writes: Writes,
         agents: Agents,
         nodes: Nodes,
-        take: Callable[[PodView], None],
+        on_created: Callable[[PodView], None],
         now: Callable[[], float],
     ) -> None:
-        """Begin; `take` is given each pod that was made, before the watch shows it."""
+        """Begin; `on_created` is given each pod that was made, before the watch shows it."""
         self._options, self._writes, self._agents, self._nodes = options, writes, agents, nodes
-        self._take, self._now = take, now
+        self._on_created, self._now = on_created, now
         self._pools: defaultdict[str, _Pool] = defaultdict(_Pool)
         #: Since when each stands on a node, on our own clock.
         self._bound_at: dict[str, float] = {}
@@ -246,7 +246,7 @@ class Placeholders:
     def _made(self, pod: JsonObject) -> None:
         meta = pod["metadata"]
         log.info("a new node is asked for: pool=%s pod=%s", meta["annotations"][names.GROWS], meta["name"])
-        self._take(pod_view(pod))
+        self._on_created(pod_view(pod))
 
     def _gone(self, asking: _Pool, pod: PodView) -> None:
         asking.pods.pop(pod.uid, None)

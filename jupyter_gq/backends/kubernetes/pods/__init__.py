@@ -1,1 +1,1 @@
-"""Pods by run, and how a pod ended."""
+"""The index of pods by run, and the result that a pod shows."""

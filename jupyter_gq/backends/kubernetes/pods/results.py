@@ -1,10 +1,12 @@
-"""How a task ended, from what its pod shows last; how a run ended, from its tasks; and what is wrong before an end.
+"""The result of a task, from the last view of its pod; the result of a run, from its tasks; and trouble before an end.
 
 Rules
 -----
-1. What the runner said last counts most. It may only claim that it succeeded, failed or paused.
-2. A pod that others took away was lost, whatever its exit code: evictors kill with the codes of crashes.
-3. Trouble that no time will mend ends the run at once; trouble that may pass gets `pull_timeout` seconds.
+- The last-report rule: the runner's own last report counts most. It may only claim success, failure or a pause.
+- The disruption rule: a pod that others took away is LOST, whatever its exit code, for evictors kill with the codes of
+  crashes.
+- The hopeless-trouble rule: trouble that no time mends ends the run at once. Trouble that may pass gets `pull_timeout`
+  seconds (see `runs.judging`).
 """
 
 import json
@@ -15,10 +17,11 @@ from dataclasses import dataclass, replace
 from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
 from jupyter_gq.backends.protocol import Outcome
 
+#: Outcomes that a runner may report of itself.
 _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
-#: What counts most for the whole run comes first.
+#: Outcomes of tasks, from the one that counts most for the whole run.
 _WEIGHT = (Outcome.FAILED, Outcome.REFUSED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
-#: Who disrupts pods, by the reason that the cluster gives.
+#: What disrupted a pod, by the reason that the cluster gives.
 _DISRUPTIONS = {
     "PreemptionByScheduler": "The cluster's scheduler gave its place to a pod of higher priority",
     "DeletionByTaintManager": "Its node was given a taint that it does not tolerate",
@@ -26,21 +29,22 @@ _DISRUPTIONS = {
     "DeletionByPodGC": "Its node is gone",
     "TerminationByKubelet": "Its node ran out of resources or was shut down, and ended it",
 }
-#: The kubelet does not take what the core counted on: the place was not to be had.
+#: Reasons with which a kubelet rejects a pod: what the core counted on was not free.
 _NOT_ADMITTED = frozenset(
     {"UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "NodeAffinity", "Preempting"}
 )
-#: No time mends these.
+#: Reasons of a waiting container that no time mends.
 _HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
-#: These may pass.
-_TROUBLE = frozenset(
+#: Reasons of a waiting container that may pass.
+_MAY_PASS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError"}
     | {"RunContainerError", "ImageInspectError"}
 )
 _OUT_OF_MEMORY = "OOMKilled"
-#: The runtime could not begin it.
+#: Reasons of an ended container that the runtime could not start.
 _CANNOT_START = frozenset({"StartError", "ContainerCannotRun"})
-_MOST_WORDS = 400
+#: The most characters of another program's text in a sentence.
+_MOST_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,36 +57,41 @@ class Result:
 
 
 def read_result(pod: PodView | None, *, stopped: bool) -> Result:
-    """How that task ended; None: its pod is gone and was never seen to end. `stopped`: it was told to end."""
+    """Return the result of a task from the last view of its pod.
+
+    `stopped`: the task was asked to end. None as pod: the pod is gone and was never seen to end.
+    """
     if pod is None:
-        return _gone(stopped)
-    claim = _claim(pod)
+        return _result_of_deleted(stopped)
+    claim = _read_claim(pod)
     if claim is not None and (claim.outcome is not Outcome.FAILED or not pod.disruption):
         if claim.outcome is Outcome.PAUSED and pod.disruption and not stopped:
-            return replace(claim, sentence=_disrupted(pod))
+            return replace(claim, sentence=_describe_disruption(pod))
         return claim
     if pod.disruption and not stopped:
-        return Result(outcome=Outcome.LOST, sentence=_disrupted(pod))
+        return Result(outcome=Outcome.LOST, sentence=_describe_disruption(pod))
     if pod.reason in _NOT_ADMITTED or pod.reason.startswith("OutOf"):
         return Result(outcome=Outcome.REFUSED, sentence=f"Its node {pod.node} did not take it: {one_line(pod.message)}")
     if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
-        return Result(
-            outcome=Outcome.LOST, sentence=f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
-        )
+        sentence = f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
+        return Result(outcome=Outcome.LOST, sentence=sentence)
     if pod.ended is None:
-        return _gone(stopped)
-    return _by_exit_code(pod, stopped)
+        return _result_of_deleted(stopped)
+    return _result_by_exit_code(pod, pod.ended, stopped)
 
 
 def read_server_result(pod: PodView) -> Result:
-    """How a notebook ended that nobody told to. It has no runner: what it says of it is the last line of its log."""
+    """Return the result of a notebook that ended although nobody asked for it.
+
+    A notebook has no runner to report, so the last line of its log is told.
+    """
     ended = pod.ended
     if ended is None or pod.disruption or pod.reason or ended.exit_code == 0 or ended.reason == _OUT_OF_MEMORY:
         return read_result(pod, stopped=False)
     if ended.reason in _CANNOT_START:
         return _not_started(ended)
     last = one_line(last_line(ended.message))
-    sentence = f"Its server ended with {_how(ended.exit_code)}{f': {last}' if last else '.'}"
+    sentence = f"Its server ended with {_describe_exit_code(ended.exit_code)}{f': {last}' if last else '.'}"
     return Result(outcome=Outcome.LOST, sentence=sentence)
 
 
@@ -101,8 +110,11 @@ def name_task(result: Result, task: int, tasks: int) -> Result:
 
 
 def find_trouble(pod: PodView) -> tuple[str, bool]:
-    """Why its container does not start, for the owner, and whether time may mend that; ("", True) when nothing is."""
-    if pod.waiting not in _HOPELESS and pod.waiting not in _TROUBLE:
+    """Return why the container does not start, for the owner, and whether time may mend that.
+
+    ("", True) means that nothing is known to be wrong.
+    """
+    if pod.waiting not in _HOPELESS and pod.waiting not in _MAY_PASS:
         return "", True
     told = one_line(pod.waiting_message) or f"{pod.waiting}."
     if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
@@ -112,14 +124,16 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
     return sentence, pod.waiting not in _HOPELESS
 
 
-def _gone(stopped: bool) -> Result:
+def _result_of_deleted(stopped: bool) -> Result:
+    """Return the result of a task whose pod went without showing an end."""
     if stopped:
         sentence = "It was told to end and did not do so in its time, so it was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)
     return Result(outcome=Outcome.LOST, sentence="Its pod was deleted by somebody else.")
 
 
-def _claim(pod: PodView) -> Result | None:
+def _read_claim(pod: PodView) -> Result | None:
+    """Return what the runner reported of itself; None if it reported nothing that it may claim."""
     if pod.ended is None:
         return None
     with suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -130,47 +144,47 @@ def _claim(pod: PodView) -> Result | None:
     return None
 
 
-def _by_exit_code(pod: PodView, stopped: bool) -> Result:
-    assert pod.ended is not None
-    code, message = pod.ended.exit_code, pod.ended.message
-    if pod.ended.reason == _OUT_OF_MEMORY:
+def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
+    code, message = ended.exit_code, ended.message
+    if ended.reason == _OUT_OF_MEMORY:
         return Result(
             outcome=Outcome.FAILED, sentence="It used more memory of its node than its limit allows, and was killed."
         )
     if code == 127 or "No module named jupyter_gq" in message or "No module named 'jupyter_gq" in message:
         sentence = f"The image {pod.image} has no jupyter-gq, so no job can run in it; choose one that has."
         return Result(outcome=Outcome.FAILED, sentence=sentence)
-    if pod.ended.reason in _CANNOT_START or code == 128:
-        return _not_started(pod.ended)
+    if ended.reason in _CANNOT_START or code == 128:
+        return _not_started(ended)
     if stopped:
-        return _gone(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
+        return _result_of_deleted(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
     if code == 0:
         return Result(outcome=Outcome.SUCCEEDED)
     last = f" Its last words: {one_line(message)}" if message.strip() else ""
-    return Result(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({_how(code)}).{last}")
+    how = _describe_exit_code(code)
+    return Result(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({how}).{last}")
 
 
 def _not_started(ended: Ended) -> Result:
     return Result(outcome=Outcome.FAILED, sentence=f"Its container could not be started: {one_line(ended.message)}")
 
 
-def _how(code: int) -> str:
+def _describe_exit_code(code: int) -> str:
     return f"signal {code - 128}" if 128 < code < 160 else f"exit code {code}"
 
 
-def _disrupted(pod: PodView) -> str:
+def _describe_disruption(pod: PodView) -> str:
     what = _DISRUPTIONS.get(pod.disruption, f"It was disrupted ({pod.disruption})")
     told = one_line(pod.disruption_message)
     return f"{what}: {told}" if told else f"{what}."
 
 
 def one_line(text: str) -> str:
-    """One line, not too long, ending as a sentence does."""
+    """Return the text on one line, cut if it is long, ending as a sentence does; "" for an empty text."""
     line = " ".join(text.split())
-    line = line if len(line) <= _MOST_WORDS else f"{line[:_MOST_WORDS]}…"
+    line = line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
     return line if not line or line.endswith((".", "…", "!")) else f"{line}."
 
 
 def last_line(text: str) -> str:
-    """Where the end of a log tells why, that is there."""
+    """Return the last line that is not empty, where the end of a log usually names the cause; "" if there is none."""
     return next((line for line in reversed(text.splitlines()) if line.strip()), "")

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.results import Result, find_trouble, read_server_result
-from jupyter_gq.backends.kubernetes.shares.places import Place
+from jupyter_gq.backends.kubernetes.shares.preparation import PreparedTask
 from jupyter_gq.backends.protocol import Outcome
 
 from .phases import RunPhase
@@ -69,8 +69,8 @@ class TicketFacts:
 class TicketSurroundings:
     """What the rules read of the cluster and of the Hub."""
 
-    #: What the pod must carry, or what is waited for; None while no pod may be created.
-    place: Place | None = None
+    #: What the pod must carry, or what is waited for; None if no pod may be created.
+    prepared: PreparedTask | None = None
     #: Why what runs on the pod's node counts as lost; "" = it does not.
     lost: str = ""
     #: Why a device of the notebook is no longer ours; "" = all are.
@@ -119,15 +119,15 @@ def _judge_without_pod(
     if run.stop_deadline is not None:
         is_over = around.hub_has_heard or now >= run.stop_deadline
         return TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED) if is_over else None)
-    if around.place is None:
+    if around.prepared is None:
         return TicketJudgement(verdict=_verdict(Outcome.LOST, "Its pod is gone."))
-    if around.place.refused:
-        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, around.place.sentence))
+    if around.prepared.is_refused:
+        return TicketJudgement(verdict=_verdict(Outcome.REFUSED, around.prepared.sentence))
     limit = options.attach_timeout
     if run.ready_since is not None and now - run.ready_since >= limit:
         sentence = f"The server was not started within {limit:.0f} seconds, so its share is free again."
         return TicketJudgement(verdict=_verdict(Outcome.LOST, sentence))
-    return TicketJudgement(sentence=around.place.sentence)
+    return TicketJudgement(sentence=around.prepared.sentence)
 
 
 def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now: float) -> TicketJudgement:

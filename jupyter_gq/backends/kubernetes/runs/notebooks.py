@@ -2,7 +2,8 @@
 
 Rules
 -----
-- The pod of a ticket is known by its label. The spawner puts the label there, with everything else that `pod` returns.
+- The pod of a ticket is known by its label. The spawner puts the label there, with all that `pod_additions`
+  returns.
 - A notebook is ended through the Hub, and its pod is never deleted here.
 - A share is held until the pod is gone, whatever the Hub believes.
 """
@@ -15,7 +16,7 @@ from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result
-from jupyter_gq.backends.kubernetes.shares.places import Place, Places
+from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation, PreparedTask
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.client.devices import CHOSEN, DEVICES_GIVEN_VARIABLE, NAMED
@@ -38,11 +39,11 @@ class NotebookRuns:
         options: KubernetesOptions,
         *,
         stopper: ServerStopper,
-        places: Places,
+        devices: DevicePreparation,
         nodes: Nodes,
         clocks: Clocks,
     ) -> None:
-        self._options, self._places, self._nodes = options, places, nodes
+        self._options, self._devices, self._nodes = options, devices, nodes
         self._now, self._day = clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
@@ -63,9 +64,9 @@ class NotebookRuns:
         if run.is_new:
             run.apply(RunEvent.LAUNCHED, self._now())
         self._read_pods(run)
-        self._places.claim(workload, run.named_devices())
+        self._devices.claim(workload, run.named_devices())
         # The pod may be on its way with these devices, whoever told its spawner.
-        self._places.tell(workload, launch.detail.named_devices)
+        self._devices.fix_devices(workload, launch.detail.named_devices)
 
     def stop(self, key: RunKey, grace: Seconds) -> None:
         """Ask the Hub to end the server; the ticket ends within `grace` seconds if there is no pod."""
@@ -94,45 +95,45 @@ class NotebookRuns:
         """Drop the ticket: its result is recorded."""
         run = self.runs.pop(key, None)
         if run is not None and run.workload is not None:
-            self._places.release(run.workload)
+            self._devices.release(run.workload)
         self._stops.forget(key)
         self.pods.forget(key)
 
     # --- what the spawner asks
 
-    def pod(self, key: RunKey) -> PodAdditions | None:
+    def pod_additions(self, key: RunKey) -> PodAdditions | None:
         """Return what the pod of the ticket must carry; None while that is not known, or if no pod is wanted."""
         run = self.runs.get(key)
         if run is None or run.is_ending or run.phase is RunPhase.RELEASED or run.ended is not None:
             return None
-        added = self._place(run).added
-        if added is None:
+        additions = self._prepare(run).additions
+        if additions is None:
             return None
         if not run.holds_devices:
             # Nobody counts on the node of the placement, and it may be closed to a pod without devices.
-            added = added.model_copy(update={"node": None})
+            additions = additions.model_copy(update={"node": None})
         if run.phase is RunPhase.WAITING:
             run.apply(RunEvent.DEVICES_READY, self._now())
         labels = {
-            **added.labels,
+            **additions.labels,
             names.INSTALLATION: self._options.installation,
             names.WORKLOAD: run.id,
             names.ATTEMPT: str(run.number),
         }
-        environment = {**added.environment, **_describe_choice(added)}
-        return added.model_copy(update={"labels": labels, "environment": environment})
+        environment = {**additions.environment, **_describe_choice(additions)}
+        return additions.model_copy(update={"labels": labels, "environment": environment})
 
-    def named(self, key: RunKey) -> dict[str, str]:
+    def named_devices(self, key: RunKey) -> dict[str, str]:
         """Return the devices that the pod was told to name, by slot."""
         run = self.runs.get(key)
-        return self._places.told(run.workload) if run is not None and run.workload is not None else {}
+        return self._devices.fixed_devices(run.workload) if run is not None and run.workload is not None else {}
 
-    def preparing(self, key: RunKey) -> str:
+    def describe_preparation(self, key: RunKey) -> str:
         """Return what is being waited for, as a sentence; "" = nothing."""
         run = self.runs.get(key)
         if run is None or run.ended is not None:
             return ""
-        return self._place(run).sentence or run.sentence
+        return self._prepare(run).sentence or run.sentence
 
     def image_of(self, ticket: str) -> str:
         """Return the image of the ticket's pod, by digest if that is known; "" if there is no pod."""
@@ -152,7 +153,7 @@ class NotebookRuns:
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the ticket if something may have changed."""
         revision, before = self.pods.revision(run.key), run.examined
-        is_same = before is not None and before.revision == revision and not self._places.is_failing(run.key)
+        is_same = before is not None and before.revision == revision and not self._devices.is_failing(run.key)
         if is_calm and is_same and before is not None and before.report is not None:
             return before.report
         report = self._advance(run)
@@ -169,7 +170,7 @@ class NotebookRuns:
         """Return the slots of tickets that have not ended, by node."""
         return slots_in_use(self.runs.values())
 
-    def blocked(self) -> set[str]:
+    def blocked_slots(self) -> set[str]:
         """Return the slots of notebooks' pods whose ticket has ended, or which no ticket is known for."""
         slots: set[str] = set()
         for key in self.pods.runs():
@@ -195,15 +196,15 @@ class NotebookRuns:
         if run.creates_pods and run.pods:
             run.apply(RunEvent.PODS_SEEN, self._now())
 
-    def _place(self, run: Run) -> Place:
+    def _prepare(self, run: Run) -> PreparedTask:
         assert run.workload is not None
-        return self._places.places(run.workload)[0]
+        return self._devices.prepare(run.workload)[0]
 
     def _advance(self, run: Run) -> Observation:
         self._read_pods(run)
         self._note_beginning(run)
         if run.workload is not None and not run.is_over(0) and (devices := run.named_devices()):
-            self._places.claim(run.workload, devices)
+            self._devices.claim(run.workload, devices)
         around = self._surroundings(run)
         judgement = judge_ticket(TicketFacts.of(run), around, self._options, self._now())
         run.sentence, run.delays = judgement.sentence, {0: judgement.delays}
@@ -226,17 +227,17 @@ class NotebookRuns:
 
     def _surroundings(self, run: Run) -> TicketSurroundings:
         """Gather what the rules read of the cluster and of the Hub."""
-        pod, place = run.pods.get(0), None
+        pod, prepared = run.pods.get(0), None
         if run.creates_pods:
-            place = self._place(run)
-            if run.phase is RunPhase.WAITING and place.added is not None:
+            prepared = self._prepare(run)
+            if run.phase is RunPhase.WAITING and prepared.additions is not None:
                 run.apply(RunEvent.DEVICES_READY, self._now())
-            elif run.phase is RunPhase.CREATING and place.added is None:
+            elif run.phase is RunPhase.CREATING and prepared.additions is None:
                 run.apply(RunEvent.DEVICES_WITHDRAWN, self._now())
         return TicketSurroundings(
-            place=place,
+            prepared=prepared,
             lost=self._nodes.lost(pod.node) if pod is not None and not run.is_over(0) else "",
-            taken_device=self._places.lost_devices(run.workload) if run.workload is not None else "",
+            taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
             hub_has_heard=self._stops.heard(run.key),
         )
 
@@ -248,7 +249,7 @@ class NotebookRuns:
 
     def _end(self, run: Run, result: Result) -> Observation:
         if run.workload is not None:
-            self._places.release(run.workload)
+            self._devices.release(run.workload)
         ended = "notebook ended: workload=%s run=%d outcome=%s %s"
         log.info(ended, run.id, run.number, result.outcome, result.sentence)
         return run.finish(result, self._now(), self._day())
@@ -260,8 +261,8 @@ def _by_digest(image: str, image_id: str) -> str:
     return pulled if "@sha256:" in pulled else image
 
 
-def _describe_choice(added: PodAdditions) -> dict[str, str]:
+def _describe_choice(additions: PodAdditions) -> dict[str, str]:
     """Return what the server has to know before it starts a kernel: who chose its devices."""
-    if names.SLOTS not in added.annotations:
+    if names.SLOTS not in additions.annotations:
         return {}
-    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in added.annotations else CHOSEN}
+    return {DEVICES_GIVEN_VARIABLE: NAMED if names.DEVICES in additions.annotations else CHOSEN}

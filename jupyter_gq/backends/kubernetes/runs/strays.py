@@ -1,4 +1,4 @@
-"""Pods of notebooks that stand without a ticket: nobody else gets their devices, so somebody has to hear of it."""
+"""Pods of notebooks that exist without a ticket. Nobody else gets their devices, so an administrator has to be told."""
 
 from collections.abc import Callable, Container
 
@@ -6,19 +6,20 @@ from jupyter_gq.backends.capabilities import Stray
 from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 
-#: Seconds that one may stand: after a restart its ticket is told to us first, and an ended server takes time to go.
-_MAY_STAND = 60.0
+#: Seconds that a pod may exist without a ticket. After a restart the tickets are launched again first. The pod of an
+#: ended server takes time to go.
+_REPORTED_AFTER = 60.0
 
 
 class Strays:
-    """Remembers since when each stands; one without devices takes nothing from anybody."""
+    """The stray pods, with the time since when each is known. A pod without devices is none: it takes nothing."""
 
     def __init__(self, pods: PodIndex, known: Container[RunKey], now: Callable[[], float]) -> None:
         self._pods, self._known, self._now = pods, known, now
         self._since: dict[str, float] = {}
 
-    def look(self) -> list[Stray]:
-        """Those that have stood for too long; a pod that is ending is not one of them."""
+    def find(self) -> list[Stray]:
+        """Return the pods that have been stray for too long; a pod that is being deleted is none."""
         found = [
             pod
             for key in self._pods.runs()
@@ -28,10 +29,10 @@ class Strays:
         ]
         now = self._now()
         self._since = {pod.uid: self._since.get(pod.uid, now) for pod in found}
-        return [_stray(pod) for pod in found if now - self._since[pod.uid] >= _MAY_STAND]
+        return [_describe(pod) for pod in found if now - self._since[pod.uid] >= _REPORTED_AFTER]
 
 
-def _stray(pod: PodView) -> Stray:
+def _describe(pod: PodView) -> Stray:
     return Stray(
         workload=pod.workload, pod=f"{pod.namespace}/{pod.name}", node=pod.node, devices=len(pod.slots or pod.devices)
     )

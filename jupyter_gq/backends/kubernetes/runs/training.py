@@ -21,7 +21,7 @@ from jupyter_gq.backends.kubernetes.objects.manifests import as_job, gang_servic
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.backends.kubernetes.pods.index import PodIndex, RunKey
 from jupyter_gq.backends.kubernetes.pods.results import Result, combine_results, name_task, read_result
-from jupyter_gq.backends.kubernetes.shares.places import Places
+from jupyter_gq.backends.kubernetes.shares.preparation import DevicePreparation
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome
 from jupyter_gq.client.pods import PodAdditions
 from jupyter_gq.domain.amount import Seconds
@@ -48,18 +48,18 @@ class TrainingRuns:
         options: KubernetesOptions,
         *,
         writes: Writes,
-        places: Places,
+        devices: DevicePreparation,
         nodes: Nodes,
-        take: Callable[[PodView], None],
+        on_created: Callable[[PodView], None],
         clocks: Clocks,
     ) -> None:
-        """`take` is given each pod that was created, before the watch shows it."""
-        self._options, self._writes, self._places, self._nodes = options, writes, places, nodes
-        self._take, self._now, self._day = take, clocks.elapsed, clocks.now
+        """`on_created` is given each pod that was created, before the watch shows it."""
+        self._options, self._writes, self._devices, self._nodes = options, writes, devices, nodes
+        self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
         self.runs: dict[RunKey, Run] = {}
-        #: Whether there was a step yet. Before that no node is known, so a place that is not ready cannot be told from
-        #: one that is gone.
+        #: Whether there was a step yet. Before that no node is known, so a node that is not listed yet looks as if it
+        #: were gone.
         self._has_stepped = False
         #: Runs in REMOVING.
         self._removing: dict[RunKey, Run] = {}
@@ -82,7 +82,7 @@ class TrainingRuns:
             run.apply(RunEvent.LAUNCHED, self._now())
         self._read_pods(run)
         if not run.is_ending:
-            self._places.claim(workload, run.named_devices())
+            self._devices.claim(workload, run.named_devices())
             if run.creates_pods and self._has_stepped:
                 run.sentence = self._create_pods(run)
 
@@ -132,7 +132,7 @@ class TrainingRuns:
     def _examine(self, run: Run, is_calm: bool) -> Observation:
         """Advance the run if something may have changed: of thousands of runs hardly any does between two steps."""
         revision, before = self.pods.revision(run.key), run.examined
-        if is_calm and before is not None and before.revision == revision and not self._places.is_failing(run.key):
+        if is_calm and before is not None and before.revision == revision and not self._devices.is_failing(run.key):
             if before.report is not None:
                 return before.report
             if not run.is_ending and self._is_creating(run):
@@ -147,7 +147,7 @@ class TrainingRuns:
         for run in self.runs.values():
             run.restart_delays(self._now())
 
-    def unmade(self) -> int:
+    def count_missing_pods(self) -> int:
         """Return the number of pods that are wanted and not created yet."""
         return sum(max(0, run.tasks - self.pods.count(key)) for key, run in self.runs.items() if run.creates_pods)
 
@@ -155,7 +155,7 @@ class TrainingRuns:
         """Return the slots of runs that have not ended, by node."""
         return slots_in_use(self.runs.values())
 
-    def blocked(self) -> set[str]:
+    def blocked_slots(self) -> set[str]:
         """Return the slots of live pods whose run has ended, or which the controller has not launched."""
         slots: set[str] = set()
         for run in (*self._removing.values(), *self.runs.values()):
@@ -195,7 +195,7 @@ class TrainingRuns:
         self._note_beginning(run)
         if not run.is_ending:
             if run.workload is not None and (devices := run.named_devices()):
-                self._places.claim(run.workload, devices)
+                self._devices.claim(run.workload, devices)
             self._judge(run)
         if run.creates_pods:
             run.sentence = self._create_pods(run) or run.sentence
@@ -237,7 +237,7 @@ class TrainingRuns:
         return ClusterFacts(
             lost={node: self._nodes.lost(node) for node in nodes},
             gpu_nodes=frozenset(node for node in nodes.union(facts.planned_nodes) if self._nodes.slots(node)),
-            taken_device=self._places.lost_devices(run.workload) if run.workload is not None else "",
+            taken_device=self._devices.describe_taken_device(run.workload) if run.workload is not None else "",
             job_message=self._writes.ask_why_no_pod(self._ref(JOBS, job)) if job else None,
         )
 
@@ -255,20 +255,20 @@ class TrainingRuns:
         if not image:
             self._give_up(run, Outcome.FAILED, "No image is known for it: set c.KubernetesBackend.runner_image.")
             return ""
-        places = self._places.places(workload)
-        refused = next((place for place in places if place.refused), None)
+        prepared = self._devices.prepare(workload)
+        refused = next((each for each in prepared if each.is_refused), None)
         if refused is not None:
             self._give_up(run, Outcome.REFUSED, refused.sentence)
             return ""
-        waiting = next((place for place in places if place.added is None), None)
+        waiting = next((each for each in prepared if each.additions is None), None)
         if waiting is not None:
             return waiting.sentence
         if run.phase is RunPhase.WAITING:
             run.apply(RunEvent.DEVICES_READY, self._now())
         creations = self._create_gang_service(workload) + [
-            self._create_pod(run.launch, task, added, image)
+            self._create_pod(run.launch, task, additions, image)
             for task in missing
-            if (added := places[task].added) is not None
+            if (additions := prepared[task].additions) is not None
         ]
         return self._read_answers(run, creations)
 
@@ -278,17 +278,17 @@ class TrainingRuns:
         service = self._ref(SERVICES, names.gang_name(workload.id, workload.run))
         return [self._writes.create(service, lambda: gang_service(workload, self._options), _ignore)]
 
-    def _create_pod(self, launch: Launch, task: int, added: PodAdditions, image: str) -> Creation:
+    def _create_pod(self, launch: Launch, task: int, additions: PodAdditions, image: str) -> Creation:
         workload = launch.workload
         name = names.training_name(workload.id, workload.run, task)
 
         def pod() -> JsonObject:
             passed = {key: launch.environment[key] for key in _PASSED_ON if key in launch.environment}
-            return training_pod(workload, task, added, passed, image, self._options)
+            return training_pod(workload, task, additions, passed, image, self._options)
 
         if self._options.as_jobs:
             return self._writes.create(self._ref(JOBS, name), lambda: as_job(pod()), _ignore)
-        return self._writes.create(self._ref(PODS, name), pod, lambda made: self._take(pod_view(made)))
+        return self._writes.create(self._ref(PODS, name), pod, lambda created: self._on_created(pod_view(created)))
 
     def _read_answers(self, run: Run, creations: Sequence[Creation]) -> str:
         """Give the run up if the cluster refuses one of its objects; return what is waited for, as a sentence."""
@@ -342,7 +342,7 @@ class TrainingRuns:
 
     def _release(self, run: Run) -> None:
         if run.workload is not None:
-            self._places.release(run.workload)
+            self._devices.release(run.workload)
 
     def _describe_overdue(self, run: Run) -> str:
         pod = next((pod for pod in run.live_pods() if pod.terminating), None)
@@ -384,5 +384,5 @@ class TrainingRuns:
         return ObjectRef(resource=resource, namespace=self._options.training_namespace, name=name)
 
 
-def _ignore(made: JsonObject) -> None:
+def _ignore(created: JsonObject) -> None:
     """Do nothing: the watch shows the object soon."""

@@ -1,1 +1,1 @@
-"""Devices of shares: slots, reservations, and the check of what a container can see."""
+"""Devices of shares: slots, reservation pods, and the check which devices a container can see."""

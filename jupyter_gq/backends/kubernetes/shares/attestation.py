@@ -1,11 +1,14 @@
-"""Whether a pod was seen to have its own devices and no others, and what that means for who waits for it.
+"""The device visibility check of a pod as the work in it is told: whether it sees its own devices and no others.
 
 Rules
 -----
-1. Where the device plugin chose the devices, the kubelet has seen to it already: work may begin unseen where no agent
-   looks. Where we named them, nobody but us has: it must not begin before an agent has looked.
-2. Who was given no device waits for nobody; when it is seen to have one all the same, it is stopped as others are.
-3. What was looked at and cannot be told is no reason to wait: the node cannot tell it later either.
+- The named-device rule: if the backend named the devices of a pod, nobody else keeps others away, so the work must not
+  begin before an agent has checked the pod. If the device plugin chose the devices, the kubelet keeps others away, and
+  the work may begin unchecked where no agent checks.
+- The no-device rule: work without a device waits for no check. If a check finds a device all the same, the pod is
+  stopped as any other.
+- The unclear-check rule: a check whose result cannot be told is no reason to wait, for the node cannot tell it later
+  either.
 """
 
 from jupyter_gq.backends.capabilities import Attestation, AttestationResult
@@ -24,10 +27,10 @@ def attest(agents: Agents, pod: PodView | None) -> Attestation:
     result = agents.attestation(pod.node, pod.uid)
     if not pod.slots and result is not AttestationResult.WRONG:
         return Attestation(result=AttestationResult.RIGHT, required=False, sentence="It was given no device.")
-    return Attestation(result=result, required=bool(pod.devices), sentence=_sentence(agents, pod, result))
+    return Attestation(result=result, required=bool(pod.devices), sentence=_describe(agents, pod, result))
 
 
-def _sentence(agents: Agents, pod: PodView, result: AttestationResult) -> str:
+def _describe(agents: Agents, pod: PodView, result: AttestationResult) -> str:
     node = pod.node
     match result:
         case AttestationResult.RIGHT:

@@ -1,11 +1,13 @@
-"""Which way of showing a device to the container of a share works on a node: tried with one pod for each.
+"""A trial on one node of each way to make a device visible to the container of a share, with one pod for each way.
 
 Rules
 -----
-1. A pod with a whole device from the device plugin says which device that is. Each way is then tried with a pod that
-   names it. They only look, so nothing need be held for them.
-2. A way works where the container sees that device and no other, and where one that was given nothing sees nothing.
-3. The pods belong to no run: no service takes them for its own. They are gone when the check ends, however it ends.
+- The trial rule: a pod with a whole device from the device plugin says which device that is. Each way is then tried
+  with a pod that names this device. The pods use no device, so nothing is reserved for them.
+- The success rule: a way works if its container sees that device and no other, and if a container without a device sees
+  none.
+- The clean-up rule: the pods belong to no run, so no service takes them for its own. They are deleted when the trial
+  ends, however it ends.
 """
 
 import asyncio
@@ -43,56 +45,56 @@ if TYPE_CHECKING:
 
 COMPONENT = "gq-check"
 _UNKNOWN = MiB(0)
-#: Seconds between two looks at a pod, and until it is given up.
-_LOOK, _PATIENCE = 0.5, 120.0
+#: Seconds between two reads of a pod, and until it is given up.
+_INTERVAL, _TIMEOUT = 0.5, 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one pod saw."""
+    """The devices that the container of one pod saw."""
 
-    #: Which devices; None = it could not be found out.
+    #: None = that could not be found out.
     devices: tuple[str, ...] | None = None
-    #: Why it could not.
+    #: Why it could not be found out, or why a device is missing.
     problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """What was found on one node."""
+    """The findings on one node."""
 
     node: str
-    #: With a whole device from the device plugin.
+    #: The finding with a whole device from the device plugin.
     whole: Finding
-    #: With nothing.
+    #: The finding without a device; None = it was not tried.
     void: Finding | None = None
-    #: With that device by name, in each way.
+    #: The findings with that device by name, in each way.
     ways: tuple[tuple[Visibility, Finding], ...] = ()
 
     def works(self, way: Visibility) -> bool:
-        """That way shows the device that is named, and no other; and nothing shows where none is given."""
+        """Return whether this way shows the named device and no other, and no device where none is given."""
         found = dict(self.ways).get(way)
         hides = self.void is not None and self.void.devices == ()
         return hides and found is not None and found.devices == self.whole.devices
 
 
 class DeviceCheck:
-    """Tries it."""
+    """Tries the ways to make a device visible, one pod after the other."""
 
     def __init__(
         self,
         cluster: "Cluster",
         options: KubernetesOptions,
         *,
-        patience: float = _PATIENCE,
+        timeout: float = _TIMEOUT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`options.runner_image` is an image with this package; `patience`: seconds until a pod is given up."""
-        self._cluster, self._options, self._patience, self._sleep = cluster, options, patience, sleep
+        """`options.runner_image` is an image with this package; `timeout` is the seconds until a pod is given up."""
+        self._cluster, self._options, self._timeout, self._sleep = cluster, options, timeout, sleep
         self._mark = secrets.token_hex(3)
 
     async def nodes(self, pool: PodPool) -> list[NodeView]:
-        """The nodes of the pool on which a pod can be tried, those with most devices first."""
+        """Return the nodes of the pool on which a pod can be tried, nodes with most devices first."""
         listed = await asyncio.to_thread(lambda: list(self._cluster.pages(NODES, "", {})))
         views = [node_view(item) for items, _ in listed for item in items]
         fit = [
@@ -103,7 +105,7 @@ class DeviceCheck:
         return sorted(fit, key=lambda view: (-view.devices[pool.resource], view.name))
 
     async def run(self, node: str, pool: PodPool) -> Report:
-        """All pods, one after the other."""
+        """Try all ways on a node of the pool. Without a whole device from the device plugin the trial ends."""
         provider, slots = Reservation(), (names.slot_of(node, 0),)
         allocation = Allocation(node=node, pool=pool, slots=slots)
         whole = await self._try("whole", provider.additions(allocation))
@@ -118,28 +120,29 @@ class DeviceCheck:
         return Report(node=node, whole=whole, void=void, ways=tuple(ways))
 
     async def _try(self, what: str, added: PodAdditions) -> Finding:
+        """Create a pod with these additions, return what its container saw, and delete the pod."""
         pod = self._pod(what, added)
         meta = pod["metadata"]
         try:
             await self._cluster.create(PODS, pod)
-            return await self._end_of(meta["namespace"], meta["name"])
+            return await self._wait_for_end(meta["namespace"], meta["name"])
         except ClusterError as error:
             return Finding(problem=error.sentence)
         finally:
             await self._cluster.delete(PODS, meta["namespace"], meta["name"], grace=1)
 
-    async def _end_of(self, namespace: str, name: str) -> Finding:
+    async def _wait_for_end(self, namespace: str, name: str) -> Finding:
         last = "nothing was heard of it"
-        for _ in range(max(1, round(self._patience / _LOOK))):
+        for _ in range(max(1, round(self._timeout / _INTERVAL))):
             found = await self._cluster.get(PODS, namespace, name)
             if found is None:
                 return Finding(problem="Somebody deleted its pod.")
             pod = pod_view(found)
             if pod.finished:
-                return _finding(pod)
+                return _read_finding(pod)
             last = pod.unschedulable or find_trouble(pod)[0] or last
-            await self._sleep(_LOOK)
-        return Finding(problem=f"Its pod did not run within {self._patience:.0f} s: {last}")
+            await self._sleep(_INTERVAL)
+        return Finding(problem=f"Its pod did not run within {self._timeout:.0f} s: {last}")
 
     def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
@@ -164,8 +167,8 @@ class DeviceCheck:
         return pinned(merged(with_additions(pod, added), options.pod_overrides), added.node)
 
 
-def sentence(finding: Finding, given: Sequence[str]) -> str:
-    """What a container saw that was given these devices."""
+def describe_finding(finding: Finding, given: Sequence[str]) -> str:
+    """Return what a container saw that was given these devices, without a subject: "sees no device"."""
     if finding.devices is None:
         return finding.problem
     if not finding.devices:
@@ -176,7 +179,8 @@ def sentence(finding: Finding, given: Sequence[str]) -> str:
     return f"sees {count} devices" if count > 1 else f"sees another device: {finding.devices[0]}"
 
 
-def _finding(pod: PodView) -> Finding:
+def _read_finding(pod: PodView) -> Finding:
+    """Return what the container of an ended pod reported."""
     told = pod.ended.message if pod.ended is not None else ""
     try:
         document = json.loads(told)

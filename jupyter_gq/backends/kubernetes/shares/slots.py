@@ -1,9 +1,13 @@
-"""What is known of the slots whose devices are held: derived from pods and from what the agents tell.
+"""Slots, and what is known of the devices that reservation pods hold for them.
 
-Nothing is remembered that a restart would lose: a slot's pod has the slot's name, its device is what the kubelet says
-now, and pods of work name the slots and devices on which they run, whoever knows of their runs. What a notebook's pod
-was told to name before it is there comes back with its launch. Only clocks start anew, so a restart may wait longer,
-never shorter.
+Rules
+-----
+- The derivation rule: nothing is remembered that a restart would lose. A reservation pod names its slot, the kubelet
+  says which device the pod has now, and pods of work name the slots and devices on which they run, whoever knows of
+  their runs. The device that a notebook's pod was told to name comes back with its launch. Only times start anew, so a
+  restart may make a share wait longer, never shorter.
+- The own-device rule: the device on which shares of one slot run is counted for no other slot. If the reservation pod
+  of another slot was given it, that pod is lent to the slot whose shares run there.
 """
 
 from collections import defaultdict
@@ -25,87 +29,87 @@ from jupyter_gq.domain.pod_pool import PodPool
 
 
 class SlotState(StrEnum):
-    """How far a slot's device is held."""
+    """How far the device of a slot is reserved."""
 
     FREE = "FREE"
-    WANTED = "WANTED"
-    BOUND = "BOUND"
-    HELD = "HELD"
-    RELEASING = "RELEASING"
+    WANTED = "WANTED"  # no reservation pod exists yet
+    BOUND = "BOUND"  # a reservation pod exists, and its device is not known, or not the right one
+    RESERVED = "RESERVED"
+    RELEASING = "RELEASING"  # nobody wants the device, and a reservation pod may still hold it
 
 
 @dataclass(kw_only=True, slots=True)
 class Claim:
-    """A run wants the device of a slot."""
+    """The wish of a run for the device of a slot."""
 
     key: RunKey
     #: The device that its pod was given; "" = it has no pod yet.
     device: str = ""
     #: The device that its pod was told to name, once and for all; "" = none yet.
-    told: str = ""
-    #: Why it will not get it; "" = it may.
+    fixed_device: str = ""
+    #: Why the run will not get the device, or has lost it; "" = it may get it, or has it.
     failure: str = ""
 
 
 @dataclass(kw_only=True, slots=True)
 class Slot:
-    """The device of a node that is held, shall be held or was: its pods, and who wants it."""
+    """One device of a node as the scheduler counts it: its reservation pods, and who wants it."""
 
     name: str
     pool: PodPool | None = None
-    #: By uid.
+    #: Its reservation pods by uid.
     pods: dict[str, PodView] = field(default_factory=dict)
     claims: dict[RunKey, Claim] = field(default_factory=dict)
-    #: The device that each pod of work that has not ended names for it, by uid of that pod.
+    #: By uid of a pod of work that has not ended, the device that the pod names for this slot.
     work: dict[str, str] = field(default_factory=dict)
-    #: Its pool keeps all devices.
-    always: bool = False
-    #: Since when it is wanted and not held.
-    asked_at: float | None = None
-    #: Since when it is not wanted.
-    idle_since: float | None = None
-    #: It was wanted since this process began: before that, who wants it may not have been told yet.
-    known: bool = False
-    #: It shall be let go at once.
-    urgent: bool = False
-    #: Since when no pod of it is there, after there was one; None = the kubelet has forgotten it as well.
-    gone_at: float | None = None
-    #: Not tried again before.
-    again_at: float = 0.0
-    #: What is being waited for.
+    #: The pool keeps all of its devices reserved.
+    is_always_wanted: bool = False
+    #: Since when the device is wanted and not reserved.
+    wanted_since: float | None = None
+    #: Since when nobody wants the device.
+    unwanted_since: float | None = None
+    #: The device was wanted since this process began. Before that, the runs that want it may not be launched yet.
+    was_wanted: bool = False
+    #: The reservation pod shall go at once when nobody wants the device.
+    release_at_once: bool = False
+    #: Since when the last reservation pod is gone; None = the kubelet has forgotten it as well.
+    pods_gone_at: float | None = None
+    #: No reservation pod is created before this time.
+    retry_at: float = 0.0
+    #: What is being waited for; "" = nothing.
     sentence: str = ""
 
     @property
-    def wanted(self) -> bool:
-        """Its device shall be held."""
-        return self.always or bool(self.claims) or bool(self.work)
+    def is_wanted(self) -> bool:
+        """Whether the device shall be reserved."""
+        return self.is_always_wanted or bool(self.claims) or bool(self.work)
 
     @property
-    def right(self) -> str:
-        """The device on which its shares run, or will; "" = any will do."""
-        return next((device for device in self._named() if device), "")
+    def used_device(self) -> str:
+        """The device on which shares of the slot run, or will; "" = any device will do."""
+        return next((device for device in self._named_devices() if device), "")
 
     def uses(self, device: str) -> bool:
-        """Its shares run on that device, or will."""
-        return bool(device) and device in self._named()
+        """Return whether shares of the slot run on this device, or will."""
+        return bool(device) and device in self._named_devices()
 
-    def _named(self) -> Iterator[str]:
+    def _named_devices(self) -> Iterator[str]:
         yield from self.work.values()
         for claim in self.claims.values():
             yield claim.device
-            yield claim.told
+            yield claim.fixed_device
 
 
 class Slots:
-    """All slots that are held, shall be held or were."""
+    """The slots whose device is wanted, reserved or not free yet."""
 
     def __init__(self, options: KubernetesOptions, *, agents: Agents, nodes: Nodes) -> None:
         self._namespace, self._installation = options.nodes_namespace, options.installation
         self._agents, self._nodes = agents, nodes
-        #: When the pod of each reservation was seen first, by uid.
+        #: When each reservation pod was seen first, by uid.
         self.first_seen: dict[str, float] = {}
-        #: Those that somebody was asked to delete, by uid: the cluster may not have said so yet.
-        self.ending: set[str] = set()
+        #: The uids of reservation pods whose deletion was requested: the cluster may not show it yet.
+        self.deleting: set[str] = set()
         self._by_name: dict[str, Slot] = {}
         self._by_node: defaultdict[str, dict[str, Slot]] = defaultdict(dict)
 
@@ -113,156 +117,164 @@ class Slots:
         return iter(list(self._by_name.values()))
 
     def get(self, name: str) -> Slot | None:
-        """The slot of that name; None when nobody wants it and nothing of it is left."""
+        """Return the slot with this name; None if nobody wants it and nothing of it is left."""
         return self._by_name.get(name)
 
-    def of(self, name: str) -> Slot:
-        """The same; a new one where there was none."""
+    def get_or_add(self, name: str) -> Slot:
+        """Return the slot with this name; add it if it is not known."""
         slot = self._by_name.get(name)
         if slot is None:
             slot = self._by_name[name] = Slot(name=name, pool=self._nodes.pool(names.node_of(name)))
             self._by_node[names.node_of(name)][name] = slot
         return slot
 
-    def saw_work(self, before: PodView | None, after: PodView | None) -> None:
-        """A pod of work changed: until it has ended, the devices that it names are in use."""
+    def remove(self, slot: Slot) -> None:
+        """Remove a slot that nobody wants and of which nothing is left."""
+        del self._by_name[slot.name]
+        others = self._by_node[names.node_of(slot.name)]
+        del others[slot.name]
+        if not others:
+            del self._by_node[names.node_of(slot.name)]
+
+    def note_work(self, before: PodView | None, after: PodView | None) -> None:
+        """Record a change of a pod of work: until it has ended, the devices that it names are in use."""
         for pod in (before, after):
-            # Another installation beside the same hub has reservations of its own.
+            # Another installation beside the same hub has reservation pods of its own.
             if pod is None or pod.labels.get(names.INSTALLATION, self._installation) != self._installation:
                 continue
             for name, device in zip(pod.slots, pod.devices, strict=False):
                 if pod is after and not pod.finished:
-                    self.of(name).work[pod.uid] = device
+                    self.get_or_add(name).work[pod.uid] = device
                 elif (slot := self.get(name)) is not None:
                     slot.work.pop(pod.uid, None)
 
-    def pool(self, slot: Slot) -> PodPool | None:
-        """The pool by whose rules a pod is made for it; None = none is: its node is gone, or not shared like that."""
+    # --- the state of a slot
+
+    def state(self, slot: Slot) -> SlotState:
+        """Return how far the device of the slot is reserved."""
+        if slot.is_wanted and self.reserved_device(slot) is not None:
+            return SlotState.RESERVED
+        if slot.is_wanted:
+            return SlotState.BOUND if any(self.staying_pods(slot)) else SlotState.WANTED
+        return SlotState.RELEASING if self.is_occupied(slot) else SlotState.FREE
+
+    def pool_for_pods(self, slot: Slot) -> PodPool | None:
+        """Return the pool by whose rules a reservation pod is created for the slot.
+
+        None: no pod is created, because the node is gone or its devices are not shared like that.
+        """
         if slot.pool is None or names.node_of(slot.name) not in self._nodes.names():
             return None
         return slot.pool if PROVIDERS[slot.pool.provider].needs_reservation(slot.pool, whole=False) else None
 
-    def forget(self, slot: Slot) -> None:
-        """Nothing of it is left."""
-        del self._by_name[slot.name]
-        beside = self._by_node[names.node_of(slot.name)]
-        del beside[slot.name]
-        if not beside:
-            del self._by_node[names.node_of(slot.name)]
-
-    def held(self, slot: Slot) -> Device | None:
-        """The device that is held for it; None while there is none, or not the right one."""
-        pod = self.holder(slot)
+    def reserved_device(self, slot: Slot) -> Device | None:
+        """Return the device that is reserved for the slot; None while there is none, or not the right one."""
+        pod = self.find_holder(slot)
         if pod is None:
             return None
-        uuid = self.uuid(slot, pod)
+        uuid = self.device_of(slot, pod)
         return self._agents.device(pod.node, uuid) or Device(
-            id=uuid, index=0, model="GPU", memory=_unknown_memory(self._nodes.model(pod.node)), pool=""
+            id=uuid, index=0, model="GPU", memory=_memory_or_zero(self._nodes.model(pod.node)), pool=""
         )
 
-    def holder(self, slot: Slot) -> PodView | None:
-        """The pod that holds a device for it: its own, or that of another slot that was given its shares' device."""
+    def find_holder(self, slot: Slot) -> PodView | None:
+        """Return the pod that holds a device for the slot: a pod of its own, or a lent one; None if there is none."""
         own = (pod for pod in slot.pods.values() if self.serves(slot, pod))
         found = min(own, key=lambda pod: pod.name, default=None)
-        if found is not None or not slot.right:
+        if found is not None or not slot.used_device:
             return found
-        others = (pod for each in self._beside(slot) for pod in each.pods.values())
-        return next((pod for pod in others if self.uuid(slot, pod) == slot.right), None)
+        others = (pod for each in self._others_on_node(slot) for pod in each.pods.values())
+        return next((pod for pod in others if self.device_of(slot, pod) == slot.used_device), None)
 
-    def state(self, slot: Slot) -> SlotState:
-        """How far it is."""
-        if slot.wanted and self.held(slot) is not None:
-            return SlotState.HELD
-        if slot.wanted:
-            return SlotState.BOUND if any(self.standing(slot)) else SlotState.WANTED
-        return SlotState.RELEASING if self.occupied(slot) else SlotState.FREE
+    def is_occupied(self, slot: Slot) -> bool:
+        """Return whether a reservation pod of the slot holds a device of its own, or may."""
+        return any(not self.is_lent(slot, pod) for pod in slot.pods.values()) or self.kubelet_remembers(slot)
 
-    def ends(self, pod: PodView) -> bool:
-        """It was told to go, or will be: nothing new may count on its device."""
-        return pod.terminating or pod.uid in self.ending
+    def is_device_taken(self, slot: Slot) -> bool:
+        """Return whether the device of the slot's shares was given to others, as the kubelet says.
 
-    def standing(self, slot: Slot) -> Iterator[PodView]:
-        """The slot's pods that were not told to go."""
-        return (pod for pod in slot.pods.values() if not self.ends(pod))
-
-    def occupied(self, slot: Slot) -> bool:
-        """Something of ours holds its device, or may."""
-        return any(not self.lent(slot, pod) for pod in slot.pods.values()) or self.kubelet_remembers(slot)
-
-    def uuid(self, slot: Slot, pod: PodView) -> str:
-        """The device that this pod holds, if the kubelet names exactly one."""
-        if pod.phase != "Running" or self.ends(pod) or slot.pool is None:
-            return ""
-        told = self._agents.told_at(pod.node)
-        if told is None or told < self.first_seen.get(pod.uid, told):
-            # The kubelet speaks of names: what it said before this pod was there is of an older one of its name.
-            return ""
-        given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
-        return given[0] if given is not None and len(given) == 1 else ""
-
-    def serves(self, slot: Slot, pod: PodView) -> bool:
-        """It is the slot's own, and holds a device on which its shares may run."""
-        uuid = self.uuid(slot, pod)
-        return bool(uuid) and (uuid == slot.right if slot.right else not self.lent(slot, pod))
-
-    def lent(self, slot: Slot, pod: PodView) -> bool:
-        """It is the slot's own, and holds the device of another slot's shares."""
-        uuid = self.uuid(slot, pod)
-        return not slot.uses(uuid) and any(each.uses(uuid) for each in self._beside(slot))
-
-    def spare(self, slot: Slot, pod: PodView) -> bool:
-        """It is the slot's own, and no share runs on its device, as far as that can be told."""
-        if not pod.node or pod.finished:
-            return True
-        if uuid := self.uuid(slot, pod):
-            return not slot.uses(uuid) and not self.lent(slot, pod)
-        # It may be the one that is missing elsewhere.
-        return not any(each.right and not self._stands(each) for each in self._beside(slot))
-
-    def taken(self, slot: Slot) -> bool:
-        """The device of its shares is in other hands, as the kubelet says: given to others, or none of those it has.
-
-        That a pod of ours is not placed says nothing: the node may be cordoned, or full.
+        It was taken if the kubelet names other pods for it, or gave all of its devices and this one to nobody. A
+        reservation pod that is not placed says nothing: the node may be cordoned, or full.
         """
         node = names.node_of(slot.name)
-        if not slot.right or slot.pool is None or not self._agents.speaks(node):
+        if not slot.used_device or slot.pool is None or not self._agents.speaks(node):
             return False
         holders = self._agents.holders(node, slot.pool.resource)
-        if pods := holders.get(slot.right):
+        if pods := holders.get(slot.used_device):
             return all(namespace != self._namespace for namespace, _ in pods)
         return 0 < len(self._nodes.slots(node)) <= len(holders)
 
-    def _stands(self, slot: Slot) -> bool:
-        """Its device is held, or may be, by a pod of its own."""
-        return self.holder(slot) is not None or any(pod.phase == "Running" for pod in self.standing(slot))
-
-    def _beside(self, slot: Slot) -> Iterator[Slot]:
-        """The other slots of its node."""
-        return (each for each in self._by_node.get(names.node_of(slot.name), {}).values() if each is not slot)
-
     def kubelet_remembers(self, slot: Slot) -> bool:
-        """A pod of it has gone, and the kubelet has not said since that it forgot it too."""
-        if slot.gone_at is None or slot.pool is None:
+        """Return whether a reservation pod of the slot is gone and the kubelet has not said since that it is."""
+        if slot.pods_gone_at is None or slot.pool is None:
             return False
         node = names.node_of(slot.name)
         if not self._agents.speaks(node):
             return False
         told = self._agents.told_at(node)
-        if told is None or told <= slot.gone_at:
+        if told is None or told <= slot.pods_gone_at:
             return True
-        there = {pod.name for pod in slot.pods.values()}
+        present = {pod.name for pod in slot.pods.values()}
         for number in range(len(self._nodes.slots(node)) + 1):
             name = names.reservation_name(slot.name, number)
-            if name not in there and self._agents.given(node, self._namespace, name, slot.pool.resource):
+            if name not in present and self._agents.given(node, self._namespace, name, slot.pool.resource):
                 return True
-        slot.gone_at = None
+        slot.pods_gone_at = None
         return False
 
+    # --- the reservation pods of a slot
+
+    def is_going(self, pod: PodView) -> bool:
+        """Return whether the pod is being deleted, or will be: nothing new may count on its device."""
+        return pod.terminating or pod.uid in self.deleting
+
+    def staying_pods(self, slot: Slot) -> Iterator[PodView]:
+        """Iterate over the slot's reservation pods that are not being deleted."""
+        return (pod for pod in slot.pods.values() if not self.is_going(pod))
+
+    def device_of(self, slot: Slot, pod: PodView) -> str:
+        """Return the device that a reservation pod holds; "" unless the kubelet names exactly one."""
+        if pod.phase != "Running" or self.is_going(pod) or slot.pool is None:
+            return ""
+        told = self._agents.told_at(pod.node)
+        if told is None or told < self.first_seen.get(pod.uid, told):
+            # The kubelet names pods, not uids: an earlier report may be about an older pod of the same name.
+            return ""
+        given = self._agents.given(pod.node, pod.namespace, pod.name, slot.pool.resource)
+        return given[0] if given is not None and len(given) == 1 else ""
+
+    def serves(self, slot: Slot, pod: PodView) -> bool:
+        """Return whether one of the slot's own pods holds a device on which shares of the slot may run."""
+        uuid = self.device_of(slot, pod)
+        return bool(uuid) and (uuid == slot.used_device if slot.used_device else not self.is_lent(slot, pod))
+
+    def is_lent(self, slot: Slot, pod: PodView) -> bool:
+        """Return whether one of the slot's own pods holds the device on which shares of another slot run."""
+        uuid = self.device_of(slot, pod)
+        return not slot.uses(uuid) and any(each.uses(uuid) for each in self._others_on_node(slot))
+
+    def may_go(self, slot: Slot, pod: PodView) -> bool:
+        """Return whether no share runs on the device of one of the slot's own pods, as far as that is known."""
+        if not pod.node or pod.finished:
+            return True
+        if uuid := self.device_of(slot, pod):
+            return not slot.uses(uuid) and not self.is_lent(slot, pod)
+        # The pod may hold the device that shares of another slot use.
+        return not any(each.used_device and not self._may_be_reserved(each) for each in self._others_on_node(slot))
+
+    def _may_be_reserved(self, slot: Slot) -> bool:
+        """Return whether the device of the slot is reserved, or may be by a pod of its own."""
+        return self.find_holder(slot) is not None or any(pod.phase == "Running" for pod in self.staying_pods(slot))
+
+    def _others_on_node(self, slot: Slot) -> Iterator[Slot]:
+        """Iterate over the other slots of the node."""
+        return (each for each in self._by_node.get(names.node_of(slot.name), {}).values() if each is not slot)
+
     def describe(self, slot: Slot) -> str:
-        """What is being waited for, as a sentence."""
+        """Return what is being waited for, as a sentence."""
         node = names.node_of(slot.name)
         for pod in slot.pods.values():
-            if self.lent(slot, pod):
+            if self.is_lent(slot, pod):
                 continue
             if pod.unschedulable:
                 return f"The cluster finds no free device on {node}: {pod.unschedulable}"
@@ -271,14 +283,14 @@ class Slots:
                 return trouble
             if pod.reason and pod.message:
                 return f"{pod.reason}: {pod.message}"
-            if pod.phase == "Running" and not self.uuid(slot, pod):
+            if pod.phase == "Running" and not self.device_of(slot, pod):
                 return self._agents.unfit(node) or f"The agent of {node} has not told yet which device it is."
-            if self.uuid(slot, pod):
-                return f"The device {slot.right} on which its shares run is held by somebody else."
+            if self.device_of(slot, pod):
+                return f"The device {slot.used_device} on which its shares run is held by somebody else."
         if self.kubelet_remembers(slot):
             return f"The kubelet of {node} has not let go of the reservation before."
         return f"A device of {node} is being reserved."
 
 
-def _unknown_memory(model: Device | None) -> MiB:
+def _memory_or_zero(model: Device | None) -> MiB:
     return model.memory if model is not None else MiB(0)

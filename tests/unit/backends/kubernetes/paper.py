@@ -8,7 +8,7 @@ from jupyter_gq.backends.kubernetes.nodes.agents import Agents
 from jupyter_gq.backends.kubernetes.nodes.nodes import Nodes
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
-from jupyter_gq.backends.kubernetes.shares.reservations import Reservations
+from jupyter_gq.backends.kubernetes.shares.reservation_pods import ReservationPods
 from jupyter_gq.client.agents import AgentAllocation, AgentDevice, AgentReport
 from jupyter_gq.domain.pod_pool import PodPool
 
@@ -67,12 +67,12 @@ class Paper:
         self.nodes.saw(None, self.view)
         #: Pods that were made, before the watch shows them.
         self.taken = []
-        self.slots = Reservations(
+        self.slots = ReservationPods(
             OPTIONS,
             writes=self.writes,
             agents=self.agents,
             nodes=self.nodes,
-            take=self.taken.append,
+            on_created=self.taken.append,
             now=self.clock.now,
         )
         self.pods = {}
@@ -94,7 +94,7 @@ class Paper:
         )
         after = replace(before or start, **fields)
         self.pods[name] = after
-        self.slots.saw(before, after)
+        self.slots.note_pod(before, after)
         return after
 
     def work(self, uid, slot, device, **fields):
@@ -109,13 +109,13 @@ class Paper:
             annotations={names.SLOTS: slot, names.DEVICES: device},
         )
         self.pods[uid] = replace(before or start, **fields)
-        self.slots.saw_work(before, self.pods[uid])
+        self.slots.note_work(before, self.pods[uid])
 
     def work_gone(self, uid):
-        self.slots.saw_work(self.pods.pop(uid), None)
+        self.slots.note_work(self.pods.pop(uid), None)
 
     def gone(self, slot, number=0):
-        self.slots.saw(self.pods.pop(names.reservation_name(slot, number)), None)
+        self.slots.note_pod(self.pods.pop(names.reservation_name(slot, number)), None)
 
     def report(self, given=(), probe="OK", silent_kubelet=False, others=()):
         """The agent tells which pods have which devices: (pod, device); `others` are no pods of ours."""

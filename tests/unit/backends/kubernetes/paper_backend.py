@@ -79,7 +79,7 @@ class PaperBackend:
             clocks=Clocks(elapsed=self.clock.now, now=self.day.now),
             on_change=lambda: None,
         )
-        self.runs._opened = True
+        self.runs._is_open = True
         for watch in self.runs._watches:
             watch.synced.set()
             watch.failure = ""
@@ -120,7 +120,7 @@ class PaperBackend:
     def pod(self, workload, slot, device="", **fields):
         """The first pod of that job or notebook is seen, running on that slot; returns its uid."""
         servers = workload.startswith("nb-")
-        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        copy = (self.runs._server_pods if servers else self.runs._job_pods).copy
         namespace, name = ("hub" if servers else "train"), f"gq-{workload}-1-0"
         annotations = {names.SLOTS: slot, names.TASKS: "1", **({names.DEVICES: device} if device else {})}
         pod = copy.get(namespace, name) or PodView(
@@ -137,12 +137,12 @@ class PaperBackend:
 
     def no_pod(self, workload):
         servers = workload.startswith("nb-")
-        copy = (self.runs._servers if servers else self.runs._jobs).copy
+        copy = (self.runs._server_pods if servers else self.runs._job_pods).copy
         copy.remove(("hub" if servers else "train", f"gq-{workload}-1-0"), self._next())
 
     def no_task(self, workload, task):
         """The pod of that task is gone."""
-        self.runs._jobs.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
+        self.runs._job_pods.copy.remove(("train", f"gq-{workload}-1-{task}"), self._next() + 100)
 
     async def launch(self, kind, name, slot, state=State.STARTING, gpus="0.25", **detail):
         """A job, or a notebook, that shall run on that slot."""

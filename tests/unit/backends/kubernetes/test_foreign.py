@@ -25,7 +25,7 @@ async def backend():
 
 async def free(paper):
     """The numbers of the slots that take something new."""
-    paper.runs._stale = True
+    paper.runs._is_stale = True
     await paper.runs.observe()
     (node,) = paper.runs.nodes()
     return [device.index for device in node.devices if device.healthy]

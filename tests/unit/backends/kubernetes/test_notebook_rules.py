@@ -15,7 +15,7 @@ from jupyter_gq.backends.kubernetes.runs.notebook_judging import (
 )
 from jupyter_gq.backends.kubernetes.runs.phases import RunEvent, RunPhase
 from jupyter_gq.backends.kubernetes.runs.run import TaskDelays, Verdict
-from jupyter_gq.backends.kubernetes.shares.places import Place
+from jupyter_gq.backends.kubernetes.shares.preparation import PreparedTask
 from jupyter_gq.backends.protocol import Outcome
 from jupyter_gq.client.pods import PodAdditions
 
@@ -28,7 +28,7 @@ PENDING = replace(POD, phase="Pending")
 UNPLACED = replace(PENDING, node="", unschedulable="Insufficient cpu")
 SUCCEEDED = TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED))
 GOES_ON = TicketJudgement()
-READY = Place(added=PodAdditions())
+READY = PreparedTask(additions=PodAdditions())
 FAILURE = Verdict(result=Result(outcome=Outcome.FAILED, sentence="DEVICE_MISMATCH"))
 
 
@@ -63,9 +63,9 @@ def test_the_missing_pod_rule():
 
 
 def test_the_no_place_rule():
-    waits = TicketSurroundings(place=Place(sentence="A device of n1 is being reserved."))
+    waits = TicketSurroundings(prepared=PreparedTask(sentence="A device of n1 is being reserved."))
     assert judged(RunPhase.WAITING, around=waits) == TicketJudgement(sentence="A device of n1 is being reserved.")
-    refused = TicketSurroundings(place=Place(sentence="The node n1 is gone.", refused=True))
+    refused = TicketSurroundings(prepared=PreparedTask(sentence="The node n1 is gone.", is_refused=True))
     assert ended(judged(RunPhase.WAITING, around=refused)) == (
         Outcome.REFUSED,
         "The node n1 is gone.",
@@ -74,7 +74,7 @@ def test_the_no_place_rule():
 
 
 def test_the_attach_rule():
-    ready = TicketSurroundings(place=READY)
+    ready = TicketSurroundings(prepared=READY)
     assert judged(RunPhase.WAITING, around=ready) == GOES_ON
     assert judged(RunPhase.CREATING, around=ready, ready_since=NOW - 179) == GOES_ON
     outcome, sentence, event = ended(judged(RunPhase.CREATING, around=ready, ready_since=NOW - 180))

@@ -37,7 +37,7 @@ class Growing:
             writes=self.writes,
             agents=self.agents,
             nodes=self.nodes,
-            take=lambda pod: None,
+            on_created=lambda pod: None,
             now=self.clock.now,
         )
 

@@ -31,7 +31,7 @@ class Seen:
 
     def at(self, time):
         self.time = time
-        return self.strays.look()
+        return self.strays.find()
 
 
 def test_it_is_named_after_a_minute():

@@ -66,7 +66,7 @@ async def test_a_run_that_is_only_known_by_its_pods_is_not_seen_any_more_once_it
     await paper.runs.forget("job-old", 1)
     paper.clock.at += 60
     assert await paper.observed("job-old") is None
-    assert paper.runs.training.blocked() == {"n1/0"}, "its pod stands"
+    assert paper.runs.training.blocked_slots() == {"n1/0"}, "its pod stands"
 
 
 async def test_what_is_wanted_and_not_made_yet_leaves_less_room_for_others():

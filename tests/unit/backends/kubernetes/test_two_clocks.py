@@ -65,4 +65,4 @@ async def test_a_slot_is_free_again_although_the_clock_was_set_back(paper):
     paper.day.at -= HOUR
     paper.clock.at += 5
     paper.report(given=[])
-    assert paper.runs.reservations.free("n1/0")
+    assert paper.runs.reservation_pods.free("n1/0")

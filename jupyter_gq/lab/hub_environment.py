@@ -1,4 +1,4 @@
-"""Where this Jupyter server runs, read once from the environment that the Hub and the spawner gave it."""
+"""The variables that the Hub and the spawner gave to this Jupyter server, read once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,31 +13,31 @@ NOT_ON_A_HUB = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
-    """What this server knows of its Hub. `url` is empty when there is no service to talk to."""
+class HubEnvironment:
+    """The Hub, the service and the share of this server. `url` is empty if there is no service."""
 
-    #: Address of the scheduler service with its prefix.
+    #: URL of the scheduler service with its prefix.
     url: str = ""
-    #: This server's own Hub token: its credential towards the service. Never shown, logged or passed on.
+    #: Hub token of this server, which authenticates it to the service. Never shown, logged or passed on.
     token: str = field(default="", repr=False)
-    #: The Hub user whose server this is.
+    #: Hub user to whom this server belongs.
     user: str | None = None
-    #: Name of this server; empty for the user's default one.
+    #: Name of this server; empty for the user's default server.
     server: str = ""
-    #: What stands for its share; empty: it has none.
+    #: Ticket of the server's share; empty if it has none.
     ticket: str = ""
-    #: In a pod: how its GPUs were given, see `client.devices`; empty: it has none, or is in no pod.
+    #: In a pod: how the pod was given its GPUs (see `client.devices`); empty if it has none, or in no pod.
     devices: str = ""
 
     @property
     def on_hub(self) -> bool:
-        """There is a service, and a token for it."""
+        """Whether there is a service and a token for it."""
         return bool(self.url and self.token)
 
 
-def read_surroundings(environ: Mapping[str, str]) -> Surroundings:
-    """The spawner's variables first, then those that every JupyterHub sets."""
-    return Surroundings(
+def read_hub_environment(environ: Mapping[str, str]) -> HubEnvironment:
+    """Read the spawner's variables, or else those that every JupyterHub sets."""
+    return HubEnvironment(
         url=environ.get("JUPYTER_GQ_URL", ""),
         token=environ.get("JUPYTERHUB_API_TOKEN", ""),
         user=environ.get("JUPYTERHUB_USER") or None,

@@ -1,7 +1,7 @@
-"""Everything of this server that talks to the service. Imported once the server answers: its models take a while.
+"""The connection of this server to the service. Imported once the server answers, because its models load slowly.
 
-The handlers know this object only: what the browser sends comes in as parsed JSON, what goes back is a model of the
-service or plain JSON. Refusals are raised as `RefusedRequest`, the service's own as `ServiceError`.
+The handlers use only this object: the browser's requests come in as parsed JSON; answers are models of the service or
+plain JSON. Refusals are raised as `RefusedRequest`, the service's own refusals as `ServiceError`.
 """
 
 import asyncio
@@ -17,37 +17,37 @@ from jupyter_gq.client.models import MAX_NAME, JobRequest, JobSubmission, JobVie
 from . import bundle, cells
 from .activity import ActivityReporter
 from .events import UNAVAILABLE, EventRelay
+from .hub_environment import HubEnvironment
 from .jupyter_parts import ServerApp
-from .origin import find_source
+from .origin import find_origin
 from .refusal import RefusedRequest
-from .requests import ASKED, CellsRequest, Plan, SendRequest, problem_of
-from .results import bring
-from .surroundings import Surroundings
+from .requests import JOB_FIELDS, CellsRequest, Plan, SendRequest, describe_validation_error
+from .results import save_result
 from .watch import KernelWatch
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Desk:
-    """One for each server, from its start to its end. `app` is jupyter_server's ServerApp."""
+class ServiceConnection:
+    """The connection of one server to the service, from the server's start to its end."""
 
-    def __init__(self, app: ServerApp, here: Surroundings, watch: KernelWatch, environment: Iterable[str]) -> None:
+    def __init__(self, app: ServerApp, here: HubEnvironment, watch: KernelWatch, environment: Iterable[str]) -> None:
         self._app, self._here, self._environment = app, here, tuple(environment)
         self.service = ServiceClient(here.url, here.token)
-        self.relay = EventRelay(self.service, app.event_logger, self._heard, watch.log)
+        self.relay = EventRelay(self.service, app.event_logger, self._on_event, watch.log)
         self.reporter = ActivityReporter(self.service, here.server, watch, app.web_app.settings)
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
-        """Begin to follow the service's events and to report activity."""
+        """Start following the service's events and reporting activity."""
         self._tasks = (
             asyncio.create_task(self.relay.run(), name="jupyter-gq events"),
             asyncio.create_task(self.reporter.run(), name="jupyter-gq activity"),
-            asyncio.create_task(asyncio.to_thread(cells.warm_up), name="jupyter-gq warm-up"),
+            asyncio.create_task(asyncio.to_thread(cells.import_parser), name="jupyter-gq warm-up"),
         )
 
     async def close(self) -> None:
-        """End that, and the connections."""
+        """Stop the tasks and close the HTTP connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -55,7 +55,7 @@ class Desk:
         self.service.close()
 
     async def status(self) -> tuple[bool, str]:
-        """Can the service be used, and a sentence about it for a person."""
+        """Return whether the service can be used, and a sentence for a person."""
         try:
             me = await self.service.me()
         except ServiceUnavailable:
@@ -65,41 +65,41 @@ class Desk:
         return True, f"Connected to the GPU scheduler as {me.user}."
 
     async def preview(self, body: object) -> Preview:
-        """What would happen if this were sent now."""
+        """Return what would happen to the job in `body` if it were sent now."""
         return await self.service.preview(parse(JobRequest, body))
 
     async def check(self, body: object) -> Plan:
-        """The cells that would run, and what to know about them."""
+        """Return the cells that would run, with warnings about them."""
         request = parse(CellsRequest, body)
-        source = await self._source_of(request)
-        return bundle.describe(request, bundle.plan(request, source.kernel), source.kernel)
+        source = await self._find_origin(request)
+        return bundle.describe_plan(request, bundle.plan_steps(request, source.kernel), source.kernel)
 
     async def send(self, body: object) -> tuple[JobView, bool]:
-        """Make the bundle and submit the job; the second value is False when this key was sent before."""
+        """Make the bundle and submit the job; the second value is False if this key was sent before."""
         request = parse(SendRequest, body)
-        source = await self._source_of(request)
-        steps = bundle.plan(request, source.kernel)
-        made = bundle.bundle_of(request, steps, source)
-        asked = request.model_dump(include=set(ASKED))
+        source = await self._find_origin(request)
+        steps = bundle.plan_steps(request, source.kernel)
+        made = bundle.make_bundle(request, steps, source)
+        asked = request.model_dump(include=set(JOB_FIELDS))
         asked["name"] = request.name.strip() or PurePosixPath(request.notebook_path).stem[:MAX_NAME]
         return await self.service.submit(parse(JobSubmission, {**asked, "bundle": made}), request.key)
 
     async def open_result(self, job_id: str) -> str:
         """Copy the executed notebook into the user's folder; return its path."""
         job, notebook = await asyncio.gather(self.service.job(job_id), self.service.notebook(job_id))
-        return await bring(self._app.contents_manager, job.id, job.name, notebook)
+        return await save_result(self._app.contents_manager, job.id, job.name, notebook)
 
-    async def _source_of(self, request: CellsRequest) -> bundle.Source:
-        return await find_source(self._app, self._here.server, request, self._environment)
+    async def _find_origin(self, request: CellsRequest) -> bundle.Origin:
+        return await find_origin(self._app, self._here.server, request, self._environment)
 
-    def _heard(self, event: ServiceEvent) -> None:
-        self.reporter.notice(event)
+    def _on_event(self, event: ServiceEvent) -> None:
+        self.reporter.note_event(event)
 
 
 def parse(model: type[Model], body: object) -> Model:
-    """This JSON as that model. Raises `RefusedRequest`."""
+    """Validate this JSON as that model; raise `RefusedRequest` if it is invalid."""
     try:
         return model.model_validate({} if body is None else body)
     except ValidationError as error:
-        problem = problem_of(error)
+        problem = describe_validation_error(error)
         raise RefusedRequest(problem.code, problem.message, field=problem.field) from error

@@ -34,10 +34,10 @@ def test_a_slot_goes_its_way():
     paper.pod(SLOT)
     assert paper.slots.state(SLOT) is SlotState.BOUND
     paper.pod(SLOT, phase="Running")
-    assert paper.slots.held(SLOT) is None, "nobody has said which device it is"
+    assert paper.slots.reserved_device(SLOT) is None, "nobody has said which device it is"
     paper.report([(NAME, "GPU-1")])
-    assert paper.slots.state(SLOT) is SlotState.HELD
-    assert paper.slots.held(SLOT).id == "GPU-1"
+    assert paper.slots.state(SLOT) is SlotState.RESERVED
+    assert paper.slots.reserved_device(SLOT).id == "GPU-1"
     paper.slots.release(SLOT, KEY)
     assert paper.slots.state(SLOT) is SlotState.RELEASING
     paper.step()
@@ -140,13 +140,13 @@ def test_the_device_of_running_shares_is_looked_for_until_it_is_back():
     paper.step()
     wrong = paper.pod(SLOT, phase="Running")
     paper.report([(NAME, "GPU-0")])
-    assert paper.slots.held(SLOT) is None
+    assert paper.slots.reserved_device(SLOT) is None
     paper.step()
     second = reservation_name(SLOT, 1)
     assert second in paper.writes.made
     paper.pod(SLOT, 1, phase="Running")
     paper.report([(NAME, "GPU-0"), (second, "GPU-1")])
-    assert paper.slots.held(SLOT).id == "GPU-1"
+    assert paper.slots.reserved_device(SLOT).id == "GPU-1"
     paper.step(1)
     assert paper.writes.deleted == [wrong.uid], "the wrong one goes"
     assert paper.slots.failure(SLOT, KEY) == ""
@@ -177,14 +177,14 @@ def test_an_ended_reservation_is_swept_away_and_made_anew():
 
 def test_a_kept_slot_is_held_without_a_run_and_let_go_when_it_is_not_kept_any_more():
     paper = Paper()
-    paper.slots.keep({SLOT}, paper.nodes.pool)
+    paper.slots.keep_always({SLOT}, paper.nodes.pool)
     paper.step()
     assert paper.writes.made == [NAME]
     paper.pod(SLOT, phase="Running")
     paper.report([(NAME, "GPU-0")])
     paper.step(500)
     assert paper.writes.deleted == []
-    paper.slots.keep(set(), paper.nodes.pool)
+    paper.slots.keep_always(set(), paper.nodes.pool)
     paper.step()
     paper.step(61)
     assert len(paper.writes.deleted) == 1
@@ -247,7 +247,7 @@ def kept(paper, device="GPU-1"):
     for _ in range(50):
         paper.report([(NAME, device)])
         paper.step(10)
-    return paper.writes.deleted == [] and paper.slots.held(SLOT).id == device
+    return paper.writes.deleted == [] and paper.slots.reserved_device(SLOT).id == device
 
 
 def test_a_pod_whose_run_nobody_knows_keeps_its_device():
@@ -285,7 +285,7 @@ def test_the_device_of_a_pod_whose_run_nobody_knows_is_looked_for():
     assert paper.writes.made == [NAME]
     paper.pod(SLOT, phase="Running")
     paper.report([(NAME, "GPU-0")])
-    assert paper.slots.held(SLOT) is None
+    assert paper.slots.reserved_device(SLOT) is None
     paper.step()
     assert paper.writes.made == [NAME, reservation_name(SLOT, 1)]
 
@@ -352,15 +352,15 @@ def given_the_device_of_others(paper=None):
 
 def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
     paper = given_the_device_of_others()
-    assert paper.slots.held(BESIDE) is None
-    assert paper.slots.held(SLOT).id == "GPU-0", "who needs it has it, whatever the pod is called"
+    assert paper.slots.reserved_device(BESIDE) is None
+    assert paper.slots.reserved_device(SLOT).id == "GPU-0", "who needs it has it, whatever the pod is called"
     paper.step()
     assert paper.writes.made == [FURTHER]
     paper.pod(BESIDE, 1, phase="Running")
     paper.report([(FIRST, "GPU-0"), (FURTHER, "GPU-1")])
     paper.step(1)
-    assert paper.slots.held(BESIDE).id == "GPU-1"
-    assert paper.slots.held(SLOT).id == "GPU-0"
+    assert paper.slots.reserved_device(BESIDE).id == "GPU-1"
+    assert paper.slots.reserved_device(SLOT).id == "GPU-0"
     paper.slots.release(BESIDE, OTHER)
     paper.step()
     paper.step(500)
@@ -369,7 +369,7 @@ def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
     paper.clock.at += 1
     paper.report([(FIRST, "GPU-0")])
     paper.step()
-    assert paper.slots.held(SLOT).id == "GPU-0"
+    assert paper.slots.reserved_device(SLOT).id == "GPU-0"
     paper.work_gone("w")
     paper.step()
     paper.step(61)
@@ -379,15 +379,15 @@ def test_no_slot_is_given_the_device_on_which_the_shares_of_another_run():
 def test_a_device_that_a_pod_was_told_to_name_is_given_to_no_other_before_that_pod_is_there():
     paper = Paper()
     paper.slots.claim(SLOT, paper.pools[0], KEY)
-    paper.slots.tell(SLOT, KEY, "GPU-0")
+    paper.slots.fix_device(SLOT, KEY, "GPU-0")
     paper.slots.claim(BESIDE, paper.pools[0], OTHER)
     paper.pod(BESIDE, phase="Running")
     paper.report([(FIRST, "GPU-0")])
     paper.step()
-    assert paper.slots.held(BESIDE) is None
-    assert paper.slots.held(SLOT).id == "GPU-0"
+    assert paper.slots.reserved_device(BESIDE) is None
+    assert paper.slots.reserved_device(SLOT).id == "GPU-0"
     paper.slots.release(SLOT, KEY)
-    assert paper.slots.held(BESIDE).id == "GPU-0", "it was never made"
+    assert paper.slots.reserved_device(BESIDE).id == "GPU-0", "it was never made"
 
 
 def test_who_runs_on_a_device_keeps_it_although_others_do_as_well():
@@ -489,11 +489,11 @@ def test_what_was_said_before_a_pod_was_there_is_of_an_older_one_of_its_name():
     paper.clock.at += 1
     paper.pod(SLOT)
     paper.pod(SLOT, phase="Running")
-    assert paper.slots.held(SLOT) is None
+    assert paper.slots.reserved_device(SLOT) is None
     paper.clock.at += 1
     paper.pod(SLOT, reason="anything")
     paper.report([(NAME, "GPU-0")])
-    assert paper.slots.held(SLOT).id == "GPU-0"
+    assert paper.slots.reserved_device(SLOT).id == "GPU-0"
 
 
 def test_what_a_silent_agent_said_of_a_pod_that_is_gone_is_not_said_of_the_next_one():
@@ -503,7 +503,7 @@ def test_what_a_silent_agent_said_of_a_pod_that_is_gone_is_not_said_of_the_next_
     paper.step()
     paper.clock.at += 1
     paper.pod(SLOT, phase="Running")
-    assert paper.slots.held(SLOT) is None
+    assert paper.slots.reserved_device(SLOT) is None
 
 
 def test_the_kubelet_remembers_further_pods_of_a_slot_too():
@@ -528,11 +528,13 @@ def test_nothing_new_counts_on_a_pod_that_is_being_deleted():
     paper.step(60)
     assert len(paper.writes.deleted) == 1
     paper.slots.claim(SLOT, paper.pools[0], OTHER)
-    assert paper.slots.held(SLOT) is None
+    assert paper.slots.reserved_device(SLOT) is None
     paper.pod(SLOT, message="seen before it was deleted")
     paper.writes.deleted.clear()
     paper.step()
-    assert (paper.slots.held(SLOT), len(paper.writes.deleted)) == (None, 1), "it is asked for until it is gone"
+    assert (paper.slots.reserved_device(SLOT), len(paper.writes.deleted)) == (None, 1), (
+        "it is asked for until it is gone"
+    )
     paper.gone(SLOT)
     paper.clock.at += 1
     paper.report([])
