@@ -5,6 +5,8 @@ Guarantees
 1. The hub, its service, every server, kernel and job that it starts are descendants of this process, also those
    whose parent died: this process is their reaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
 2. `DemoHub.stop` returns when none of them is left.
+
+See docs/decisions/0007-make-the-demo-a-subreaper.md.
 """
 
 import asyncio
