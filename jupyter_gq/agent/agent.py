@@ -52,7 +52,7 @@ class Agent:
             await asyncio.sleep(pause)
 
     async def _step(self) -> float:
-        """One look and one report; the seconds to wait before the next."""
+        """Observe and report once; return the seconds to wait before the next report."""
         watch = [] if self._orders is None else self._orders.watch
         report = await self._looks.look(watch)
         self._note(report)

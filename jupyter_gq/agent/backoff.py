@@ -18,10 +18,10 @@ class Backoff:
         self._next = first
 
     def next(self) -> float:
-        """Seconds to wait after one more failure."""
+        """Return the seconds to wait after one more failure."""
         waits, self._next = self._next, min(self._most, self._next * 2)
         return waits * (0.5 + self._draw() / 2)
 
     def reset(self) -> None:
-        """It went well."""
+        """Begin again with the first pause, after a success."""
         self._next = self._first

@@ -35,7 +35,7 @@ class KubeletError(MachineError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubeletView:
-    """What the kubelet says at one moment."""
+    """The kubelet's answer at one moment."""
 
     allocations: tuple[AgentAllocation, ...]
     #: Devices that it could give to pods; None when it does not say.
@@ -54,7 +54,7 @@ class KubeletSocket:
         self._socket, self._timeout = socket, timeout
 
     def look(self) -> KubeletView:
-        """What the kubelet says now; raises `KubeletError`."""
+        """Ask the kubelet now; raise `KubeletError` if it does not answer."""
         if not self._socket.exists():
             raise KubeletError(
                 f"There is no socket {self._socket}: mount the kubelet's folder pod-resources into the agent's pod."
@@ -84,7 +84,7 @@ class KubeletSocket:
 
 
 def _allocations(listed: messages.Listed) -> Iterator[AgentAllocation]:
-    """One for each container and resource: a kubelet lists each device apart, with its topology."""
+    """Yield an allocation for each container and resource; a kubelet lists each device apart, with its topology."""
     for pod in listed.pod_resources:
         for container in pod.containers:
             by_resource: dict[str, list[str]] = {}

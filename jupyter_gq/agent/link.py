@@ -25,7 +25,7 @@ class _PodTransport(Transport):
         self._token_file = token_file
 
     def authorization(self) -> dict[str, str]:
-        """The header that says which pod asks."""
+        """Return the header that says which pod asks."""
         try:
             token = self._token_file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:

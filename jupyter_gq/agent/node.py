@@ -36,7 +36,7 @@ class Node:
     proc: Path
 
     def look(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """Everything that can be seen now, and what these pods do."""
+        """Report all that can be seen now, and the use of these pods."""
         missing = {SUSPEND: NO_SUSPEND}
         kubelet = self._ask_kubelet(missing)
         status = self.probe.status()
@@ -100,7 +100,7 @@ class Node:
         devices: Sequence[DeviceInfo],
         kubelet: KubeletView | None,
     ) -> Share | None:
-        """What is to be measured; None when the processes or the devices are not known."""
+        """Return the share to measure; None if its processes or devices are not known."""
         held = tuple(pod.devices) or _given(pod, devices, kubelet)
         if not held or not pids:
             return None
@@ -110,7 +110,7 @@ class Node:
 
 
 def _given(pod: WatchedPod, devices: Sequence[DeviceInfo], kubelet: KubeletView | None) -> tuple[str, ...]:
-    """What the kubelet gave to it, of the devices that there are."""
+    """Return the devices that the kubelet gave to it, out of those that exist."""
     if kubelet is None:
         return ()
     known = {device.uuid for device in devices}

@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 class Looks(Protocol):
-    """What `Node` does."""
+    """The part of `Node` that is used here."""
 
     def look(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """Everything that can be seen now."""
+        """Report all that can be seen now."""
         ...
 
 
@@ -29,7 +29,7 @@ class PatientLook:
         self._hanging: asyncio.Future[AgentReport] | None = None
 
     async def look(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """A report, within the patience. Raises what the look raised, which is a defect."""
+        """Return a report within the timeout; raise the error of `Node.look`, which is a defect."""
         pending = self._hanging or self._begin(list(watch))
         done, _ = await asyncio.wait([pending], timeout=self._patience)
         if not done:

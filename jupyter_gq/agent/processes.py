@@ -24,7 +24,7 @@ _POD = re.compile(
 
 
 def pod_in_cgroup(text: str) -> str | None:
-    """The uid of the pod in the text of a `/proc/<pid>/cgroup`, of version 1 or 2."""
+    """Return the uid of the pod in the text of a `/proc/<pid>/cgroup`, of version 1 or 2."""
     for line in text.splitlines():
         found = _POD.search(line.split(":", 2)[-1])
         if found is not None:
@@ -33,7 +33,7 @@ def pod_in_cgroup(text: str) -> str | None:
 
 
 def pod_in_environment(block: bytes) -> str | None:
-    """The uid of the pod in a `/proc/<pid>/environ`."""
+    """Return the uid of the pod in a `/proc/<pid>/environ`."""
     prefix = f"{POD_VARIABLE}=".encode()
     for entry in block.split(b"\0"):
         if entry.startswith(prefix):
@@ -42,12 +42,12 @@ def pod_in_environment(block: bytes) -> str | None:
 
 
 def by_cgroup(process: Path) -> str | None:
-    """The kernel's word: no process can leave the cgroup of its pod."""
+    """Return the pod by the cgroup of the process, which no process can leave."""
     return pod_in_cgroup((process / "cgroup").read_text(errors="replace"))
 
 
 def by_environment(process: Path) -> str | None:
-    """The word of who started it: for kubelets that run pods as plain processes."""
+    """Return the pod by the environment, for kubelets that run pods as plain processes."""
     return pod_in_environment((process / "environ").read_bytes())
 
 
@@ -58,7 +58,7 @@ class Processes:
         self._proc, self._pod_of = proc, pod_of
 
     def of_pods(self, uids: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """The processes of each of these pods, in order; a pod of which none can be seen is left out."""
+        """Return the processes of each of these pods, in order; a pod without a visible process is left out."""
         found: dict[str, list[int]] = {}
         wanted = frozenset(uids)
         for pid in self._pids() if wanted else ():
@@ -69,7 +69,7 @@ class Processes:
         return {pod: tuple(sorted(pids)) for pod, pids in found.items()}
 
     def without_entry(self, pids: Sequence[int]) -> tuple[int, ...]:
-        """These processes of one pod but for those that came from outside it and have children here.
+        """Return these processes of one pod without those that came from outside it and have children here.
 
         They are what the pod was started with: a notebook server, a runner. Where use is guessed from the CPU, what
         they do for an open page would count.

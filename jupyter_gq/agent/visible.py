@@ -17,7 +17,7 @@ _NODE = re.compile(r"nvidia(\d+)")
 
 
 def uuids_by_minor(devices: Sequence[DeviceInfo]) -> dict[int, str] | None:
-    """The device behind each number of a device node; None when the driver does not tell the number of every device."""
+    """Return the device behind each number of a device node; None if the driver does not tell all numbers."""
     numbers = {device.minor: device.uuid for device in devices if device.minor is not None}
     return numbers if len(numbers) == len(devices) and devices else None
 

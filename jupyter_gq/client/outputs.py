@@ -15,6 +15,8 @@ The end of a cell also says `finished`: false when it failed or was interrupted.
 
 The same fold stands in the lab extension (`labextension/src/outputs.ts`); `tests/data/outputs.json` holds the
 cases that both pass.
+
+See docs/decisions/0002-number-the-pieces-of-output.md.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,7 @@ _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.
 
 
 def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[], float]) -> DeviceProbe:
-    """The probe to use. Asks the driver once; the choice holds for the life of the service."""
+    """Return the probe to use. The driver is asked once; the choice holds for the life of the service."""
     if simulated.mode == "never":
         return nvml
     if simulated.mode == "always":

@@ -1,4 +1,4 @@
-"""What a share of a device means to the programs that use it.
+"""The limits of a share of a device for the programs that use it.
 
 Rules
 -----
@@ -23,7 +23,7 @@ _BYTES = 1024 * 1024
 
 
 def memory_quota(device: Device, milli: MilliGpu) -> MiB:
-    """The memory that belongs to a share of `milli` on this device."""
+    """Return the memory of a share of `milli` on this device."""
     return MiB(device.memory * min(milli, ONE_GPU) // ONE_GPU)
 
 

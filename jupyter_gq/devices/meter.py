@@ -1,4 +1,4 @@
-"""What the processes of a share do on its devices: one measurement, for this machine and for the agent of a node.
+"""The measurement of a share's processes on its devices, for this machine and for the agent of a node.
 
 Rules
 -----
@@ -18,7 +18,7 @@ from .probe import DeviceProbe, Usage
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """Whose use is measured: these processes, on these devices."""
+    """The processes and the devices whose use is measured."""
 
     #: Ids of the devices.
     devices: tuple[str, ...]
@@ -27,7 +27,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShareUse:
-    """What the processes of a share did on its devices when they were last sampled. None = unknown."""
+    """The use of a share's devices by its processes at the last sample. None = unknown."""
 
     memory: MiB | None
     #: Highest of its processes, 0 to 100.
@@ -41,31 +41,31 @@ class ShareMeter(Protocol):
     """Measures shares; changes nothing."""
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """For each of these shares, under the same name."""
+        """Return the use of each of these shares, under the same name."""
         ...
 
 
 class ProbeMeter:
-    """Asks the probe of this machine."""
+    """The meter that asks the probe of this machine."""
 
     def __init__(self, probe: DeviceProbe) -> None:
         self._probe = probe
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """For each of these shares. Each device is asked once, for the processes of all its shares."""
+        """Return the use of each share. Each device is asked once, for the processes of all its shares."""
         samples = {device: self._probe.usage(device, pids) for device, pids in _pids_by_device(shares).items()}
         return {name: _use_of(share, samples) for name, share in shares.items()}
 
 
 class ReportedMeter:
-    """Knows shares by what agents on other machines said of them."""
+    """The meter of shares on other machines, by the reports of their agents."""
 
     def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
         """`usage` gives the last word on a workload; None when there is none, or it is too old."""
         self._usage = usage
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """For each of these shares; of what nobody has reported nothing is known."""
+        """Return the reported use of each share; a share that nobody has reported is unknown."""
         return {name: self._usage(name) or UNKNOWN for name in shares}
 
 

@@ -45,11 +45,11 @@ class NvmlProbe:
         return self._look()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """All devices, by index; empty unless the state is OK."""
+        """Return the devices by index; none unless the state is OK."""
         return self._look()[1]
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """For each of these processes that uses the device; None when it cannot be known."""
+        """Return the use of each of these processes that uses the device; None if it cannot be known."""
         if self._open() is not None:
             return None
         try:
@@ -89,7 +89,7 @@ class NvmlProbe:
                 return ProbeStatus(state=ProbeState.NOT_INSTALLED, detail=detail)
             self._opened = module
         try:
-            # It counts its callers; once it is open this costs nothing, and until then it is tried each time.
+            # nvmlInit counts its callers: a call costs nothing once the driver is open, and is tried until then.
             self._nvml.nvmlInit()
         except self._nvml.NVMLError as error:
             return self._problem(error)
@@ -125,7 +125,7 @@ class NvmlProbe:
         return running
 
     def _utilisation(self, handle: Handle) -> dict[int, int] | None:
-        """The highest sample of each process in the window; None when the driver does not say."""
+        """Return the highest sample of each process in the window; None if the driver does not say."""
         try:
             # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
             since = int((self._now() - _WINDOW) * 1_000_000)

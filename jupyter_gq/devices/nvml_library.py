@@ -19,7 +19,7 @@ class Memory(Protocol):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The total memory."""
 
 
 class RunningProcess(Protocol):

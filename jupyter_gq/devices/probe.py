@@ -1,4 +1,4 @@
-"""What can be known of the devices of this machine. One contract suite runs against every implementation."""
+"""The protocol of probes of this machine's devices. One contract suite runs against every implementation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from jupyter_gq.domain.amount import MiB
 
 
 class ProbeState(StrEnum):
-    """Each way in which a probe can be there or missing has a name."""
+    """The states of a probe: each way in which it can be there or missing has a name."""
 
     OK = "OK"
     NOT_INSTALLED = "NOT_INSTALLED"  # the module pynvml cannot be imported
@@ -31,7 +31,7 @@ class ProbeStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceInfo:
-    """One device as the driver describes it."""
+    """A device as the driver describes it."""
 
     uuid: str
     index: int
@@ -43,7 +43,7 @@ class DeviceInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What one process does on one device. None = the driver does not say; unknown is never 0."""
+    """The use of one device by one process. None = the driver does not say; unknown is never 0."""
 
     pid: int
     memory: MiB | None
@@ -59,11 +59,11 @@ class DeviceProbe(Protocol):
         ...
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """All devices, by index; empty unless the state is OK."""
+        """Return the devices by index; none unless the state is OK."""
         ...
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """For each of these processes that uses the device; None when it cannot be known.
+        """Return the use of each of these processes that uses the device; None if it cannot be known.
 
         A simulated probe counts the CPU use of a process since it was last asked.
         """

@@ -1,6 +1,6 @@
 """`python -m jupyter_gq.devices.seen`: which devices a process sees here, as one line of JSON.
 
-It runs in a container to find out whether that container was given what it should have.
+The program runs in a container to find out whether the container sees the devices that it should.
 """
 
 import json

@@ -89,11 +89,11 @@ class SimulatedProbe:
         )
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """All devices, by index."""
+        """Return the devices by index."""
         return self._devices
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Of each of these processes that lives. None for a device that there is not."""
+        """Return the use of each of these processes that lives; None for a device that does not exist."""
         if all(known.uuid != device for known in self._devices):
             return None
         self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}
@@ -156,7 +156,7 @@ class SimulatedDevices(Configurable):
         return str(proposal["value"])
 
     def probe(self, *, why: str, now: Callable[[], float]) -> SimulatedProbe:
-        """The probe that shows them."""
+        """Return the probe of these devices."""
         return SimulatedProbe(parse_devices(self.devices, self.node), why=why, now=now)
 
 
@@ -173,7 +173,7 @@ def _memory(model: str) -> MiB:
 
 
 def _reported_memory(process: psutil.Process) -> MiB:
-    """What the process said of itself; 0 when it said nothing (a simulated device has no other use)."""
+    """Return the memory that the process reported; 0 without a report, since a simulated device has no other use."""
     uid = process.uids().real
     path = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{uid}", str(process.pid))
     try:

@@ -69,7 +69,7 @@ def read_form(form: Form) -> JsonObject:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One radio card of the page."""
+    """A radio card of the page."""
 
     #: Value that the form sends.
     gpus: str

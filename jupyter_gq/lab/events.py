@@ -1,4 +1,7 @@
-"""The relay of the service's events to the browser: by jupyter_events, so that a page need not poll."""
+"""The relay of the service's events to the browser: by jupyter_events, so that a page need not poll.
+
+See docs/decisions/0006-send-events-through-the-jupyter-server.md.
+"""
 
 import asyncio
 import secrets

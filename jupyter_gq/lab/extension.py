@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JupyterGQ(ExtensionApp):
-    """The extension of users' Jupyter servers. Its settings stand in `jupyter_server_config.py`, not in the hub's file.
+    """The extension of users' Jupyter servers. The settings stand in `jupyter_server_config.py`, not in the hub's file.
 
     The extension decides and stores nothing: the service does.
     """

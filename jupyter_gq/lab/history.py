@@ -31,7 +31,7 @@ NEEDED_MESSAGES = frozenset({"status", "execute_input", "error"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RanCell:
-    """One execution in the present session of a kernel."""
+    """An execution in the present session of a kernel."""
 
     #: Source as it was run.
     code: str

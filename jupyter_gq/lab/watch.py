@@ -1,7 +1,7 @@
 """The watch over the kernels of this server: subscriptions to IOPub, which cannot delay a kernel.
 
 A kernel that was never heard since its start is asked. A kernel says "starting" once, mostly before a subscription is
-established, and without a connected page nothing follows. Its state, and so the use of its share, would stay unknown
+established, and without a connected page nothing follows. Then the kernel's state would stay unknown
 for ever. One question at a time waits until the kernel serves it.
 See docs/decisions/0021-ask-kernels-that-were-never-heard.md.
 

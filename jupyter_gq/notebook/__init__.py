@@ -1,1 +1,1 @@
-"""Inside the user's kernel: what a cell can ask (should_stop, ...), the memory caps of its share."""
+"""Code inside the user's kernel: the functions for cells (should_stop, ...), and the memory caps of the share."""

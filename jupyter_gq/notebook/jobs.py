@@ -1,4 +1,4 @@
-"""What code in a cell can ask and say while it runs as a training job. In a plain notebook it does no harm.
+"""Functions for code in a cell that runs as a training job. In a plain notebook they do no harm.
 
 The runner and this module meet in files of the run's folder (`GQ_RUN_DIR`): `stop` (written by the runner
 when it is told to end), `stop_seen` (written here when the code has learned of it), `progress.json` (written
@@ -18,12 +18,12 @@ _last_progress: tuple[float | None, str] | None = None
 
 
 def in_job() -> bool:
-    """True in a training job, False in a notebook."""
+    """Return True in a training job, False in a notebook."""
     return bool(os.environ.get(_RUN_DIR))
 
 
 def should_stop() -> bool:
-    """True once this job has to give its GPUs back: save a checkpoint, then let the cell end.
+    """Return True once this job has to give its GPUs back: save a checkpoint then, and let the cell end.
 
     A cell that ends after it saw True is *paused*: it is started again later, from its beginning, and finds
     what it saved in `checkpoint_dir()`. Cheap enough to be asked after every batch. False outside a job.
@@ -39,10 +39,10 @@ def should_stop() -> bool:
 
 
 def checkpoint_dir() -> Path:
-    """The folder for checkpoints. It outlives pauses of a job; outside a job it is `.gq/checkpoint` here.
+    """Return the folder for checkpoints, which outlives pauses of a job; outside a job `.gq/checkpoint` here.
 
-    It exists when this returns. Write to a temporary name and `os.replace` it: a checkpoint is then whole or
-    absent, whatever happens while it is written.
+    The folder exists after the call. Write to a temporary name and `os.replace` it: a checkpoint is then whole or
+        absent, whatever happens while it is written.
     """
     folder = Path(os.environ.get(_CHECKPOINT_DIR) or Path(".gq", "checkpoint"))
     folder.mkdir(parents=True, exist_ok=True)

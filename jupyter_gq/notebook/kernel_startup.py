@@ -1,10 +1,10 @@
-"""Started in place of `python -m ipykernel_launcher`: applies the memory caps of the share, then becomes it.
+"""A script that runs in place of `python -m ipykernel_launcher`: it applies the share's memory caps, then runs that.
 
 Rules
 -----
 1. Standard library only, and nothing of this package: the kernel may live in another environment, of another
    Python.
-2. Nothing of the user's is shadowed: no name in his namespace, no sitecustomize, PYTHONPATH, IPython setting.
+2. Nothing of the user's is shadowed: no name in the user's namespace, no sitecustomize, PYTHONPATH, IPython setting.
 3. A framework that the user does not import costs nothing; one whose cap cannot be set says so and goes on.
 4. Without a fraction in the environment (CPU only, a whole device) nothing is capped.
 
@@ -67,7 +67,7 @@ def torch_version(spec: importlib.machinery.ModuleSpec | None) -> tuple[int, int
 
 
 def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """For PyTorch before 2.10: the cap is set when CUDA is first used, so that we make no context."""
+    """Cap PyTorch before 2.10: the cap is set when CUDA is first used, so that no CUDA context is made here."""
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if version >= FIRST_TORCH_WITH_KEY:
         return
@@ -76,7 +76,7 @@ def cap_imported_torch(torch: ModuleType, environ: MutableMapping[str, str]) -> 
 
 
 def cap_imported_tensorflow(tensorflow: ModuleType, environ: MutableMapping[str, str]) -> None:
-    """Give each visible GPU one logical device with our limit, unless the user configures his own first."""
+    """Give each visible GPU one logical device with our limit, unless the user configures other ones first."""
     limit = int(environ.get(BYTES, "0")) // 2**20
     if limit <= 0:
         return
@@ -111,7 +111,7 @@ class CapsFinder(importlib.abc.MetaPathFinder):
         if spec is None or spec.loader is None:
             return None
         if fullname == "torch" and (torch_version(spec) or (0, 0)) >= FIRST_TORCH_WITH_KEY:
-            cap_torch_by_key(self._environ)  # it may have been installed since the kernel started
+            cap_torch_by_key(self._environ)  # PyTorch may have been installed since the kernel started
         spec.loader = CapsLoader(spec.loader, _AFTER_IMPORT[fullname], self._environ)
         return spec
 
@@ -142,7 +142,7 @@ class CapsLoader(importlib.abc.Loader):
 
 
 class ApiFinder(importlib.abc.MetaPathFinder):
-    """Finds `jupyter_gq` beside this file for kernels of environments that lack it. It is asked last."""
+    """Finds `jupyter_gq` beside this file for kernels of environments that lack it; other finders are asked first."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -165,7 +165,7 @@ def _spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
 
 
 def _share_fraction(environ: MutableMapping[str, str]) -> float:
-    """The part of the device's memory that this process may use; 0 when there is no cap."""
+    """Return the part of the device's memory that this process may use; 0 if there is no cap."""
     fraction = _number(environ.get(FRACTION, ""))
     return fraction if 0 < fraction < 1 else 0
 

@@ -27,7 +27,7 @@ def simulate_memory(mib: float) -> None:
 
 
 def _folder() -> Path:
-    """The folder of this user's reports; nobody else may write or read it."""
+    """Return the folder of this user's reports; no other user may write or read it."""
     folder = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():

@@ -1,4 +1,4 @@
-"""One run of a job: run its cells in a kernel, deliver their outputs, write the result.
+"""The run of a job:  run its cells in a kernel, deliver their outputs, write the result.
 
 Order at the end: the kernel is ended first because it holds the GPU. Then the notebook is written, the remaining
 outputs are delivered, and the result is written last.
@@ -54,7 +54,7 @@ RESULT_RESERVE = 1.0
 
 
 class Run:
-    """One run of the cells of a job."""
+    """The run of the cells of a job."""
 
     def __init__(self, job: Job, kernel: KernelProcess) -> None:
         self._job = job

@@ -1,1 +1,4 @@
-"""The scheduling core: one pure cycle from a snapshot to a decision."""
+"""The scheduling core: one pure cycle from a snapshot to a decision.
+
+See docs/decisions/0056-split-the-big-rooms-into-layered-folders.md.
+"""

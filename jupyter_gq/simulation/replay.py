@@ -6,6 +6,8 @@ Rules
    nothing moves, because who was paused is gone at once and his devices start somebody else.
 2. A pause costs progress: `Costs.lost_per_pause` seconds of it, but never more than there is. Otherwise work is kept.
 3. Between events nothing happens, unless the policy asks to be woken.
+
+See docs/decisions/0018-replay-traces-through-the-real-scheduler.md.
 """
 
 import heapq

@@ -5,6 +5,8 @@ Rules
 1. A server that is stopped, or whose disk hangs, still acknowledges what it is sent: no setting of the network notices,
    and the limits of the session are the server's own. So silence is counted here, while an answer is waited for.
 2. Who was silent for too long is hung up on. What it was told may yet be carried out: that is for `confirm` to find.
+
+See docs/decisions/0033-disconnect-from-a-silent-database.md.
 """
 
 from collections.abc import Iterator, Sequence

@@ -59,6 +59,7 @@ files = sa.Table(
     "files",
     metadata,
     # Not a foreign key: the bundle of a job is kept before its record is, so that no record is without its bundle.
+    # See docs/decisions/0031-keep-job-files-in-the-store.md.
     sa.Column("workload", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("content", sa.LargeBinary, nullable=False),

@@ -1,4 +1,7 @@
-"""One real control plane serves the session; each module has namespaces, accounts and nodes of its own."""
+"""One real control plane serves the session; each module has namespaces, accounts and nodes of its own.
+
+See docs/decisions/0032-test-against-a-real-api-server.md.
+"""
 
 import asyncio
 import os

@@ -1,5 +1,5 @@
 {{- /*
-Values become settings in Python. Rules:
+Values become settings in Python. See docs/decisions/0029-ship-a-companion-chart.md. Rules:
 1. A value that is not set (null or empty) is not written: what the mounted file says holds.
 2. The words are those of the settings; `overQuotaWeight` here is `over_quota_weight` there.
 3. JSON is Python but for three names, which the file defines first.

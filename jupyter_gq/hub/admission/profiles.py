@@ -90,7 +90,7 @@ class NamedShares:
 
     @property
     def amounts(self) -> list[str]:
-        """All shares that this profile may give."""
+        """The shares that this profile may give."""
         own = [] if self.gpus is None else [self.gpus]
         return [*own, *(gpus for choices in self.options.values() for gpus in choices.values())]
 

@@ -1,4 +1,7 @@
-"""The count of this Hub's servers that wait for a share: each occupies one of the Hub's concurrent starts."""
+"""The count of this Hub's servers that wait for a share: each occupies one of the Hub's concurrent starts.
+
+See docs/decisions/0052-limit-the-servers-that-wait.md.
+"""
 
 
 class WaitingServers:

@@ -1,6 +1,6 @@
 """The kernel's process: start it, watch it, and end it with everything that it started. Standard library only.
 
-The kernel is started before anything slow is imported, so that it boots meanwhile. Its sockets are files in a folder
+The kernel is started before anything slow is imported, so that it boots meanwhile. The sockets are files in a folder
 that only this user can enter, because loopback ports are open to every user of the machine.
 """
 

@@ -9,7 +9,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class RunLog:
-    """A log of output pieces as readable text. Its methods raise `OSError` if the disk does not take the text."""
+    """A log of output pieces as readable text. The methods raise `OSError` if the disk does not take the text."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

@@ -47,7 +47,7 @@ class Bounds:
 
 
 class Entry:
-    """One output of a cell. The entry stays the same object if the output moves or gets another content."""
+    """An output of a cell.  The entry stays the same object if the output moves or gets another content."""
 
     __slots__ = ("output", "size")
 

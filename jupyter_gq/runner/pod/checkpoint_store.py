@@ -1,7 +1,7 @@
 """Copies of a job's checkpoint folder at a URL that fsspec supports.
 
 `python -m jupyter_gq.runner.pod.checkpoint_store up|down FOLDER JOB RUN TASK` reads the URL from the first line of its
-input. It is a program of its own, which can be killed at any instant.
+input. The program runs in a process of its own, which can be killed at any instant.
 
 Rules
 -----
@@ -49,7 +49,7 @@ class TransientError(MachineError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedFile:
-    """One file of a saved state."""
+    """A file of a saved state."""
 
     #: Name of the copy at the URL.
     name: str

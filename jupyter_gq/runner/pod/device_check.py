@@ -1,4 +1,7 @@
-"""The wait for the check of the devices that this container can open, before anything of the job runs."""
+"""The wait for the check of the devices that this container can open, before anything of the job runs.
+
+See docs/decisions/0035-check-visible-devices-before-a-share-is-used.md.
+"""
 
 import logging
 from collections.abc import Callable

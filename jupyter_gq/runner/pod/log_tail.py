@@ -11,7 +11,7 @@ KEPT = 64 * 1024
 class LogTail:
     """A pipe that keeps the end of the log.
 
-    It lies between standard output and error of this process (and its children) and the container's log.
+    The pipe lies between standard output and error of this process (and its children) and the container's log.
     """
 
     def __init__(self) -> None:

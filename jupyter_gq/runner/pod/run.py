@@ -1,4 +1,4 @@
-"""One run of a task in a pod, from the exchange of its token to its result."""
+"""The run of a task in a pod,  from the exchange of its token to its result."""
 
 import json
 import logging

@@ -18,6 +18,8 @@ Others are bound: no other workload starts on reserved devices or is nominated t
 `state.reservations`).
 
 Free elsewhere: the owner may start anywhere else at any time.
+
+See docs/decisions/0015-reserve-devices-for-long-waits.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -11,6 +11,8 @@ by itself.
 Gangs: of elastic work, surplus replicas on the node go. If a task of the smallest gang is there, all of it goes.
 
 Unconditional: no min runtime protects this work, and none of it is reprieved if its room turns out not to be needed.
+
+See docs/decisions/0034-move-jobs-off-cordoned-nodes.md.
 """
 
 from functools import partial

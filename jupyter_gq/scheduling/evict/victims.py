@@ -1,4 +1,7 @@
-"""Candidates for eviction: work that holds devices and work that this cycle placed, in the order of disruption."""
+"""Candidates for eviction: work that holds devices and work that this cycle placed, in the order of disruption.
+
+See docs/decisions/0016-evict-the-work-that-loses-least.md.
+"""
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,7 @@
-"""Buckets: members by free amount and host resources of their node; the lowest that fits is found at once."""
+"""Buckets: members by free amount and host resources of their node; the lowest that fits is found at once.
+
+See docs/decisions/0010-group-free-places-in-buckets.md.
+"""
 
 import heapq
 from bisect import bisect_left, insort

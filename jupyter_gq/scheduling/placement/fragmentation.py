@@ -15,6 +15,8 @@ Everything depends on the present free amounts and on the mix alone, not on the 
 back, and kept scores are the scores that would be computed. All sums are of whole numbers, exact in any order.
 
 Cost: what is known of a state of a node is kept, and a choice looks at the states that nodes are in, not at the nodes.
+
+See docs/decisions/0012-place-where-other-requests-lose-least.md.
 """
 
 import itertools

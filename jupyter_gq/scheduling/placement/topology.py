@@ -1,4 +1,7 @@
-"""Topologies: which nodes stand together, level by level."""
+"""Topologies: which nodes stand together, level by level.
+
+See docs/decisions/0011-try-one-topology-domain-after-the-other.md.
+"""
 
 from collections.abc import Iterable
 

@@ -10,6 +10,8 @@ Rules
 3. Steps. Shares follow what was known at the last of `STEPS` steps in a half-life, not the usage of this second.
    Otherwise two queues at the same level would take one GPU from each other in every cycle.
 4. Scale. Usage is measured by what the pool would give if all of it were held for ever: 0 = none of it, 1 = all of it.
+
+See docs/decisions/0017-count-past-use-in-steps.md.
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,8 @@ Rules
 3. Wanted replicas. What a workload could still have is one replica for each task. What it lacks of its smallest gang is
    one replica, all or nothing.
 4. Rigid work. A workload whose backend can neither add nor take tasks has no replicas once it has started.
+
+See docs/decisions/0013-grow-and-shrink-elastic-jobs-by-task.md.
 """
 
 from collections.abc import Iterator

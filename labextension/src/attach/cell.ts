@@ -21,6 +21,8 @@ export type Refusal = 'edited' | 'replaced' | 'foreign';
  * 2. The cell is written only while its source is the source that was sent.
  * 3. A copy of the cell is never written: the copy has another id, which is not a target of the job.
  * 4. Writing the same outputs again changes nothing.
+ *
+ * See docs/decisions/0003-merge-results-in-the-browser.md.
  */
 export class BoundCell {
   constructor(

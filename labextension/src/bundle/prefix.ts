@@ -3,6 +3,8 @@
  *
  * A proposal comes from the best source that is known: the page's own history of the kernel, the server's history of
  * the kernel, or the order of the document. A target cell is never replayed.
+ *
+ * See docs/decisions/0004-replay-cells-instead-of-pickling.md.
  */
 
 import type { RanCell, PrefixCell } from '../wire';

@@ -13,6 +13,8 @@ Rules
    pauses grow, and chance keeps clients out of step.
 5. Endurance. Only `end` ends the thread: an error that nobody has foreseen is a failure like any other, and is tried
    again.
+
+See docs/decisions/0023-watch-the-cluster-as-plain-json.md.
 """
 
 import asyncio

@@ -9,6 +9,9 @@ Rules
    work.
 4. Drain. The core makes training leave a cordoned node, unless `leave_cordoned` is off.
 5. Shares go only to a node with the label `SHARE_LABEL`, which is given here: see `agents`.
+
+See docs/decisions/0051-count-slices-as-devices-estimate-hami-and-kai.md.
+See docs/decisions/0054-back-off-only-the-job-without-a-gpu.md.
 """
 
 import logging

@@ -1,6 +1,8 @@
 """Fractions by reservation: a reservation pod holds the whole device, and each share's pod names the device.
 
 Works with the stock device plugin, as long as no sharing is configured in it.
+
+See docs/decisions/0050-enforce-shares-by-caps-and-a-device-check.md.
 """
 
 from jupyter_gq.client.pods import PodAdditions

@@ -21,6 +21,9 @@ task after the other, and only of tasks whose pod has not ended.
   unless that would close GPUs because of a pod without any.
 
 A run that shall end already is not judged.
+
+See docs/decisions/0055-give-up-a-container-after-twenty-minutes.md.
+See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.
 """
 
 from collections.abc import Mapping

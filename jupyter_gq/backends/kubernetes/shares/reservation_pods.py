@@ -18,6 +18,8 @@ Rules
 - The own-device rule: a device on which shares of one slot run is given to no other slot. If the pod of another slot
   was given the device, that pod is lent to the slot whose shares run there, and the other slot gets a further pod.
 - The used-pod rule: no pod is deleted whose device a share names.
+
+See docs/decisions/0042-keep-a-device-for-the-shares-on-it.md.
 """
 
 import logging

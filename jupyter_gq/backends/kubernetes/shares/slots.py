@@ -8,6 +8,8 @@ Rules
   restart may make a share wait longer, never shorter.
 - The own-device rule: the device on which shares of one slot run is counted for no other slot. If the reservation pod
   of another slot was given it, that pod is lent to the slot whose shares run there.
+
+See docs/decisions/0022-derive-slots-and-reservation-pods.md.
 """
 
 from collections import defaultdict
