@@ -7,6 +7,8 @@ Rules
 2. While much happens it would be old before it is made: it waits until nothing begins or ends, but not for long.
 3. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
 4. Only jobs that ran through in one run and succeeded say how long jobs run.
+
+See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
 
 import asyncio

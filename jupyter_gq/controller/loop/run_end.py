@@ -13,6 +13,8 @@ Rules
    forgets (it is told again, see `act`).
 6. A workload whose place was refused goes back to its queue with its seniority and backs off: each time in a row for
    twice as long. So it does not win every cycle, and its backend is not asked all the time.
+
+See docs/decisions/0043-give-up-after-consecutive-lost-runs.md.
 """
 
 from dataclasses import dataclass, replace

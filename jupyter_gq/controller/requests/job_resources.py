@@ -1,4 +1,7 @@
-"""What each task of a job asks for: the words of its request, with what its queue says for jobs that name nothing."""
+"""What each task of a job asks for: the words of its request, with what its queue says for jobs that name nothing.
+
+See docs/decisions/0036-jobs-name-cpu-and-memory.md.
+"""
 
 from dataclasses import replace
 
