@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+    """Build the parser of the whole command."""
     parser = argparse.ArgumentParser(
         prog="jupyter-gq", description="Fixed GPU quotas for notebooks and a training queue for cells."
     )

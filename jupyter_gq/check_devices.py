@@ -21,7 +21,7 @@ _FILE = Path("/etc/jupyter-gq/jupyterhub_config.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq check-devices`."""
+    """Add the options of `jupyter-gq check-devices`."""
     parser.add_argument("pool", nargs="?", help="name of the pool (default: the only one)")
     parser.add_argument("--node", help="name of the node (default: one of the pool with most devices)")
     parser.add_argument("--image", help="an image with this package (default: c.KubernetesBackend.runner_image)")
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try each way; say which works."""
+    """Try each way, print which works, and return the exit code."""
     path: Path = arguments.config
     try:
         pools = PolicyFile(path, tuple).current.pod_pools
@@ -80,7 +80,7 @@ async def _check(backend: KubernetesBackend, pool: PodPool, node: str | None) ->
 
 
 def told(report: Report, pool: PodPool, pools: Mapping[str, JsonMapping]) -> list[str]:
-    """The report, line by line. `pools`: all, as they are set."""
+    """Return the report, line by line; `pools` are all pools as they are set."""
     given = report.whole.devices or ()
     whole = f"sees {given[0]}" if len(given) == 1 else describe_finding(report.whole, ("one",))
     lines = [f"Node {report.node}, pool {pool.name}:", _line("a whole device", whole)]

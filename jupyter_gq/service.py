@@ -60,7 +60,7 @@ def set_the_interpreter() -> None:
 
 
 def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
-    """The traits of our sections that no policy is in, by section: misspelt ones are refused too."""
+    """Return the traits of our sections outside of the policy, by section, so that misspelt names are refused too."""
     classes: tuple[type[HasTraits], ...] = (SchedulerService, *backends)
     return {
         **{each.__name__: each.class_trait_names(config=True) for each in classes},
@@ -70,7 +70,7 @@ def names_by_section(*backends: type[HasTraits]) -> dict[str, Collection[str]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """What was put together."""
+    """The parts of one service."""
 
     controller: Controller
     #: Knows the tokens of pods; None where nothing runs in pods.
@@ -149,7 +149,7 @@ class SchedulerService(Application):
                     async with put_together(listener) as parts:
                         await self._work(listener, parts)
                 except StoreAway as error:
-                    # It goes back to those that wait, as the same process: a pod that ends waits longer each time.
+                    # The service waits for its place again, as the same process: a restarted pod waits longer.
                     self.log.warning("%s", error)
 
     async def _work(self, listener: Listener, parts: _Parts) -> None:
@@ -263,12 +263,12 @@ class SchedulerService(Application):
                 nodes_namespace=options.nodes_namespace,
                 training_namespace=options.training_namespace,
             )
-            with contextlib.suppress(BackendError):  # it is said in the log, and tried again
-                await runs.observe()  # before anybody asks whether what he wants is there
+            with contextlib.suppress(BackendError):  # the backend logs the failure and tries again
+                await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
 
     async def _reached(self, listener: Listener, absence: Absence) -> SqlStore:
-        """The store, as soon as its database answers: ending would only make the pod wait longer and longer."""
+        """Return the store as soon as its database answers: a pod that ends would wait longer each time."""
         found: list[SqlStore] = []
         why = "The service opens its database."
 
@@ -299,7 +299,7 @@ class SchedulerService(Application):
         return Path(self.state_dir).resolve()
 
     def _open_store(self) -> SqlStore:
-        """The store, in which from now on nobody but this service writes."""
+        """Open the store and take it over: from now on only this service writes there."""
         store = SqlStore(self._url())
         try:
             store.take_over()

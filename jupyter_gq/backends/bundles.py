@@ -1,10 +1,10 @@
-"""Where the files of a job are: its bundle, its executed notebook, its log. One implementation beside each backend.
+"""The files of jobs: bundle, executed notebook and log. One implementation lies beside each backend.
 
 Guarantees
 ----------
-1. `write` leaves everything or nothing.
-2. Only the job's owner can read what is written for him.
-3. Reading never follows the owner's links to somebody else's files.
+- All or nothing: `write` leaves all files or none.
+- Owner only: only the owner of a job can read its files.
+- No foreign files: reading never follows the owner's links to the files of others.
 """
 
 import json
@@ -25,23 +25,23 @@ class BundleStore(Protocol):
         ...
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Keep the bundle of a new job.
+        """Store the bundle of a new job.
 
-        Raises `TooLarge` above `max_bytes`, `StorageFull` when the disk or a quota refuses it, and `BackendError`
-        when there is nobody on this machine to give it to.
+        Raises `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
+        if the owner has no account on this machine.
         """
         ...
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """The notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one."""
         ...
 
     def log(self, job: str, owner: str, tail: int) -> str | None:
-        """The last `tail` bytes of the newest run's log; None before there is one."""
+        """Return the last `tail` bytes of the newest run's log; None before there is one."""
         ...
 
     def delete(self, job: str, owner: str) -> None:
-        """Forget all files of the job. No error if there are none."""
+        """Delete all files of the job; do nothing if there are none."""
         ...
 
 
@@ -49,16 +49,16 @@ class PodFiles(Protocol):
     """A store of files from which runners fetch what they need, and to which they send their logs."""
 
     def bundle(self, job: str) -> JsonObject | None:
-        """The bundle as it was written; None when there is none."""
+        """Return the bundle as it was written; None if there is none."""
         ...
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
+        """Replace the stored log of that task; drop a log of an earlier run than the newest."""
         ...
 
 
 def written(bundle: JsonObject, max_bytes: int) -> bytes:
-    """The bundle as it is kept; raises `TooLarge` above `max_bytes`."""
+    """Return the bundle as the bytes of its file; raise `TooLarge` above `max_bytes`."""
     content = json.dumps(bundle).encode()
     if len(content) > max_bytes:
         raise TooLarge(

@@ -1,4 +1,4 @@
-"""What a backend can do beyond launching, stopping and observing runs, stated once as data.
+"""The capabilities of a backend beyond launching, stopping and observing runs, stated once as data.
 
 Rules
 -----
@@ -194,28 +194,28 @@ def unknown_enforcement(pool: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What one backend can do; the default of each field says that it cannot."""
+    """The capabilities of one backend; the default of each field says that the backend lacks it."""
 
-    #: It can suspend GPU state without loss.
+    #: The backend can suspend GPU state without loss.
     can_suspend: bool = False
-    #: It can add tasks to a run and take some away.
+    #: The backend can add tasks to a run and take some away.
     can_resize: bool = False
-    #: It keeps no memory of its own: after a restart of the service each live run is launched to it again, with the
-    #: record as it is. What is RUNNING or STOPPING then is only looked for, and never started anew.
+    #: The backend keeps no memory of its own: after a restart of the service each live run is launched to it again,
+    #: with the record as it is. A run that is RUNNING or STOPPING then is only looked for, and never started anew.
     forgetful: bool = False
-    #: It leaves a run alone and reports it if the store has never heard of the workload; otherwise it ends the run.
+    #: A run of a workload that the store has never heard of is left alone and reported; otherwise such a run is ended.
     keeps_unknown: bool = False
     #: Fractions of a device need a node with this label; None: every node will do.
     share_label: tuple[str, str] | None = None
-    #: Its notebook servers are pods, prepared here; None: they are processes that a spawner starts.
+    #: Prepares notebook servers that are pods; None: servers are processes that a spawner starts.
     pod_preparation: PodPreparation | None = None
-    #: Its runs are pods, known here; None: nothing of it runs in pods.
+    #: Knows runs that are pods; None: no run of this backend is a pod.
     pod_lookup: PodLookup | None = None
-    #: Agents on its nodes report here; None: it has no agents.
+    #: Accepts reports of agents on the nodes; None: there are no agents.
     agent_reports: AgentReports | None = None
-    #: Processes of others can hold its shares; None: it starts, or finds, its processes itself.
+    #: Lets processes of others hold shares; None: the backend starts, or finds, its processes itself.
     process_attachment: ProcessAttachment | None = None
-    #: Its cluster adds nodes to some pools when it is asked for them.
+    #: Asks for new nodes of pools that can grow.
     node_supply: NodeSupply = NO_NODE_SUPPLY
     #: How many tasks of jobs it can begin soon, where each launch takes some time; None = any number.
     pace: Callable[[], Pace | None] = unlimited_pace

@@ -24,7 +24,7 @@ _LOOK_EVERY = 3.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
-    """One process."""
+    """A process of this machine."""
 
     pid: int
     #: Start time in clock ticks since the machine started.
@@ -40,7 +40,7 @@ class Process:
 
 
 class ProcessTable:
-    """One look at all processes; it does not change afterwards."""
+    """An unchanging copy of the list of all processes."""
 
     def __init__(self, processes: Iterable[Process]) -> None:
         self._by_pid = {process.pid: process for process in processes}
@@ -53,17 +53,17 @@ class ProcessTable:
 
     @classmethod
     def read(cls) -> "ProcessTable":
-        """Look now."""
+        """Read all processes now."""
         found = (read_process(int(name)) for name in os.listdir(_PROC) if name.isdecimal())
         return cls(process for process in found if process is not None)
 
     def alive(self, pid: int, ticks: int) -> bool:
-        """That very process runs."""
+        """Return whether the process with this pid and start time runs."""
         process = self._by_pid.get(pid)
         return process is not None and process.ticks == ticks and not process.dead
 
     def tree(self, pid: int) -> set[int]:
-        """The process, its descendants, and what is left in its session; dead ones are left out."""
+        """Return the living processes among a process, its descendants and the rest of its session."""
         found: set[int] = set()
         waiting = [pid, *self._sessions.get(pid, ())]
         while waiting:
@@ -74,9 +74,9 @@ class ProcessTable:
         return {member for member in found if member in self._by_pid and not self._by_pid[member].dead}
 
     def marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
-        """Living processes with this variable in their environment, as far as we may read it.
+        """Return the living processes with this variable in their environment, as far as it may be read.
 
-        With `uid`, only processes of that user: another one could copy the mark.
+        With `uid`, return only processes of that user: another user could copy the mark.
         """
         found = self._values(variable).get(value, ())
         return {pid for pid in found if uid is None or user_of(pid) == uid}
@@ -89,7 +89,7 @@ class ProcessTable:
                 send_signal(pid, process.ticks, number)
 
     def process(self, pid: int) -> Process | None:
-        """What is known of it."""
+        """Return the process with this pid; None if there is none."""
         return self._by_pid.get(pid)
 
     def _values(self, variable: str) -> dict[str, list[int]]:
@@ -112,7 +112,7 @@ class Lookout:
         self._looked_at = float("-inf")
 
     def table(self, leaders: Iterable[tuple[int, int]]) -> ProcessTable:
-        """A table of the last seconds in which these processes, (pid, ticks), are as they are now.
+        """Return a table of the last seconds in which these processes, (pid, ticks), are as they are now.
 
         What they started meanwhile may be missing as long as all of them live. Once one is dead, the table is new.
         """
@@ -127,7 +127,7 @@ class Lookout:
 
 
 def read_process(pid: int) -> Process | None:
-    """One process; None when there is none of that pid."""
+    """Return the process with this pid; None if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -140,7 +140,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def environment_of(pid: int) -> dict[str, str] | None:
-    """The environment that a process was started with; None when it is gone or we may not read it."""
+    """Return the environment that a process was started with; None if it is gone or may not be read."""
     try:
         content = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
@@ -150,7 +150,7 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 
 def user_of(pid: int) -> int | None:
-    """Its real user id; None when it is gone."""
+    """Return the real user id of a process; None if the process is gone."""
     with suppress(OSError, StopIteration, ValueError):
         lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("Uid:")).split()[1])
@@ -176,7 +176,7 @@ def send_signal(pid: int, ticks: int, number: signal.Signals) -> None:
 
 
 def _handle(pid: int) -> int | None:
-    """A handle on the process of that pid; None where the kernel, or a container's filter, gives none."""
+    """Open a handle on the process of that pid; return None where the kernel, or a container's filter, gives none."""
     try:
         return os.pidfd_open(pid)
     except OSError as error:
@@ -194,7 +194,7 @@ def boot_id() -> str:
 
 
 def reap(children: Collection[int]) -> dict[int, int]:
-    """Collect those of our ended children; the exit code of each (negative: the signal that ended it)."""
+    """Collect our ended children; return their exit codes (negative: the signal that ended the child)."""
     codes: dict[int, int] = {}
     for pid in children:
         with suppress(ChildProcessError):

@@ -24,7 +24,7 @@ from .capabilities import Capabilities
 
 
 class Phase(StrEnum):
-    """What a backend sees of a run."""
+    """The phase of a run, as a backend sees it."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
@@ -36,15 +36,15 @@ class Outcome(StrEnum):
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"  # the user's code raised, or the kernel died; `sentence` says which
-    PAUSED = "PAUSED"  # it was told to stop and did, with its state saved as far as it saves any
-    KILLED = "KILLED"  # it was told to stop and did not in its time
-    LOST = "LOST"  # it vanished without a word
-    REFUSED = "REFUSED"  # its place was not to be had: it is planned again, after a pause
+    PAUSED = "PAUSED"  # the run was told to stop and did, with its state saved as far as it saves any
+    KILLED = "KILLED"  # the run was told to stop and did not in its time
+    LOST = "LOST"  # the run vanished without a word
+    REFUSED = "REFUSED"  # the place of the run was not available: the run is planned again, after a pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
-    """One run as the backend sees it now."""
+    """A run as the backend sees it now."""
 
     workload: str
     run: int
@@ -60,7 +60,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """Everything needed to start one run."""
+    """The data needed to start one run."""
 
     workload: Workload
     #: What the service remembers of the workload: image, working folder, process.
@@ -79,11 +79,11 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this backend can do beyond launching, stopping and observing runs."""
+        """The capabilities of this backend beyond launching, stopping and observing runs."""
         ...
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes and devices that it can use now."""
+        """Return the nodes and devices that this backend can use now."""
         ...
 
     async def launch(self, launch: Launch) -> None:
@@ -95,9 +95,9 @@ class Backend(Protocol):
         ...
 
     async def observe(self) -> Sequence[Observation]:
-        """All runs that this backend knows, ended ones until `forget`."""
+        """Return all runs that this backend knows; ended runs until `forget`."""
         ...
 
     async def forget(self, workload: str, run: int) -> None:
-        """The end of that run is recorded; it need not be reported again."""
+        """Forget a run whose end is recorded: the run need not be reported again."""
         ...

@@ -7,7 +7,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
 from jupyter_gq.domain.errors import BackendError
 
-#: It stops, it has stopped, or there is none (any more).
+#: The server stops, has stopped, or does not exist.
 _DONE = frozenset({202, 204, 404})
 #: The Hub answers 202 after 10 s at the latest.
 _TIMEOUT = 30.0

@@ -1,19 +1,19 @@
-"""Who asks."""
+"""The user or service behind a request."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caller:
-    """A user as the Hub knows him, at the moment of the request."""
+    """A user as the Hub knows them, at the moment of the request."""
 
     #: Name of the user.
     user: str
-    #: Names of his hub groups.
+    #: Names of the user's hub groups.
     groups: frozenset[str] = frozenset()
     #: May see and change everything.
     admin: bool = False
 
     def may_see(self, owner: str | None) -> bool:
-        """Own things and those of nobody in particular; an admin everything."""
+        """Return whether the caller may see objects of this owner; everybody may see objects without an owner."""
         return self.admin or owner is None or owner == self.user

@@ -1,4 +1,4 @@
-"""What the parts of the controller share: the ports to the outside, the records, and what is known only in memory."""
+"""The objects that the parts of the controller share: ports to the outside, records, and data kept in memory only."""
 
 import hashlib
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class Context:
-    """One for each controller; only its parts hold it."""
+    """The shared objects of one controller; only its parts hold them."""
 
     store: Store
     backends: Sequence[Backend]
@@ -93,11 +93,11 @@ class Context:
         return self.settings_source.current
 
     def backend_of(self, kind: Kind) -> Backend:
-        """The backend that runs workloads of this kind."""
+        """Return the backend that runs workloads of this kind."""
         return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, each device in its pool. Two backends may offer the same node; it counts once."""
+        """Return all nodes, each device in its pool. A node that two backends offer counts once."""
         settings, offers = self.settings, [backend.nodes() for backend in self.backends]
         if (settings, offers) != self._nodes_of:
             self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
@@ -119,21 +119,21 @@ class Context:
         return {} if pace is None else {Kind.TRAINING: pace.left}
 
     def meet(self, caller: Caller) -> None:
-        """Remember the groups of who asks: his fixed quota may depend on them."""
+        """Remember the groups of the caller: the fixed quota may depend on them."""
         self.groups[caller.user] = caller.groups
 
     def groups_of(self, record: Record) -> frozenset[str]:
-        """The groups of its owner, as fresh as they are known."""
+        """Return the groups of the record's owner, as fresh as they are known."""
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
-        """The queue tree with a leaf for everybody who has a notebook, and for these callers."""
+        """Return the queue tree with a leaf for each user who has a notebook, and for these callers."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """The core's input of this moment."""
+        """Return the core's input of this moment."""
         workloads = self._core_view.of(self.records.live())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
@@ -149,16 +149,16 @@ class Context:
         )
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """The nodes and queues of this moment, as if nobody held or wanted anything."""
+        """Return the nodes and queues of this moment without any workload."""
         return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=(), new_nodes=self.new_nodes())
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
-        """The devices that it holds, as they are known now."""
+        """Return the devices that a workload holds, as they are known now."""
         held = {device for task in workload.placement for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
     def request(self, kind: Kind, milli: MilliGpu) -> Request:
-        """What a workload of that kind asks for; a fraction goes to a node that can share devices."""
+        """Return the request of a workload of that kind; a fraction goes to a node that can share devices."""
         request, label = Request.of(milli), self.backend_of(kind).capabilities.share_label
         if label is None or not 0 < milli < ONE_GPU:
             return request
@@ -174,7 +174,7 @@ class Context:
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 
     def last_seq(self, job: str) -> int:
-        """The highest stored sequence number of its output."""
+        """Return the highest stored sequence number of a job's output."""
         if job not in self.seqs:
             self.seqs[job] = self.store.last_seq(job)
         return self.seqs[job]
@@ -189,7 +189,7 @@ def _united(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
 
 
 def _merged(one: Node, other: Node) -> Node:
-    """The same node, as two backends know it."""
+    """Return one node with what two backends know of it."""
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(
         one,
@@ -201,5 +201,5 @@ def _merged(one: Node, other: Node) -> Node:
 
 
 def token_hash(token: str) -> str:
-    """What is stored of a token."""
+    """Return the hash of a token, which is stored in place of the token."""
     return hashlib.sha256(token.encode()).hexdigest()

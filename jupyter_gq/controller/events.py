@@ -25,7 +25,7 @@ _EventKind = Literal["job", "notebook", "output", "queues", "reset"]
 
 
 class Subscription(AsyncIterator[ServiceEvent]):
-    """One listener. Iterate over it; `close` ends the iteration."""
+    """A listener to iterate over; `close` ends the iteration."""
 
     def __init__(self, caller: Caller, on_close: Callable[["Subscription"], None]) -> None:
         self._caller, self._on_close = caller, on_close
@@ -34,7 +34,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._closed = False
 
     def may_see(self, owner: str | None) -> bool:
-        """Whether what is of this owner is for this listener."""
+        """Return whether objects of this owner are for this listener."""
         return self._caller.may_see(owner)
 
     def offer(self, owner: str | None, object_id: str, event: ServiceEvent) -> None:
@@ -56,7 +56,7 @@ class Subscription(AsyncIterator[ServiceEvent]):
             self._arrived.set()
 
     async def __anext__(self) -> ServiceEvent:
-        """The next event; waits for it."""
+        """Wait for the next event and return it."""
         while not self._unread:
             if self._closed:
                 raise StopAsyncIteration
@@ -73,7 +73,7 @@ class Broker:
         self._listeners: set[Subscription] = set()
 
     def subscribe(self, caller: Caller, after: int | None) -> Subscription:
-        """A new listener; with `after`, what it missed since that event comes first."""
+        """Add a listener; with `after`, the events that it missed since that event come first."""
         subscription = Subscription(caller, self._listeners.discard)
         if after is not None:
             self._replay(subscription, after)
@@ -93,7 +93,7 @@ class Broker:
             listener.offer(owner, object_id, event)
 
     def is_heard(self, owner: str | None) -> bool:
-        """Whether making an event about something of this owner is worth the work."""
+        """Return whether any listener may see objects of this owner."""
         return any(listener.may_see(owner) for listener in self._listeners)
 
     def close(self) -> None:

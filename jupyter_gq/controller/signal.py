@@ -10,13 +10,13 @@ class Signal:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def fire(self) -> None:
-        """It happened."""
+        """Wake all that wait now."""
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Until it happens next, but not longer."""
+        """Wait until the signal fires next, at most `seconds`."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:

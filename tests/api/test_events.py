@@ -114,4 +114,4 @@ async def test_a_reader_that_takes_nothing_is_let_go(serve, monkeypatch):
 
 async def test_the_rules_are_those_of_the_contract():
     assert stream_rules.PING == 15
-    assert stream_rules.ASK_AGAIN <= 30
+    assert stream_rules.RECHECK <= 30

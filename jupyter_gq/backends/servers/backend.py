@@ -77,7 +77,7 @@ class ServerRuns:
         return ()
 
     async def launch(self, launch: Launch) -> None:
-        """From now on the Hub may start it. Its process is taken from the record when it is known already."""
+        """Expect a server that the Hub may start from now on; take its process from the record, if known."""
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self._servers:
@@ -92,7 +92,7 @@ class ServerRuns:
         self._servers[key] = server
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """This process holds the share; raise `Conflict` when it cannot be, or when another one does."""
+        """Let this process hold the share; raise `Conflict` if it cannot, or if another process holds the share."""
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             raise Conflict(f"{workload} holds no share now, so no process can be attached to it.")
@@ -116,13 +116,13 @@ class ServerRuns:
         self._ask(server)
 
     async def observe(self) -> Sequence[Observation]:
-        """All servers that were launched, ended ones until `forget`."""
+        """Return all servers that were launched; ended servers until `forget`."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._lookout.table((process.pid, process.ticks) for process in watched)
         return [server.ended or self._observe(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """The end of that run is recorded; it need not be reported again."""
+        """Forget a run whose end is recorded: the run need not be reported again."""
         server = self._servers.pop((workload, run), None)
         if server is not None and server.asking is not None:
             server.asking.cancel()
@@ -208,7 +208,7 @@ def _verified(pid: int, started: float) -> Process | None:
 
 
 def _may_be_of(pid: int, user: str) -> bool:
-    """The Hub started it for this user, as far as we may see."""
+    """Return whether the Hub may have started the process for this user, as far as its environment can be read."""
     environment = environment_of(pid)
     return environment is None or environment.get("JUPYTERHUB_USER") == user
 

@@ -19,5 +19,5 @@ class ServersBackend(LoggingConfigurable):
     ).tag(config=True)
 
     def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:
-        """The backend; `stopper` ends servers."""
+        """Build the backend; `stopper` ends servers."""
         return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout)

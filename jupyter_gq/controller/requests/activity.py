@@ -76,7 +76,7 @@ class ActivityLog:
         self._last_use = {name: at for name, at in self._last_use.items() if name in ids}
 
     def keep(self, record: Record) -> None:
-        """The owner wants to keep the share: no warning for a while. Raises `Conflict` when the bound is reached."""
+        """Keep an idle share for a while, as its owner asks; raise `Conflict` if the bound is reached."""
         workload, rule = record.workload, self._context.settings.policy.idle
         activity = workload.activity
         if activity is None or activity.expire_at is None or workload.state is not State.RUNNING:
@@ -98,7 +98,7 @@ class ActivityLog:
         self._context.records.commit([Change(workload=workload.id, fields=fields, detail=detail)])
 
     def _with_share(self, workload: Workload, busy: bool | None) -> bool | None:
-        """What the kernels say, doubted when the share cannot be sampled."""
+        """Return the kernels' state; None in place of idle if the share cannot be sampled."""
         if busy is not False or not _has_share(workload) or self._context.meter is None:
             return busy
         use = self._context.usage.get(workload.id)
@@ -127,7 +127,7 @@ class ActivityLog:
 
 
 def kernels_busy(kernels: Sequence[KernelActivity]) -> bool | None:
-    """One busy kernel is enough; one unknown kernel leaves it unknown; no kernel at all is idle."""
+    """Return True if a kernel is busy, None if none is and one is unknown, else False, also without any kernel."""
     states = [kernel.busy for kernel in kernels]
     if any(states):
         return True
@@ -135,7 +135,7 @@ def kernels_busy(kernels: Sequence[KernelActivity]) -> bool | None:
 
 
 def _renewed(before: Activity | None, busy: bool | None, active: Instant, sampled_at: Instant) -> Activity:
-    """The next activity. Being used again gives the owner his full "Keep it" back."""
+    """Return the next activity. New use of the notebook gives the owner the full "Keep it" back."""
     if before is None:
         return Activity(busy=busy, last_active=active, sampled_at=sampled_at)
     last = max(active, before.last_active or 0.0)

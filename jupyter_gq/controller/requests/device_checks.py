@@ -1,6 +1,6 @@
-"""Who waits until somebody has looked at the devices of a container: the runner of a job, a server before its kernels.
+"""Requests that wait for the device check of a container: the runner of a job, or a server before its kernels.
 
-A look is asked of the backend again whenever something may have changed, and at least once a second.
+The backend is asked again whenever something may have changed, and at least once a second.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ LOOK_AGAIN = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceChecks:
-    """What is known of the devices of pods."""
+    """The device checks of pods."""
 
     context: Context
     #: Fired when something may have changed.
     changed: Signal
 
     async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDevices:
-        """What is known of that task; waits until that is settled, but not longer than `wait` seconds.
+        """Return the device check of that task; wait at most `seconds` until it is settled.
 
-        `present` gives the workload as it is now, and raises when it has nothing that runs.
+        `present` returns the workload as it is now, and raises if nothing of it runs.
         """
         elapsed = self.context.clock.elapsed
         until = elapsed() + seconds

@@ -1,4 +1,4 @@
-"""What each task of a job asks for: the words of its request, with what its queue says for jobs that name nothing.
+"""The resources of each task of a job: those of its request, and the defaults of its queue for the others.
 
 See docs/decisions/0036-jobs-name-cpu-and-memory.md.
 """
@@ -13,7 +13,7 @@ from jupyter_gq.domain.workload import Request
 
 
 def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
-    """The request for these devices, with CPU, memory and model of GPU; raise `InvalidAmount` or `NeverFits`."""
+    """Return the request for these devices with CPU, memory and GPU model; raise `InvalidAmount` or `NeverFits`."""
     if asked.gpu_model is not None and not devices.devices:
         raise NeverFits(
             f"You asked for the GPU model {asked.gpu_model}, but for no GPU. Leave the model out, or ask for a GPU.",
@@ -28,7 +28,7 @@ def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults)
 
 
 def whose(refusal: NeverFits, asked: JobRequest) -> NeverFits:
-    """The same refusal; it says whose amount that is where the user has named none."""
+    """Return the refusal; if the amount is a default of the queue, with a sentence that says so."""
     unnamed = {Resource.CPU: asked.cpus is None, Resource.MEMORY: asked.memory is None}
     if not unnamed.get(refusal.resource, False):
         return refusal

@@ -1,4 +1,4 @@
-"""What users and runners ask of jobs. Every request is checked whole before anything is kept."""
+"""The requests of users and runners about jobs. Each request is checked as a whole before anything is stored."""
 
 import logging
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class Jobs:
         return self._presenter.job(record), True
 
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
-        """What would happen if it were sent now; refused for the same reasons as `submit`."""
+        """Return what would happen if the job were submitted now; refuse for the same reasons as `submit`."""
         workload = self._checked(caller, request, "preview")
         (outlook,) = self._deciding.outlooks(caller, [workload])
         return Preview(
@@ -107,7 +107,7 @@ class Jobs:
         return self._presenter.job(self._own(caller, job))
 
     def show(self, caller: Caller, job: str) -> JobView:
-        """One job."""
+        """Return one job."""
         return self._presenter.job(self._own(caller, job))
 
     def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
@@ -123,7 +123,7 @@ class Jobs:
         return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """The next pieces of its output after the piece `after`."""
+        """Return the next pieces of output after the piece `after`."""
         record = self._own(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
@@ -134,7 +134,7 @@ class Jobs:
         )
 
     def read_notebook(self, caller: Caller, job: str) -> JsonObject:
-        """The notebook with its outputs so far. `NotFound` before there is one."""
+        """Return the notebook with its outputs so far; raise `NotFound` before there is one."""
         record = self._own(caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
         if notebook is None:
@@ -142,7 +142,7 @@ class Jobs:
         return notebook
 
     def read_log(self, caller: Caller, job: str) -> str:
-        """The end of the log of its newest run; "" before there is one."""
+        """Return the end of the log of the newest run; "" before there is one."""
         record = self._own(caller, job)
         return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
 
@@ -163,7 +163,7 @@ class Jobs:
         return last
 
     def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
-        """The runner is alive; it may say how far it is, and when its state was saved."""
+        """Record that the runner is alive, its progress, and when its state was saved."""
         record = self._context.records.alive(job)
         if record is None or beat.run != record.workload.run:
             return
@@ -198,7 +198,7 @@ class Jobs:
         return "" if newest is None else self._pods.image_of(newest.id)
 
     def _checked(self, caller: Caller, request: JobRequest, name: str) -> Workload:
-        """The workload of a request that could run some day; raise otherwise."""
+        """Return the workload of a request; raise if it could never run."""
         settings = self._context.settings
         known = {entry.queue.name: entry for entry in settings.leaves()}
         usable = settings.leaves_of(caller.user, caller.groups)
@@ -236,7 +236,7 @@ class Jobs:
         try:
             context.records.add(record)
         except StoreUnavailable:
-            raise  # it may have been saved; files without a record go when the next service takes over
+            raise  # the record may have been saved; files without a record go when the next service takes over
         except JupyterGQError:
             context.bundles.delete(workload.id, workload.owner)
             raise
@@ -256,7 +256,7 @@ class Jobs:
             requeue=False,
         )
         if workload.stop is not None:
-            # It is being paused: from now on it is being ended.
+            # The job is being paused: from now on it is being ended.
             return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
         return stop_change(workload, stop, detail)
 
@@ -300,6 +300,6 @@ def _seq(event: JsonObject) -> int | None:
 
 
 def _name(submission: JobSubmission) -> str:
-    """What the owner wrote, else the name of the notebook."""
+    """Return the name that the owner wrote, else the name of the notebook."""
     written = " ".join(submission.name.split())
     return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"

@@ -1,4 +1,4 @@
-"""What pods ask for: the runner of a job for its token and its files, the agent of a node for its orders.
+"""The requests of pods: the runner of a job asks for its token and files, the agent of a node for its orders.
 
 Rules
 -----
@@ -39,7 +39,7 @@ class JobPods:
         self._context, self._checks = context, checks
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
-        """A new token for the task that this pod is. Raises `NotThisRun` when it is none of the present run."""
+        """Return a new token for the task of this pod; raise `NotThisRun` if the pod is not of the present run."""
         lookup = self._pod_lookup()
         record = self._present(job)
         workload = record.workload
@@ -70,7 +70,7 @@ class JobPods:
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
     def read_bundle(self, job: str, task: int) -> JsonObject:
-        """Its bundle; from the second run on also the executed notebook, under `executed`, or None there."""
+        """Return the bundle of a job; from the second run on with the executed notebook, or None, under `executed`."""
         files, record = self._files(), self._present(job)
         document = files.bundle(job)
         if document is None:
@@ -85,7 +85,7 @@ class JobPods:
         return {**document, EXECUTED: executed}
 
     async def check_devices(self, job: str, task: int, wait: float) -> TaskDevices:
-        """What is known of the devices of a task; waits until that is settled, but not longer than `wait` seconds."""
+        """Return the device check of a task; wait at most `wait` seconds until it is settled."""
         return await self._checks.wait(lambda: self._present(job).workload, task, wait)
 
     def store_log(self, job: str, task: int, text: str) -> None:
@@ -94,7 +94,7 @@ class JobPods:
         files.put_log(job, record.workload.run, task, text)
 
     def image_of(self, ticket: str) -> str:
-        """The image of the notebook that holds this ticket; "" when nobody knows it."""
+        """Return the image of the notebook that holds this ticket; "" if it is unknown."""
         lookup = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_lookup
         return "" if lookup is None else lookup.image_of(ticket)
 
@@ -104,7 +104,7 @@ class JobPods:
         return record.workload.holds or self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup is None
 
     def _present(self, job: str) -> Record:
-        """A job that has a run now."""
+        """Return the record of a job that has a run now; raise otherwise."""
         record = self._context.records.alive(job)
         if record is None or record.workload.kind is not Kind.TRAINING:
             raise NotFound(f"There is no job {job!r} that could run: it has ended, or it never was.")

@@ -1,4 +1,4 @@
-"""What spawners and notebook servers ask: a ticket is the request of one server for its share.
+"""The requests of spawners and notebook servers: a ticket is the request of one server for its share.
 
 Rules
 -----
@@ -50,7 +50,7 @@ class Tickets:
         self._context, self._presenter, self._activity, self._checks = context, presenter, activity, checks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
-        """The ticket of that server; a new one (True) unless one with the same amount still waits for its process."""
+        """Return the ticket of that server: a new one (True), unless an equal ticket waits for its process."""
         context = self._context
         context.meet(caller)
         wanted = context.request(Kind.NOTEBOOK, parse_request(request.gpus))
@@ -68,7 +68,7 @@ class Tickets:
         return self._followed(record), True
 
     def show(self, caller: Caller, ticket: str) -> TicketView:
-        """The ticket as it is now; asking keeps it from lapsing."""
+        """Return the ticket as it is now; asking keeps it from lapsing."""
         return self._followed(self._own(caller, ticket))
 
     def close(self, caller: Caller, ticket: str) -> None:
@@ -79,7 +79,7 @@ class Tickets:
             self._context.wake()
 
     def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
-        """That process holds the share. `Conflict` when the ticket does not expect one."""
+        """Record the process that holds the share; raise `Conflict` if the ticket expects none."""
         record = self._own(caller, ticket)
         workload = record.workload
         if workload.state in FINAL or workload.stop is not None:
@@ -102,22 +102,22 @@ class Tickets:
         self._context.wake()
 
     async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
-        """What is known of the devices of its server; waits until that is settled, at most `wait` seconds."""
+        """Return the device check of the ticket's server; wait at most `wait` seconds until it is settled."""
         return await self._checks.wait(lambda: self._holding(caller, ticket).workload, 0, wait)
 
     def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
-        """Those that are alive or wait, newest first. `owner`: only for admins; "*" = everybody."""
+        """Return the notebooks that run or wait, newest first; `owner` is for admins only, "*" = all owners."""
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
         return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
-        """What the server's kernels do."""
+        """Record the activity of the server's kernels."""
         self._activity.report(self._of_server(caller, server), report)
 
     def keep(self, caller: Caller, server: str) -> NotebookView:
-        """The owner wants to keep the share. `Conflict` when there is no warning or the bound is reached."""
+        """Keep an idle share, as its owner asks; raise `Conflict` if there is no warning or the bound is reached."""
         record = self._of_server(caller, server)
         self._activity.keep(record)
         self._context.wake()
@@ -173,7 +173,7 @@ class Tickets:
         admission.check_fits(snapshot, workload)
 
     def _given_back(self, record: Record, told: str) -> list[Change]:
-        """The changes that end a ticket. Its process, if it has one, is ended by whoever started it."""
+        """Return the changes that end a ticket. The spawner ends the process of the ticket, if there is one."""
         workload, now = record.workload, self._context.clock.now()
         sentence = DetailChange(sentence=told) if told else DetailChange()
         if not workload.holds:
@@ -192,11 +192,11 @@ class Tickets:
         return [stop_change(workload, stop, {**given_back, **sentence})]
 
     def _present(self, user: str, server: str) -> Record | None:
-        """The newest ticket of that server that nobody has ended."""
+        """Return the newest ticket of that server that nobody has ended; None if there is none."""
         return max((r for r in self._tickets_of(user, server) if r.workload.stop is None), key=_age, default=None)
 
     def _of_server(self, caller: Caller, server: str) -> Record:
-        """The ticket whose server speaks; it may be stopping."""
+        """Return the ticket of the server that asks; the ticket may be stopping."""
         record = self._present(caller.user, server)
         record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
         if record is None:

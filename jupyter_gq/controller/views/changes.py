@@ -25,7 +25,7 @@ class News:
         self._due: dict[str, None] = {}
 
     def of(self, pending: Mapping[str, Pending], is_heard: Callable[[str], bool]) -> list[str]:
-        """The workloads to tell of now. `is_heard`: somebody listens to what becomes of that workload."""
+        """Return the workloads to announce now; `is_heard` tells whether anybody listens to a workload."""
         before, self._told = self._told, {}
         for name, entry in pending.items():
             look = self._told[name] = before.get(name, _UNSEEN)
@@ -33,7 +33,7 @@ class News:
                 continue
             if is_heard(name):
                 self._due.setdefault(name, None)
-            else:  # who begins to listen asks for the lists first
+            else:  # a new listener asks for the lists first
                 self._told[name] = _look(entry)
         told: list[str] = []
         while self._due and len(told) < AT_ONCE:

@@ -25,7 +25,7 @@ from jupyter_gq.scheduling.workloads import gang
 
 from .views import eviction_view
 
-#: What the options page offers, as far as the user's quota goes; his quota itself is always offered.
+#: The shares that the options page offers up to the user's quota; the quota itself is always offered.
 STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
 
 
@@ -50,7 +50,7 @@ class Overview:
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
     def describe_user(self, caller: Caller) -> Me:
-        """Everything the options page and the send dialog need."""
+        """Return the data of the options page and of the send dialog."""
         context = self._context
         context.meet(caller)
         settings, snapshot = context.settings, context.snapshot([caller])
@@ -73,11 +73,11 @@ class Overview:
         )
 
     def list_queues(self, caller: Caller) -> QueueList:
-        """The queues of the caller with those above them; all of them for an admin."""
+        """Return the queues of the caller with the queues above them; for an admin, all queues."""
         return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
 
     def list_devices(self, caller: Caller) -> DeviceList:
-        """Every device of a pool; who is on it only for admins."""
+        """Return every device of a pool; its holders for admins only."""
         snapshot = self._context.snapshot()
         found = [device for node in snapshot.nodes for device in node.devices]
         used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
@@ -143,14 +143,14 @@ def describe_devices(probe: DeviceProbe | None) -> str:
 
 
 def granted(snapshot: Snapshot, user: str) -> int:
-    """Milli-GPU of the user's fixed quota that are taken: by what he has, and by what waits for him."""
+    """Return the milli-GPU of the user's fixed quota that running and waiting servers take."""
     leaf = build_queue(user)
     mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
     return sum(workload.milli for workload in mine)
 
 
 def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[QueueView]:
-    """The training queues that the caller may see, parents before children."""
+    """Return the training queues that the caller may see, parents before children."""
     own = set(settings.leaves_of(caller.user, caller.groups))
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     visible = set(parents) if caller.admin else {above for name in own for above in _upwards(name, parents)}

@@ -34,15 +34,15 @@ class Presenter:
         self._troubles: Mapping[str, str] = {}
 
     def job(self, record: Record) -> JobView:
-        """The view of a job."""
+        """Return the view of a job."""
         return views.job_view(record, self.surroundings(record))
 
     def notebook(self, record: Record) -> NotebookView:
-        """The view of a notebook."""
+        """Return the view of a notebook."""
         return views.notebook_view(record, self.surroundings(record))
 
     def ticket(self, record: Record) -> TicketView:
-        """The view of a notebook for its spawner; with the environment once the server may start."""
+        """Return the view of a notebook for its spawner, with the environment once the server may start."""
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
@@ -55,7 +55,7 @@ class Presenter:
         return view
 
     def describe(self, record: Record) -> JsonObject:
-        """The payload of an event about it."""
+        """Return the payload of an event about the record."""
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
 
@@ -89,11 +89,11 @@ class Presenter:
                 self.mention(name)
 
     def forget_devices(self) -> None:
-        """The devices may have changed: ask again."""
+        """Drop the cached devices: they may have changed."""
         self._devices = None
 
     def surroundings(self, record: Record) -> Surroundings:
-        """What is known beside the record."""
+        """Return the data that a view needs beside the record."""
         workload, context = record.workload, self._context
         if self._devices is None:
             self._devices = {device.id: device for node in context.nodes() for device in node.devices}

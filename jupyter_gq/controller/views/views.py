@@ -59,7 +59,7 @@ _NOTEBOOK_PHASES: Mapping[State, NotebookPhase] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What a view needs beside the record."""
+    """The data that a view needs beside the record."""
 
     #: Why it waits; None when the last decision did not know it.
     pending: Pending | None = None
@@ -82,7 +82,7 @@ class Surroundings:
 
 
 def job_view(record: Record, around: Surroundings) -> JobView:
-    """A job."""
+    """Return the view of a job."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
     return JobView(
@@ -120,7 +120,7 @@ def job_view(record: Record, around: Surroundings) -> JobView:
 
 
 def job_phase(workload: Workload) -> JobPhase:
-    """The word for where it is."""
+    """Return the phase of a job, as its owner reads it."""
     if workload.state is State.PENDING and workload.run:
         return "paused"
     if workload.stop is not None and workload.holds:
@@ -146,7 +146,7 @@ def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
 
 
 def notebook_view(record: Record, around: Surroundings) -> NotebookView:
-    """A notebook server and its share."""
+    """Return the view of a notebook server and its share."""
     workload = record.workload
     place = record.detail.place
     device = _first_device(place, around) if workload.holds else None
@@ -206,7 +206,7 @@ def _with(told: str, trouble: str) -> str:
 
 
 def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, str]) -> TicketView:
-    """The spawner's view of a notebook."""
+    """Return the spawner's view of a notebook."""
     workload = record.workload
     position = _position(workload, around)
     return TicketView(
@@ -222,7 +222,7 @@ def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, 
 
 
 def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
-    """The countdown, while there is one."""
+    """Return the countdown of an idle notebook; None if there is none."""
     activity = record.workload.activity
     if activity is None or activity.expire_at is None or record.workload.state is not State.RUNNING:
         return None
@@ -234,7 +234,7 @@ def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
 
 
 def keep_seconds(activity: Activity, rule: IdleRule) -> float:
-    """What one more "Keep it" would give; 0 when the bound is reached."""
+    """Return the seconds that one more "Keep it" would give; 0 if the bound is reached."""
     return max(0.0, min(rule.keep_step, rule.keep_total - activity.kept_total))
 
 
@@ -268,7 +268,7 @@ def said_memory(mib: int | None) -> str | None:
 
 
 def duration(seconds: float) -> str:
-    """Such as "8 s", "12 min", "3 h 20 min"."""
+    """Return a duration as text, such as "8 s", "12 min", "3 h 20 min"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -282,7 +282,7 @@ def _position(workload: Workload, around: Surroundings) -> int | None:
 
 
 def _line(around: Surroundings) -> str:
-    """Its place in line, when somebody is before it."""
+    """Return a sentence on the job's place in the queue; "" if no job is before it."""
     if around.pending is None or around.pending.position <= 1:
         return ""
     ahead = around.pending.position - 1
@@ -306,7 +306,7 @@ def _after(workload: Workload) -> str:
 
 
 def _place(workload: Workload, place: Place | None, around: Surroundings) -> str:
-    """Such as "0.5 GPU of A100-40GB"."""
+    """Return the share as text, such as "0.5 GPU of A100-40GB"."""
     if not workload.request.devices:
         return "no GPU"
     device = _first_device(place, around)
