@@ -9,10 +9,18 @@ globalThis.DragEvent ??= class DragEvent extends Event {};
 globalThis.matchMedia ??= () => ({
   matches: false,
   addEventListener: () => {},
-  removeEventListener: () => {}
+  addListener: () => {},
+  removeEventListener: () => {},
+  removeListener: () => {}
 });
-globalThis.ResizeObserver ??= class {
+class NoObserver {
   observe() {}
   unobserve() {}
   disconnect() {}
-};
+}
+globalThis.ResizeObserver ??= NoObserver;
+globalThis.IntersectionObserver ??= NoObserver;
+globalThis.requestIdleCallback ??= callback => setTimeout(callback);
+globalThis.CSS ??= { escape: text => text };
+Element.prototype.scrollIntoView ??= () => {};
+Object.defineProperty(navigator, 'clipboard', { value: {} });

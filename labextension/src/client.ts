@@ -117,8 +117,9 @@ export class Client {
   }
 
   private _get<T>(path: string, query: Record<string, string | number> = {}): Promise<T> {
-    const search = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
-    return this._json(search.size > 0 ? `${path}?${search.toString()}` : path, {});
+    const pairs = Object.entries(query).map(([key, value]) => [key, String(value)]);
+    const search = new URLSearchParams(pairs).toString();
+    return this._json(search === '' ? path : `${path}?${search}`, {});
   }
 
   private _post<T>(path: string, body: object): Promise<T> {

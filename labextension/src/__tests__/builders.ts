@@ -1,6 +1,6 @@
 /** Things to test with: name what matters, the rest is ordinary. */
 
-import type { JobView, NotebookView, PoolView, QueueView } from '../wire';
+import type { JobView, Me, NotebookView, PoolView, QueueView, ServerStatus } from '../wire';
 
 export function aJob(given: Partial<JobView> = {}): JobView {
   return {
@@ -98,4 +98,27 @@ export function aPool(given: Partial<PoolView> = {}): PoolView {
     largest_fraction: '1',
     ...given
   };
+}
+
+export function aMe(given: Partial<Me> = {}): Me {
+  return {
+    user: 'ann',
+    groups: ['vision'],
+    admin: false,
+    quota: '0.5',
+    used: '0',
+    left: '0.5',
+    choices: [],
+    queues: [aQueue()],
+    pools: [aPool()],
+    build_pool: 'build',
+    largest_request: '2',
+    last_eviction: null,
+    devices_sentence: 'Two simulated GPUs.',
+    ...given
+  };
+}
+
+export function aStatus(given: Partial<ServerStatus> = {}): ServerStatus {
+  return { available: true, message: 'Connected.', user: 'ann', server: '', hub: true, ...given };
 }

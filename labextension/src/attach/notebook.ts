@@ -1,5 +1,5 @@
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { CellList, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -28,7 +28,8 @@ export class NotebookBindings implements IDisposable {
     private readonly _services: IBindingServices
   ) {
     this._saver = new Saver(panel.context, _services.contents);
-    panel.model?.cells.changed.connect(this._scheduleScan, this);
+    this._cellList = panel.model?.cells ?? null;
+    this._cellList?.changed.connect(this._scheduleScan, this);
     panel.context.fileChanged.connect(this._scheduleScan, this);
     _services.training.jobChanged.connect(this._onJob, this);
     _services.training.outputArrived.connect(this._onOutput, this);
@@ -48,7 +49,7 @@ export class NotebookBindings implements IDisposable {
     this._isDisposed = true;
     window.clearTimeout(this._scanTimer);
     document.removeEventListener('visibilitychange', this._onVisibility);
-    this.panel.model?.cells.changed.disconnect(this._scheduleScan, this);
+    this._cellList?.changed.disconnect(this._scheduleScan, this);
     this.panel.context.fileChanged.disconnect(this._scheduleScan, this);
     const { training } = this._services;
     training.jobChanged.disconnect(this._onJob, this);
@@ -253,6 +254,8 @@ export class NotebookBindings implements IDisposable {
   }
 
   private readonly _saver: Saver;
+  /** Kept here, because a model that is disposed before its notebook has no list any more. */
+  private readonly _cellList: CellList | null;
   private readonly _cells = new Map<string, BoundCell>();
   private readonly _jobs = new Map<string, JobView>();
   private readonly _streams = new Map<string, JobStream>();

@@ -45,14 +45,6 @@ export class Training implements ITraining, IDisposable {
       name: 'jupyter-gq:refresh',
       standby: 'when-hidden'
     });
-    // The long interval follows a success; the short interval and its backoff follow a failure.
-    this._poll.ticked.connect((poll, tick) => {
-      if (tick.phase === 'resolved') {
-        poll.frequency = { ...poll.frequency, interval: SAFETY_INTERVAL };
-      } else if (tick.phase === 'rejected') {
-        poll.frequency = { ...poll.frequency, interval: RETRY_INTERVAL };
-      }
-    });
   }
 
   get state(): ILiveState {
@@ -142,9 +134,11 @@ export class Training implements ITraining, IDisposable {
     try {
       await this._fetchAll();
     } catch (reason) {
+      this._setInterval(RETRY_INTERVAL);
       this._set(markUnavailable(this._state, describeError(reason)));
       throw reason;
     }
+    this._setInterval(SAFETY_INTERVAL);
     if (wasDown || this._missed) {
       this._missed = false;
       this._resumed.emit();
@@ -200,7 +194,7 @@ export class Training implements ITraining, IDisposable {
       void this._poll.refresh();
     } else {
       this._set(markUnavailable(this._state, data.message));
-      this._poll.frequency = { ...this._poll.frequency, interval: RETRY_INTERVAL };
+      this._setInterval(RETRY_INTERVAL);
       void this._poll.schedule({ interval: RETRY_INTERVAL, phase: 'started' });
     }
   }
@@ -225,6 +219,13 @@ export class Training implements ITraining, IDisposable {
         () => undefined
       );
     }, QUEUE_INTERVAL);
+  }
+
+  /** Set the milliseconds to the next refresh; after failures the backoff applies as well. */
+  private _setInterval(interval: number): void {
+    if (!this.isDisposed) {
+      this._poll.frequency = { ...this._poll.frequency, interval };
+    }
   }
 
   private _set(state: ILiveState): void {

@@ -5,6 +5,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { refreshIcon, ToolbarButton } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { DisposableDelegate } from '@lumino/disposable';
 
 import { describeError } from '../client';
 import { trainIcon } from '../icons';
@@ -36,6 +37,7 @@ export const jobs = definePlugin({
       owned.add(command);
     };
     const logs = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'jupyter-gq-log' });
+    owned.add(new DisposableDelegate(() => logs.forEach(log => log.dispose())));
     owned.add(logs);
     addCommand(CommandIDs.cancelJob, 'Cancel Job', job => cancel(training, job));
     addCommand(CommandIDs.openResult, 'Open Result of Job', job => openResult(app, training, job));

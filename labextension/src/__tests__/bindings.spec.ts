@@ -1,0 +1,282 @@
+import type { Contents } from '@jupyterlab/services';
+
+import type { Refusal } from '../attach/cell';
+import { JOB_MIME, METADATA_KEY } from '../attach/metadata';
+import { NotebookBindings } from '../attach/notebook';
+import { JobStream } from '../attach/stream';
+import { hashSource } from '../bundle/hash';
+import type { JobView, OutputEvent } from '../wire';
+import { aJob } from './builders';
+import { ConnectionCount, FakeTraining, ListenerCount, setVisibility, sumConnections } from './fakes';
+import { FakePanel } from './notebooks';
+
+const SECOND = 1000;
+
+/** An open notebook with its bindings, and a service that has output for its jobs. */
+class Desk {
+  constructor(readonly notebook = new FakePanel(['train()', 'plot()'])) {
+    notebook.show();
+    this.bindings = new NotebookBindings(notebook.panel, {
+      training: this.training,
+      contents: this.contents as unknown as Contents.IManager,
+      getStream: id => this.streamOf(id),
+      reportDetached: (job, why) => this.detached.push([job.id, why])
+    });
+    desks.push(this);
+  }
+
+  readonly training = new FakeTraining();
+  readonly contents = { get: () => Promise.resolve({ last_modified: new Date(0).toISOString() }) };
+  readonly streams = new Map<string, JobStream>();
+  readonly streamConnections: ConnectionCount[] = [];
+  readonly detached: [string, Refusal | 'deleted'][] = [];
+  /** Text that the job prints, a piece each. */
+  readonly printed: string[] = [];
+  isOver = false;
+  readonly bindings: NotebookBindings;
+
+  streamOf(id: string): JobStream {
+    const stream = this.streams.get(id) ?? new JobStream(after => Promise.resolve(this._pieces(after)));
+    if (!this.streams.has(id)) {
+      this.streamConnections.push(new ConnectionCount(stream.changed as never));
+    }
+    this.streams.set(id, stream);
+    return stream;
+  }
+
+  /** Return a job whose target is the cell with this index. */
+  job(index = 0, given: Partial<JobView> = {}): JobView {
+    const model = this.notebook.cells[index];
+    const source_hash = hashSource(model.sharedModel.getSource());
+    return aJob({ targets: [{ cell_id: model.id, source_hash, seconds: null }], ...given });
+  }
+
+  /** Print a piece, and tell the page that there is more. */
+  async print(job: JobView, text: string): Promise<void> {
+    this.printed.push(text);
+    this.training.outputArrived.emit({ job: job.id, last_seq: this.printed.length });
+    await jest.advanceTimersByTimeAsync(SECOND);
+  }
+
+  /** The text below the placeholder of a cell. */
+  text(index = 0): string {
+    const [, ...outputs] = this.notebook.outputs(index) as { text: string }[];
+    return outputs.map(output => output.text).join('');
+  }
+
+  /** The phase in the placeholder of a cell; null if the cell has no placeholder. */
+  phase(index = 0): string | null {
+    const [first] = this.notebook.outputs(index) as {
+      data?: Record<string, { phase: string } | undefined>;
+    }[];
+    return first?.data?.[JOB_MIME]?.phase ?? null;
+  }
+
+  private _pieces(after: number): { events: OutputEvent[]; last_seq: number; finished: boolean } {
+    const events = this.printed.map((text, index): OutputEvent => ({
+      seq: index + 1,
+      run: 1,
+      at: 0,
+      op: 'append',
+      role: 'target',
+      cell: this.notebook.cells[0]?.id,
+      output: { output_type: 'stream', name: 'stdout', text }
+    }));
+    return { events: events.slice(after), last_seq: events.length, finished: this.isOver };
+  }
+}
+
+const desks: Desk[] = [];
+
+async function bound(given: Partial<JobView> = {}, save = false): Promise<[Desk, JobView]> {
+  const desk = new Desk();
+  const job = desk.job(0, given);
+  desk.training.recordJob(job);
+  await desk.bindings.bind(job, save);
+  await jest.advanceTimersByTimeAsync(SECOND);
+  return [desk, job];
+}
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  // Yjs warns that cells are read before they belong to a document, which JupyterLab itself does.
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+});
+afterEach(() => {
+  setVisibility('visible');
+  desks.splice(0).forEach(desk => {
+    desk.bindings.dispose();
+    desk.notebook.close();
+  });
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+describe('a cell that was sent', () => {
+  it('shows the output of its job as it arrives, and its phase', async () => {
+    const [desk, job] = await bound();
+    await desk.print(job, 'epoch 1\n');
+    await desk.print(job, 'epoch 2\n');
+    expect(desk.text()).toBe('epoch 1\nepoch 2\n');
+    desk.isOver = true;
+    desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 2 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect([desk.phase(), desk.text()]).toEqual(['done', 'epoch 1\nepoch 2\n']);
+  });
+
+  it('leaves all other cells alone', async () => {
+    const [desk, job] = await bound();
+    await desk.print(job, 'epoch 1\n');
+    expect([desk.phase(1), desk.notebook.outputs(1)]).toEqual([null, []]);
+  });
+
+  it('is saved at once if the user wants that, with unsaved edits', async () => {
+    const desk = new Desk();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    desk.notebook.cells[1].sharedModel.setSource('plot(2)');
+    await desk.bindings.bind(desk.job(), true);
+    expect(desk.notebook.saves).toBe(1);
+  });
+
+  it('is not saved with unsaved edits if the user does not want that', async () => {
+    const desk = new Desk();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    desk.notebook.cells[1].sharedModel.setSource('plot(2)');
+    await desk.bindings.bind(desk.job(), false);
+    expect(desk.notebook.saves).toBe(0);
+  });
+
+  it('is saved with its output once the job is over', async () => {
+    const [desk, job] = await bound();
+    const before = desk.notebook.saves;
+    desk.isOver = true;
+    desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 1 });
+    await desk.print(job, 'end\n');
+    expect(desk.notebook.saves).toBe(before + 1);
+  });
+});
+
+describe('a cell that no longer belongs to its job', () => {
+  it('keeps its own output when it is run here, and the user is told once', async () => {
+    const [desk, job] = await bound();
+    const [cell] = desk.notebook.cells;
+    desk.bindings.handleLocalRun(cell.id);
+    cell.outputs.clear();
+    cell.outputs.add({ output_type: 'stream', name: 'stdout', text: 'local\n' });
+    await desk.print(job, 'remote\n');
+    expect(desk.notebook.outputs()).toEqual([{ output_type: 'stream', name: 'stdout', text: 'local\n' }]);
+    expect(cell.getMetadata(METADATA_KEY)).toBeUndefined();
+    expect(desk.detached).toEqual([[job.id, 'replaced']]);
+  });
+
+  it('is not written after an edit, and written again when the edit is undone', async () => {
+    const [desk, job] = await bound();
+    const source = desk.notebook.cells[0].sharedModel;
+    source.setSource('train(2)');
+    await desk.print(job, 'one\n');
+    await desk.print(job, 'two\n');
+    expect([desk.text(), desk.detached]).toEqual(['', [[job.id, 'edited']]]);
+    source.setSource('train()');
+    await desk.print(job, 'three\n');
+    expect(desk.text()).toBe('one\ntwo\nthree\n');
+  });
+
+  it('is reported when it is deleted', async () => {
+    const [desk, job] = await bound();
+    desk.notebook.model.sharedModel.deleteCell(0);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.detached).toEqual([[job.id, 'deleted']]);
+  });
+
+  it('is not reported once the job is over', async () => {
+    const [desk, job] = await bound();
+    desk.training.recordJob({ ...job, phase: 'done', finished_at: 2000 });
+    await jest.advanceTimersByTimeAsync(SECOND);
+    desk.notebook.model.sharedModel.deleteCell(0);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.detached).toEqual([]);
+  });
+});
+
+describe('a notebook that is opened again', () => {
+  async function reopened(prepare: (desk: Desk, job: JobView) => Promise<void>): Promise<[Desk, JobView]> {
+    const [first, job] = await bound();
+    await prepare(first, job);
+    first.bindings.dispose();
+    const second = new Desk(first.notebook);
+    second.printed.push(...first.printed);
+    second.training.recordJob(first.training.state.jobs[0]);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    return [second, job];
+  }
+
+  it('goes on where the file ends, without doubling anything', async () => {
+    const [desk, job] = await reopened((first, sent) => first.print(sent, 'epoch 1\n'));
+    expect(desk.text()).toBe('epoch 1\n');
+    await desk.print(job, 'epoch 2\n');
+    expect(desk.text()).toBe('epoch 1\nepoch 2\n');
+  });
+
+  it('asks for nothing if the file has all of the job', async () => {
+    const [desk] = await reopened(async (first, job) => {
+      first.isOver = true;
+      await first.print(job, 'end\n');
+      first.training.recordJob({ ...job, phase: 'done', finished_at: 2000, last_seq: 1 });
+      await jest.advanceTimersByTimeAsync(SECOND);
+    });
+    expect([desk.phase(), desk.streams.size]).toEqual(['done', 0]);
+  });
+
+  it('says that a cell was edited meanwhile, and does not write it', async () => {
+    const [desk, job] = await reopened((first, sent) => {
+      first.notebook.cells[0].sharedModel.setSource('train(2)');
+      return first.print(sent, 'epoch 1\n');
+    });
+    expect([desk.text(), desk.detached]).toEqual(['', [[job.id, 'edited']]]);
+  });
+
+  it('finds its job when the service is back', async () => {
+    const [first, job] = await bound();
+    first.bindings.dispose();
+    const desk = new Desk(first.notebook);
+    desk.printed.push('epoch 1\n');
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.text()).toBe('');
+    desk.training.recordJob(job);
+    desk.training.resumed.emit();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(desk.text()).toBe('epoch 1\n');
+  });
+});
+
+describe('a page that nobody sees', () => {
+  it('does not write the notebook until it is shown', async () => {
+    const [desk, job] = await bound();
+    setVisibility('hidden');
+    await desk.print(job, 'epoch 1\n');
+    expect(desk.text()).toBe('');
+    setVisibility('visible');
+    expect(desk.text()).toBe('epoch 1\n');
+  });
+});
+
+describe('bindings that are disposed', () => {
+  it('leave no connection and no listener behind', async () => {
+    const listeners = new ListenerCount();
+    const [desk] = await bound();
+    const counts = [...desk.training.connections, ...desk.notebook.connections, ...desk.streamConnections];
+    expect(sumConnections(counts)).toBeGreaterThan(5);
+    desk.bindings.dispose();
+    expect([sumConnections(counts), listeners.now, desk.bindings.isDisposed]).toEqual([0, 0, true]);
+  });
+
+  it('write nothing any more', async () => {
+    const [desk, job] = await bound();
+    desk.notebook.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'new()' });
+    desk.bindings.dispose();
+    desk.bindings.dispose();
+    desk.training.recordJob({ ...job, phase: 'failed', finished_at: 2000 });
+    await desk.print(job, 'late\n');
+    expect([desk.phase(1), desk.text(1), desk.detached]).toEqual(['running', '', []]);
+  });
+});

@@ -1,0 +1,153 @@
+import { Notification } from '@jupyterlab/apputils';
+import { RenderMimeRegistry, standardRendererFactories } from '@jupyterlab/rendermime';
+
+import { jobs } from '../plugins/jobs';
+import { panel } from '../plugins/panel';
+import { CommandIDs, PANEL_ID } from '../tokens';
+import type { JobView } from '../wire';
+import { aJob } from './builders';
+import { FakeApp, FakeTraining } from './fakes';
+import { FakePanel } from './notebooks';
+import { all, clearScreen, perform, press, words } from './screen';
+
+let app: FakeApp;
+let training: FakeTraining;
+
+const TARGET = { cell_id: '', source_hash: '', seconds: null };
+
+beforeEach(async () => {
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+  app = new FakeApp();
+  training = new FakeTraining();
+  const rendermime = new RenderMimeRegistry({ initialFactories: standardRendererFactories });
+  await jobs.activate(app.frontEnd, training, rendermime, null);
+  await panel.activate(app.frontEnd, training, null);
+});
+afterEach(async () => {
+  await jobs.deactivate?.(app.frontEnd);
+  await panel.deactivate?.(app.frontEnd);
+  clearScreen();
+  jest.restoreAllMocks();
+});
+
+/** Execute a command about a job, up to its first question to the user. */
+async function execute(id: string, job: string): Promise<void> {
+  await perform(() => void app.commands.execute(id, { job }).catch(() => undefined));
+}
+
+const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+
+describe('to cancel a job', () => {
+  beforeEach(() => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    training.server.answer('DELETE jobs/job-1', aJob({ phase: 'cancelling' }));
+  });
+
+  it('is confirmed by the user, who is told what happens', async () => {
+    await execute(CommandIDs.cancelJob, 'job-1');
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('Cancel “digits”?');
+    expect(words(document.querySelector('.jp-Dialog'))).toContain('The job stops and loses its place');
+    expect(training.server.asked).toEqual([]);
+    await press('Cancel job');
+    expect(training.server.asked).toEqual(['DELETE jobs/job-1']);
+    expect(training.state.jobs[0].phase).toBe('cancelling');
+  });
+
+  it('can be thought better of', async () => {
+    await execute(CommandIDs.cancelJob, 'job-1');
+    await press('Keep it');
+    expect(training.server.asked).toEqual([]);
+  });
+
+  it('is not asked about if the job is over', async () => {
+    training.state = { ...training.state, jobs: [aJob({ phase: 'done' })] };
+    await execute(CommandIDs.cancelJob, 'job-1');
+    expect(all('.jp-Dialog')).toEqual([]);
+  });
+
+  it('tells what went wrong', async () => {
+    training.server.answer('DELETE jobs/job-1', { code: 'conflict', message: 'It is over already.' }, 409);
+    await execute(CommandIDs.cancelJob, 'job-1');
+    await press('Cancel job');
+    expect(told()).toEqual(['It is over already.']);
+  });
+});
+
+it('a job that nobody knows any more is told as such', async () => {
+  await execute(CommandIDs.openResult, 'gone');
+  expect(told()).toEqual(['The scheduler no longer knows this job.']);
+});
+
+describe('the result of a job', () => {
+  it('is copied into the user’s folder and opened', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    training.server.answer('POST open-result/job-1', { path: 'digits-job-1.ipynb' });
+    app.addForeignCommand('docmanager:open');
+    await execute(CommandIDs.openResult, 'job-1');
+    expect(app.executed).toContainEqual(['docmanager:open', { path: 'digits-job-1.ipynb' }]);
+  });
+});
+
+describe('the cell of a job', () => {
+  let notebook: FakePanel;
+
+  function aJobOf(index: number): JobView {
+    return aJob({ targets: [{ ...TARGET, cell_id: notebook.cells[index].id }] });
+  }
+
+  beforeEach(() => {
+    notebook = new FakePanel(['load()', 'train()']).show();
+    app.addForeignCommand('docmanager:open', () => notebook);
+  });
+  afterEach(() => notebook.close());
+
+  it('is selected and scrolled to in its notebook', async () => {
+    training.state = { ...training.state, jobs: [aJobOf(1)] };
+    await execute(CommandIDs.goToCell, 'job-1');
+    const { activeCellIndex, scrolledTo, selected } = notebook.content;
+    expect([activeCellIndex, scrolledTo, selected]).toEqual([1, 1, []]);
+    expect(told()).toEqual([]);
+  });
+
+  it('is missed if it was deleted', async () => {
+    training.state = { ...training.state, jobs: [aJob({ targets: [{ ...TARGET, cell_id: 'gone' }] })] };
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect(told()[0]).toMatch(/^The cell is no longer in digits.ipynb\. “Open result” shows/);
+  });
+
+  it('is missed if its notebook was deleted', async () => {
+    training.state = { ...training.state, jobs: [aJobOf(0)] };
+    app.missingFiles.push('digits.ipynb');
+    await execute(CommandIDs.goToCell, 'job-1');
+    expect(told()[0]).toMatch(/^digits.ipynb no longer exists/);
+  });
+});
+
+describe('the log of a job', () => {
+  it('is opened once, and shown again after that', async () => {
+    training.state = { ...training.state, jobs: [aJob(), aJob({ id: 'job-2', name: 'other' })] };
+    const before = app.widgets.length;
+    for (const id of ['job-1', 'job-1', 'job-2']) {
+      await execute(CommandIDs.openLog, id);
+    }
+    const opened = app.widgets.slice(before).map(widget => widget.title.label);
+    expect(new Set(opened)).toEqual(new Set(['Log: digits', 'Log: other']));
+    expect(new Set(app.widgets.slice(before)).size).toBe(2);
+    expect(app.activated).toEqual(['jupyter-gq-log-job-1', 'jupyter-gq-log-job-1', 'jupyter-gq-log-job-2']);
+  });
+});
+
+describe('the panel', () => {
+  it('is shown, and refreshed', async () => {
+    await app.commands.execute(CommandIDs.openPanel);
+    await app.commands.execute(CommandIDs.refresh);
+    expect([app.activated, training.refreshes]).toEqual([[PANEL_ID], 1]);
+  });
+
+  it('is shown with one job, which may be older than the list', async () => {
+    jest.spyOn(training, 'findJob').mockResolvedValue(aJob({ id: 'old' }));
+    await app.commands.execute(CommandIDs.showJob, { job: 'old' });
+    expect(training.state.jobs.map(job => job.id)).toEqual(['old']);
+    expect(app.activated).toEqual([PANEL_ID]);
+  });
+});

@@ -1,0 +1,247 @@
+import { Notification } from '@jupyterlab/apputils';
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { StatusBar } from '@jupyterlab/statusbar';
+
+import { countdown } from '../plugins/countdown';
+import { notify } from '../plugins/notify';
+import { status } from '../plugins/status';
+import { readSettings, SETTINGS_ID } from '../settings';
+import { CommandIDs } from '../tokens';
+import type { IdleWarning } from '../wire';
+import { aJob, aNotebook } from './builders';
+import { FakeApp, FakeTraining, settle } from './fakes';
+import { all, attach, clearScreen, perform, press, words } from './screen';
+
+let app: FakeApp;
+let training: FakeTraining;
+let bar: StatusBar;
+
+beforeEach(async () => {
+  jest.useFakeTimers({ now: 1_000_000 });
+  app = new FakeApp();
+  training = new FakeTraining();
+  bar = await attach(new StatusBar());
+});
+afterEach(() => {
+  clearScreen();
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+const told = (): string[] => Notification.manager.notifications.map(({ message }) => message);
+
+/** A registry with these settings of the user. */
+function settings(composite: Record<string, unknown>): ISettingRegistry {
+  const load = (id: string): unknown => Promise.resolve(id === SETTINGS_ID ? { composite } : {});
+  return { load } as unknown as ISettingRegistry;
+}
+
+describe('the settings', () => {
+  it('are the defaults if there is no registry, or if it has something else', async () => {
+    const defaults = { saveOnSend: true, notifyWhenDone: true };
+    expect(await readSettings(null)).toEqual(defaults);
+    expect(await readSettings(settings({ saveOnSend: 'yes' }))).toEqual(defaults);
+  });
+
+  it('are those of the user', async () => {
+    expect(await readSettings(settings({ saveOnSend: false, notifyWhenDone: false }))).toEqual({
+      saveOnSend: false,
+      notifyWhenDone: false
+    });
+  });
+});
+
+describe('a job that this page knew before', () => {
+  async function changes(from: Parameters<typeof aJob>[0], to: Parameters<typeof aJob>[0]): Promise<void> {
+    training.recordJob(aJob(from));
+    training.recordJob(aJob(to));
+    await settle();
+  }
+
+  beforeEach(async () => {
+    await notify.activate(app.frontEnd, training, null);
+  });
+  afterEach(() => notify.deactivate?.(app.frontEnd));
+
+  it.each([
+    ['done', 'success', '“digits”: Trained in vision on 1 GPU for 1 min 50 s'],
+    ['failed', 'error', '“digits”: The node was lost.'],
+    ['paused', 'info', '“digits”: The node was lost.']
+  ] as const)('is told when it is %s', async (phase, type, message) => {
+    await changes({}, { phase, finished_at: 1120, sentence: 'The node was lost.' });
+    expect(Notification.manager.notifications.map(note => [note.type, note.message])).toEqual([
+      [type, message]
+    ]);
+  });
+
+  it('leads to its cell and to its details', async () => {
+    [CommandIDs.goToCell, CommandIDs.showJob].forEach(id => app.addForeignCommand(id));
+    await changes({}, { phase: 'done', finished_at: 1120 });
+    Notification.manager.notifications[0].options.actions?.forEach(action =>
+      action.callback(new MouseEvent('click'))
+    );
+    expect(app.executed).toEqual([
+      [CommandIDs.goToCell, { job: 'job-1' }],
+      [CommandIDs.showJob, { job: 'job-1' }]
+    ]);
+  });
+
+  it('is told once, and not when it starts or is cancelled', async () => {
+    await changes({ phase: 'waiting' }, { phase: 'running' });
+    await changes({}, { phase: 'cancelled', finished_at: 1120 });
+    expect(told()).toEqual([]);
+    await changes({ id: 'b' }, { id: 'b', phase: 'done', finished_at: 1120 });
+    await changes({ id: 'b', phase: 'done' }, { id: 'b', phase: 'done', last_seq: 7 });
+    expect(told()).toHaveLength(1);
+  });
+});
+
+describe('a job that is over', () => {
+  it('is not told to a page that did not know it before', async () => {
+    await notify.activate(app.frontEnd, training, null);
+    training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
+    await settle();
+    expect(told()).toEqual([]);
+    await notify.deactivate?.(app.frontEnd);
+  });
+
+  it('is not told if the user does not want that', async () => {
+    await notify.activate(app.frontEnd, training, settings({ notifyWhenDone: false }));
+    training.recordJob(aJob());
+    training.recordJob(aJob({ phase: 'done', finished_at: 1120 }));
+    await settle();
+    expect(told()).toEqual([]);
+    await notify.deactivate?.(app.frontEnd);
+  });
+});
+
+describe('the warning of an idle notebook', () => {
+  /** The service warns, or withdraws its warning. */
+  function warn(given: Partial<IdleWarning> | null): void {
+    const warning = { expire_at: 1300, sentence: 'Bob waits for 0.25 GPU.', keep_seconds: 1800 };
+    training.set({ notebooks: [aNotebook({ warning: given === null ? null : { ...warning, ...given } })] });
+  }
+
+  beforeEach(async () => {
+    app.addForeignCommand('docmanager:save-all');
+    app.addForeignCommand(CommandIDs.openPanel);
+    await countdown.activate(app.frontEnd, training, bar);
+  });
+  afterEach(() => countdown.deactivate?.(app.frontEnd));
+
+  it('counts down in one notification', async () => {
+    warn({});
+    await jest.advanceTimersByTimeAsync(53_000);
+    expect(told()).toHaveLength(1);
+    expect(told()[0]).toMatch(/^Your GPU share is taken at .+, in 4:07\. Bob waits for 0\.25 GPU\.$/);
+  });
+
+  it('saves all documents once, so that no edit is lost with the server', async () => {
+    warn({});
+    warn({ expire_at: 1400 });
+    await settle();
+    expect(app.executed).toEqual([['docmanager:save-all', {}]]);
+  });
+
+  it('is withdrawn with its notification and its clock', async () => {
+    warn({});
+    warn(null);
+    await jest.advanceTimersByTimeAsync(5000);
+    expect([told(), jest.getTimerCount()]).toEqual([[], 0]);
+  });
+
+  it('is not shown again after the user has closed it', async () => {
+    warn({});
+    Notification.manager.dismiss();
+    await jest.advanceTimersByTimeAsync(3000);
+    expect(told()).toEqual([]);
+  });
+
+  it('can be answered with "Keep it"', async () => {
+    warn({});
+    training.server.answer(
+      'POST keep',
+      aNotebook({ warning: { expire_at: 2800, sentence: '', keep_seconds: 0 } })
+    );
+    const [keep] = Notification.manager.notifications[0].options.actions ?? [];
+    expect([keep.label, keep.caption]).toEqual(['Keep it', 'Keeps your share for 30 min longer.']);
+    keep.callback(new MouseEvent('click'));
+    await settle();
+    expect(training.server.asked).toEqual(['POST keep']);
+    expect(told()).toContain('Your share is kept for 30 min more.');
+    expect(training.notebookHere?.warning?.expire_at).toBe(2800);
+  });
+
+  it('has no "Keep it" once the bound is reached', () => {
+    warn({ keep_seconds: 0 });
+    expect(Notification.manager.notifications[0].options.actions).toEqual([]);
+  });
+
+  it('says why the share cannot be kept', async () => {
+    warn({});
+    training.server.answer(
+      'POST keep',
+      { code: 'bound_reached', message: 'Kept for as long as allowed.' },
+      409
+    );
+    await app.commands.execute(CommandIDs.keepShare);
+    expect(told()).toContain('Kept for as long as allowed.');
+  });
+
+  it('can be answered from the palette only while there is one', () => {
+    expect(app.commands.isEnabled(CommandIDs.keepShare)).toBe(false);
+    warn({});
+    expect(app.commands.isEnabled(CommandIDs.keepShare)).toBe(true);
+  });
+
+  it('counts down in the status bar, which leads to the panel', async () => {
+    await perform(() => warn({}));
+    await perform(() => jest.advanceTimersByTime(53_000));
+    const [item] = all('.jp-gq-mod-warning', bar.node);
+    expect(words(item)).toBe('Share taken in 4:07');
+    await press('Idle warning');
+    expect(app.executed).toContainEqual([CommandIDs.openPanel, {}]);
+  });
+});
+
+describe('the share in the status bar', () => {
+  beforeEach(async () => {
+    app.addForeignCommand(CommandIDs.openPanel);
+    await status.activate(app.frontEnd, training, bar);
+  });
+  afterEach(() => status.deactivate?.(app.frontEnd));
+
+  const item = (): HTMLElement => all('.jp-StatusBar-Item', bar.node)[0];
+
+  it('is hidden on a page whose server has none', async () => {
+    await perform(() => training.set({ notebooks: [] }));
+    expect([words(item()), item().classList.contains('lm-mod-hidden')]).toEqual(['', true]);
+  });
+
+  it('is shown with what is known of it', async () => {
+    await perform(() => {
+      training.set({
+        notebooks: [aNotebook({ model: 'H200', memory_quota_mib: 10240, memory_used_mib: 5120 })]
+      });
+      jest.advanceTimersByTime(50);
+    });
+    expect(words(item())).toBe('GPU 0.5 · 5 / 10 GB');
+    expect(item().classList.contains('lm-mod-hidden')).toBe(false);
+    expect(item().querySelector('button')?.title).toContain('This notebook server holds 0.5 GPU. On H200.');
+  });
+
+  it('counts the minutes of idleness without an event', async () => {
+    await perform(() => training.set({ notebooks: [aNotebook({ idle_since: 1000 })] }));
+    await perform(() => jest.advanceTimersByTime(300_000));
+    expect(words(item())).toBe('GPU 0.5 · idle 5 min');
+  });
+
+  it('leads to the panel', async () => {
+    await perform(() => {
+      training.set({ notebooks: [aNotebook()] });
+      jest.advanceTimersByTime(50);
+    });
+    await press('GPU share: GPU 0.5');
+    expect(app.executed).toEqual([[CommandIDs.openPanel, {}]]);
+  });
+});

@@ -1,0 +1,237 @@
+import { Notification } from '@jupyterlab/apputils';
+import * as React from 'react';
+
+import { Queues } from '../panel/queues';
+import { PanelWidget } from '../panel/widget';
+import { CommandIDs, PANEL_ID } from '../tokens';
+import { aJob, aNotebook, aQueue } from './builders';
+import { FakeApp, FakeTraining, settle, sumConnections } from './fakes';
+import { all, attach, button, clearScreen, draw, perform, press, show, words } from './screen';
+
+const NOW = Date.now() / 1000;
+
+/** The side panel on the page, with commands that only say that they were executed. */
+async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; app: FakeApp }> {
+  const [training, app] = [new FakeTraining(), new FakeApp()];
+  const { cancelJob, openLog, openResult, goToCell, refresh } = CommandIDs;
+  [cancelJob, openLog, openResult, goToCell, refresh].forEach(id => app.addForeignCommand(id));
+  const panel = await attach(new PanelWidget(training, app.commands));
+  return { panel, training, app };
+}
+
+const row = (id: string): HTMLElement | null => document.querySelector(`[data-job="${id}"]`);
+
+afterEach(() => {
+  clearScreen();
+  jest.restoreAllMocks();
+});
+
+describe('the panel', () => {
+  it('says what to do while there is nothing', async () => {
+    const { panel } = await aPanel();
+    expect(panel.id).toBe(PANEL_ID);
+    expect(words(panel.node)).toContain('Select a cell that takes long and choose Send to training');
+    expect(words(panel.node)).toContain('Choose a share when you start a server.');
+    panel.dispose();
+  });
+
+  it('shows that it is loading, and nothing else, before the first answer', async () => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, loaded: false, available: null };
+    await draw(panel);
+    expect(all('[aria-label="Loading"]')).toHaveLength(1);
+    expect(words(panel.node)).not.toContain('You have not sent a job yet');
+    panel.dispose();
+  });
+
+  it('says why the service is away, and keeps what is known', async () => {
+    const { panel, training, app } = await aPanel();
+    training.state = {
+      ...training.state,
+      available: false,
+      message: 'The GPU scheduler cannot be reached.',
+      jobs: [aJob()]
+    };
+    await draw(panel);
+    expect(words(document.querySelector('[aria-label="Connection"]'))).toContain(
+      'The GPU scheduler cannot be reached. Jobs continue.'
+    );
+    expect(row('job-1')).not.toBeNull();
+    await press('Try now');
+    expect(app.executed).toEqual([[CommandIDs.refresh, {}]]);
+    panel.dispose();
+  });
+
+  it('lists jobs that wait or run before those that are over', async () => {
+    const { panel, training } = await aPanel();
+    training.state = {
+      ...training.state,
+      jobs: [aJob({ id: 'a', phase: 'done', finished_at: NOW }), aJob({ id: 'b', phase: 'waiting' })],
+      next: 'b'
+    };
+    await draw(panel);
+    expect(all('[data-job]').map(item => item.dataset.job)).toEqual(['b', 'a']);
+    expect(words(document.querySelector('[aria-label="Jobs"] .jp-gq-count'))).toBe('2+');
+    panel.dispose();
+  });
+
+  it('draws a burst of changes once, and only while it is visible', async () => {
+    const { panel, training } = await aPanel();
+    jest.useFakeTimers();
+    const update = jest.spyOn(panel, 'update');
+    training.recordJob(aJob({ id: 'a' }));
+    training.recordJob(aJob({ id: 'b' }));
+    await jest.advanceTimersByTimeAsync(100);
+    expect(update).toHaveBeenCalledTimes(1);
+    panel.hide();
+    training.recordJob(aJob({ id: 'c' }));
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(update).toHaveBeenCalledTimes(1);
+    panel.dispose();
+    jest.useRealTimers();
+  });
+
+  it('leaves no connection and no timer behind', async () => {
+    const { panel, training } = await aPanel();
+    expect(sumConnections(training.connections)).toBe(1);
+    jest.useFakeTimers();
+    panel.hide();
+    panel.show();
+    training.recordJob(aJob());
+    expect(jest.getTimerCount()).toBeGreaterThan(0);
+    const update = jest.spyOn(panel, 'update');
+    panel.dispose();
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect([sumConnections(training.connections), jest.getTimerCount()]).toEqual([0, 0]);
+    expect(update).not.toHaveBeenCalled();
+    jest.useRealTimers();
+  });
+});
+
+describe('a row of the panel', () => {
+  it('unfolds its details, and folds them again', async () => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, jobs: [aJob({ memory: '16 GiB', tasks: 2, run: 3 })] };
+    await draw(panel);
+    const head = button('Details of digits');
+    await perform(() => head.click());
+    await draw(panel);
+    const details = words(document.querySelector('dl'));
+    expect(details).toContain('Asked for1 GPU, 16 GiB of memory, for each task');
+    expect(details).toContain('Runs3');
+    expect(head.getAttribute('aria-expanded')).toBe('true');
+    await perform(() => head.click());
+    await draw(panel);
+    expect(document.querySelector('dl')).toBeNull();
+    panel.dispose();
+  });
+
+  it('offers what can be done with the job', async () => {
+    const { panel, training, app } = await aPanel();
+    training.state = { ...training.state, jobs: [aJob()] };
+    await draw(panel);
+    panel.reveal('job-1');
+    await draw(panel);
+    for (const label of ['Go to cell of digits', 'Log of digits', 'Open result of digits', 'Cancel digits']) {
+      await press(label);
+    }
+    expect(app.executed).toEqual([
+      [CommandIDs.goToCell, { job: 'job-1' }],
+      [CommandIDs.openLog, { job: 'job-1' }],
+      [CommandIDs.openResult, { job: 'job-1' }],
+      [CommandIDs.cancelJob, { job: 'job-1' }]
+    ]);
+    panel.dispose();
+  });
+
+  it('does not offer what is impossible: the result of a job that never ran, to cancel one that is over', async () => {
+    const { panel, training } = await aPanel();
+    training.state = { ...training.state, jobs: [aJob({ phase: 'cancelled', run: 0, finished_at: NOW })] };
+    panel.reveal('job-1');
+    await draw(panel);
+    expect(button('Open result of digits').disabled).toBe(true);
+    expect(all('button').map(words)).not.toContain('Cancel');
+    panel.dispose();
+  });
+
+  it('says why a job failed and why it was paused', async () => {
+    const { panel, training } = await aPanel();
+    const eviction = { reason: 'RECLAIMED', sentence: 'nlp needed its GPU back.', by: 'nlp', at: NOW };
+    const error = { ename: 'ValueError', evalue: 'bad batch' };
+    training.state = {
+      ...training.state,
+      jobs: [aJob({ phase: 'failed', sentence: 'It failed.', finished_at: NOW, eviction, error })]
+    };
+    panel.reveal('job-1');
+    await draw(panel);
+    expect(words(row('job-1'))).toContain('ValueError: bad batch');
+    expect(words(row('job-1'))).toContain('Pausednlp needed its GPU back.');
+    panel.dispose();
+  });
+
+  it('shows how far a job is only if the job says so', async () => {
+    const { panel, training } = await aPanel();
+    training.state = {
+      ...training.state,
+      jobs: [
+        aJob({ id: 'a', progress: { fraction: 0.42, text: 'epoch 5' } }),
+        aJob({ id: 'b', progress: { fraction: null, text: 'epoch 5' } })
+      ]
+    };
+    await draw(panel);
+    expect(row('a')?.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow')).toBe('42');
+    expect(row('b')?.querySelector('[role=progressbar]')).toBeNull();
+    panel.dispose();
+  });
+});
+
+describe('older jobs', () => {
+  it('can be fetched, and a failure is said', async () => {
+    const { panel, training } = await aPanel();
+    training.failure = 'No answer.';
+    training.state = { ...training.state, jobs: [aJob()], next: 'job-1' };
+    await draw(panel);
+    await press('Show older jobs');
+    await settle();
+    expect(Notification.manager.notifications.map(({ message }) => message)).toEqual([
+      'Older jobs could not be fetched. No answer.'
+    ]);
+    await draw(panel);
+    expect(button('Show older jobs').disabled).toBe(false);
+    panel.dispose();
+  });
+});
+
+describe('the notebooks of the panel', () => {
+  it('say which one this page belongs to, and what each does', async () => {
+    const { panel, training } = await aPanel();
+    training.state = {
+      ...training.state,
+      notebooks: [
+        aNotebook({ id: 'a', idle_since: NOW - 3630, memory_quota_mib: 10240, memory_used_mib: 5120 }),
+        aNotebook({ id: 'b', server: 'second', phase: 'waiting', position: 2, sentence: 'All are in use.' })
+      ]
+    };
+    await draw(panel);
+    const [here, waiting] = all('[aria-label="Notebooks"] li');
+    expect(words(here)).toMatch(/^Default serverhere0.5 GPURunningIdle 1 h · 5 \/ 10 GB/);
+    expect(words(waiting)).toContain('second0.5 GPUWaiting2nd in line. All are in use.');
+    panel.dispose();
+  });
+});
+
+describe('the queues of the panel', () => {
+  it('show use within and over the quota as parts of one bar', async () => {
+    const node = await show(
+      <Queues queues={[aQueue({ quota: '1', used: '2', over_quota: '1' }), aQueue({ member: false })]} />
+    );
+    const [queue, ...others] = all('li', node);
+    expect(others).toEqual([]);
+    expect(all('.jp-gq-queue-bar > span', queue).map(part => part.style.width)).toEqual(['50%', '50%']);
+    expect(queue.getAttribute('aria-label')).toBe('Queue vision: 1 guaranteed, 2 in use');
+  });
+
+  it('are not there for a user without queues', async () => {
+    expect(words(await show(<Queues queues={[]} />))).toBe('');
+  });
+});

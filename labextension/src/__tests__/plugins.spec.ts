@@ -1,0 +1,228 @@
+import { Notification } from '@jupyterlab/apputils';
+import { RenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+
+import { JOB_MIME, METADATA_KEY } from '../attach/metadata';
+import { JobRenderer } from '../attach/renderer';
+import plugins from '../index';
+import { history } from '../plugins/history';
+import { outputs } from '../plugins/outputs';
+import { palette } from '../plugins/palette';
+import { training as trainingPlugin } from '../plugins/training';
+import type { ICellOutputs, IRunHistory } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { JobView } from '../wire';
+import { aJob, aStatus } from './builders';
+import { FakeApp, FakeTraining, settle } from './fakes';
+import { endCell, FakePanel, FakeTracker, startCell } from './notebooks';
+
+let app: FakeApp;
+let tracker: FakeTracker;
+let notebook: FakePanel;
+
+beforeEach(() => {
+  jest.useFakeTimers({ now: 1_000_000 });
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+  app = new FakeApp();
+  tracker = new FakeTracker();
+  notebook = tracker.open(new FakePanel(['load()', 'train()']));
+});
+afterEach(async () => {
+  for (const plugin of plugins) {
+    await plugin.deactivate?.(app.frontEnd);
+  }
+  tracker.panels.forEach(panel => panel.close());
+  Notification.manager.dismiss();
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+it('every plugin has an id of its own and says what it does', () => {
+  expect(new Set(plugins.map(plugin => plugin.id)).size).toBe(plugins.length);
+  plugins.forEach(plugin => expect(plugin.description).toMatch(/^[A-Z][a-z]+s .+\.$/));
+});
+
+describe('the record of what ran', () => {
+  let runs: IRunHistory;
+
+  beforeEach(async () => {
+    runs = await history.activate(app.frontEnd, tracker);
+  });
+
+  it('has each run with its source as it was run, its duration and the counter of the kernel', () => {
+    startCell(notebook, 1);
+    notebook.cells[1].sharedModel.setSource('edited()');
+    jest.setSystemTime(1_002_500);
+    endCell(notebook, 1, 1);
+    startCell(notebook, 0);
+    endCell(notebook, 0, 2, false);
+    const seen = runs.listRuns('kernel-1');
+    expect(seen.map(run => [run.source, run.seconds, run.status, run.executionCount])).toEqual([
+      ['train()', 2.5, 'ok', 1],
+      ['load()', 0, 'error', 2]
+    ]);
+    expect(runs.isComplete('kernel-1')).toBe(true);
+  });
+
+  it('keeps kernels apart, and notebooks without a kernel out', () => {
+    const second = tracker.open(new FakePanel(['other()']));
+    second.sessionContext.session = { kernel: { id: 'kernel-2' } };
+    startCell(second);
+    const third = tracker.open(new FakePanel());
+    third.sessionContext.session = null;
+    startCell(third);
+    startCell(new FakePanel().show());
+    expect(runs.listRuns('kernel-2').map(run => run.source)).toEqual(['other()']);
+    expect(runs.listRuns('kernel-1')).toEqual([]);
+  });
+
+  it.each(['restarting', 'autorestarting'])('starts anew when the kernel is %s', state => {
+    startCell(notebook);
+    notebook.sessionContext.statusChanged.emit('busy');
+    expect(runs.listRuns('kernel-1')).toHaveLength(1);
+    notebook.sessionContext.statusChanged.emit(state);
+    expect(runs.listRuns('kernel-1')).toEqual([]);
+  });
+
+  it('is neither continued nor emptied once the plugin is deactivated', async () => {
+    startCell(notebook);
+    await history.deactivate?.(app.frontEnd);
+    startCell(notebook, 1);
+    endCell(notebook, 0, 1);
+    notebook.sessionContext.statusChanged.emit('restarting');
+    expect(runs.listRuns('kernel-1').map(run => run.status)).toEqual(['running']);
+  });
+});
+
+describe('the output of a job', () => {
+  let training: FakeTraining;
+  let cells: ICellOutputs;
+  let rendermime: RenderMimeRegistry;
+
+  const aSentJob = (given: Partial<JobView> = {}): JobView =>
+    aJob({ targets: [{ cell_id: notebook.cells[1].id, source_hash: '', seconds: null }], ...given });
+
+  async function activate(registry: ISettingRegistry | null = null): Promise<void> {
+    training = new FakeTraining();
+    training.server.answer('GET jobs/job-1/outputs', {
+      last_seq: 1,
+      finished: false,
+      events: [
+        {
+          seq: 1,
+          run: 1,
+          at: 0,
+          op: 'append',
+          cell: notebook.cells[1].id,
+          role: 'target',
+          output: { output_type: 'stream', name: 'stdout', text: 'epoch 1\n' }
+        }
+      ]
+    });
+    rendermime = new RenderMimeRegistry();
+    cells = await outputs.activate(app.frontEnd, tracker, rendermime, training, registry);
+  }
+
+  it('comes under its cell', async () => {
+    await activate();
+    await cells.bind(notebook.panel, aSentJob());
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(notebook.outputs(1)).toMatchObject([
+      { data: { [JOB_MIME]: { job: 'job-1' } } },
+      { text: 'epoch 1\n' }
+    ]);
+    expect(training.server.asked).toEqual(['GET jobs/job-1/outputs?after=0']);
+  });
+
+  it('is fetched once for two notebooks that show it', async () => {
+    await activate();
+    const copy = tracker.open(new FakePanel(['load()', 'train()']));
+    await cells.bind(notebook.panel, aSentJob());
+    await cells.bind(copy.panel, aSentJob());
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(training.server.asked).toHaveLength(1);
+  });
+
+  it.each([
+    [true, 1],
+    [false, 0]
+  ])('saves the notebook with unsaved edits if the settings say so: %s', async (saveOnSend, saves) => {
+    await activate({ load: () => Promise.resolve({ composite: { saveOnSend } }) } as never);
+    await jest.advanceTimersByTimeAsync(0);
+    notebook.cells[0].sharedModel.setSource('load(2)');
+    await cells.bind(notebook.panel, aSentJob());
+    expect(notebook.saves).toBe(saves);
+  });
+
+  it('gives way to a local run, and the user is told where it is', async () => {
+    await activate();
+    app.addForeignCommand(CommandIDs.showJob);
+    const job = aSentJob();
+    await cells.bind(notebook.panel, job);
+    startCell(notebook, 0);
+    expect(notebook.cells[1].getMetadata(METADATA_KEY)).toBeDefined();
+    startCell(notebook, 1);
+    expect(notebook.cells[1].getMetadata(METADATA_KEY)).toBeUndefined();
+    const [note] = Notification.manager.notifications;
+    expect(note.message).toBe(
+      'The cell now has output of its own. The output of “digits” is kept with the job.'
+    );
+    note.options.actions?.[0].callback(new MouseEvent('click'));
+    expect(app.executed).toEqual([[CommandIDs.showJob, { job: 'job-1' }]]);
+  });
+
+  it('is ignored for a notebook that was closed meanwhile', async () => {
+    await activate();
+    const closed = tracker.open(new FakePanel());
+    closed.close();
+    await expect(cells.bind(closed.panel, aSentJob())).resolves.toBeUndefined();
+  });
+
+  it('is fetched no more once the plugin is deactivated', async () => {
+    await activate();
+    await cells.bind(notebook.panel, aSentJob());
+    await outputs.deactivate?.(app.frontEnd);
+    training.outputArrived.emit({ job: 'job-1', last_seq: 9 });
+    await jest.advanceTimersByTimeAsync(5000);
+    expect(training.server.asked).toEqual([]);
+  });
+
+  it('has a renderer of its own for its placeholder, as long as the plugin is active', async () => {
+    await activate();
+    const renderer = rendermime.createRenderer(JOB_MIME);
+    expect(renderer).toBeInstanceOf(JobRenderer);
+    renderer.dispose();
+    await outputs.deactivate?.(app.frontEnd);
+    expect(rendermime.mimeTypes).not.toContain(JOB_MIME);
+  });
+});
+
+describe('the live view of the plugins', () => {
+  it('asks the server of this page, and hears its events', async () => {
+    app.server.answer('GET status', aStatus({ server: 'gpu' }));
+    const live = await trainingPlugin.activate(app.frontEnd);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(live.state.server).toBe('gpu');
+    app.stream.emit({ schema_id: 'https://schema.jupyter-gq.org/service/v1', kind: 'job', data: aJob() });
+    expect(live.state.jobs).toHaveLength(1);
+  });
+});
+
+describe('the palette', () => {
+  it('has the commands that need no job, in a category of their own', async () => {
+    const items: unknown[] = [];
+    await palette.activate(app.frontEnd, {
+      addItem: (item: unknown) => {
+        items.push(item);
+        return { dispose: () => undefined };
+      }
+    });
+    await settle();
+    expect(items).toEqual(
+      [CommandIDs.sendCell, CommandIDs.openPanel, CommandIDs.refresh].map(command => ({
+        command,
+        category: 'Training'
+      }))
+    );
+  });
+});

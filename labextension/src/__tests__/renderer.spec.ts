@@ -1,0 +1,80 @@
+import { MimeModel } from '@jupyterlab/rendermime';
+
+import { JOB_MIME, makePlaceholder } from '../attach/metadata';
+import { JobRenderer } from '../attach/renderer';
+import { CommandIDs } from '../tokens';
+import type { JobView } from '../wire';
+import { aJob } from './builders';
+import { FakeApp, FakeTraining, sumConnections } from './fakes';
+import { all, attach, clearScreen, draw, perform, press, words } from './screen';
+
+let training: FakeTraining;
+let app: FakeApp;
+
+/** The status line of a job on the page, from the placeholder in a file. */
+async function aLine(job: JobView): Promise<JobRenderer> {
+  const renderer = await attach(new JobRenderer(training, app.commands));
+  await renderer.renderModel(new MimeModel({ data: makePlaceholder(job).data }));
+  await draw(renderer);
+  return renderer;
+}
+
+beforeEach(() => {
+  training = new FakeTraining();
+  app = new FakeApp();
+  [CommandIDs.cancelJob, CommandIDs.openLog, CommandIDs.showJob].forEach(id => app.addForeignCommand(id));
+});
+afterEach(clearScreen);
+
+describe('the status line under a cell', () => {
+  it('says what the file says while the job is not known', async () => {
+    const { node } = await aLine(aJob({ phase: 'done', started_at: 1000, finished_at: 1123 }));
+    expect(words(node)).toBe('DonedigitsTrained in vision on 1 GPU for 2 min 3 sDetails');
+  });
+
+  it('is live while the job is known', async () => {
+    const job = aJob({ progress: { fraction: 0.5, text: 'epoch 5' } });
+    training.state = { ...training.state, jobs: [job] };
+    const { node } = await aLine(job);
+    expect(words(node)).toBe('Runningdigits1 GPUepoch 5CancelLogDetails');
+    await perform(() =>
+      training.recordJob({ ...job, phase: 'failed', sentence: 'The node was lost.', run: 2 })
+    );
+    expect(words(node)).toBe('FaileddigitsThe node was lost.LogDetails');
+    expect(all('[role=progressbar]', node)).toEqual([]);
+  });
+
+  it('does not change with other jobs', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    const { node } = await aLine(aJob());
+    await perform(() => training.recordJob(aJob({ id: 'job-2', name: 'other' })));
+    expect(words(node)).toContain('digits');
+  });
+
+  it('offers to cancel the job, its log and its details', async () => {
+    training.state = { ...training.state, jobs: [aJob()] };
+    await aLine(aJob());
+    await press('Cancel job digits');
+    await press('Log of job digits');
+    await press('Details of job digits');
+    expect(app.executed).toEqual([
+      [CommandIDs.cancelJob, { job: 'job-1' }],
+      [CommandIDs.openLog, { job: 'job-1' }],
+      [CommandIDs.showJob, { job: 'job-1' }]
+    ]);
+  });
+
+  it('says so if a later version of the extension wrote something else', async () => {
+    const renderer = await attach(new JobRenderer(training, app.commands));
+    await renderer.renderModel(new MimeModel({ data: { [JOB_MIME]: { job: 'a', phase: 'dreaming' } } }));
+    await draw(renderer);
+    expect(words(renderer.node)).toBe('This version of the extension cannot show this training job.');
+  });
+
+  it('leaves no connection behind when the cell is gone', async () => {
+    const renderer = await aLine(aJob());
+    expect(sumConnections(training.connections)).toBe(1);
+    await perform(() => renderer.dispose());
+    expect(sumConnections(training.connections)).toBe(0);
+  });
+});

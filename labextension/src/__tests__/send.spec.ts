@@ -1,0 +1,390 @@
+import { send } from '../plugins/send';
+import type { ICellOutputs, IRunHistory } from '../tokens';
+import { CommandIDs } from '../tokens';
+import type { SendRequest } from '../wire';
+import { aJob, aMe, aPool, aQueue } from './builders';
+import { FakeApp, FakeTraining, settle } from './fakes';
+import { FakePanel, FakeTracker } from './notebooks';
+import { all, button, clearScreen, enter, perform, press, words } from './screen';
+
+let app: FakeApp;
+let training: FakeTraining;
+let tracker: FakeTracker;
+let notebook: FakePanel;
+/** The state database of JupyterLab. */
+let database: Map<string, unknown>;
+/** Jobs whose cells were bound. */
+let bound: string[];
+let runs: IRunHistory;
+
+beforeEach(async () => {
+  jest.useFakeTimers();
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+  app = new FakeApp();
+  training = new FakeTraining();
+  tracker = new FakeTracker();
+  notebook = tracker.open(new FakePanel(['load()', 'train()']));
+  notebook.content.selected = [1];
+  database = new Map();
+  bound = [];
+  runs = { isComplete: () => false, listRuns: () => [] };
+  const { server } = training;
+  server.answer('GET me', aMe());
+  server.answer('GET kernels/kernel-1/history', []);
+  server.answer('POST preview', { starts_now: true, sentence: 'Starts now.' });
+  server.answer('POST check', { prefix: [], targets: [], warnings: [] });
+  server.answer('POST send', aJob({ id: 'new', phase: 'waiting' }));
+  await activate();
+});
+afterEach(async () => {
+  await send.deactivate?.(app.frontEnd);
+  tracker.panels.forEach(panel => panel.close());
+  clearScreen();
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+async function activate(): Promise<void> {
+  const outputs: ICellOutputs = { bind: (_, job) => Promise.resolve(void bound.push(job.id)) };
+  const memory = {
+    fetch: (id: string) => Promise.resolve(database.get(id)),
+    save: (id: string, value: unknown) => Promise.resolve(void database.set(id, value))
+  };
+  const history: IRunHistory = {
+    isComplete: kernel => runs.isComplete(kernel),
+    listRuns: kernel => runs.listRuns(kernel)
+  };
+  await send.activate(app.frontEnd, tracker, training, history, outputs, memory);
+}
+
+/** Choose the command, up to the first question; its result comes when all questions are answered. */
+async function choose(): Promise<{ result: Promise<unknown> }> {
+  let result: Promise<unknown> = Promise.resolve();
+  await perform(() => {
+    result = app.commands.execute(CommandIDs.sendCell);
+    // A dialog that is left open at the end of a test rejects.
+    result.catch(() => undefined);
+  });
+  await pause();
+  return { result };
+}
+
+/** Let time pass for what the dialog does by itself: it asks for a preview and for warnings. */
+const pause = (milliseconds = 0): Promise<void> => perform(() => jest.advanceTimersByTimeAsync(milliseconds));
+
+const dialog = (): string => words(document.querySelector('.jp-Dialog'));
+const field = (name: string): HTMLInputElement =>
+  document.querySelector(`#jp-gq-send-${name}`) as HTMLInputElement;
+const alerts = (): string[] => all('[role=alert]').map(words);
+const sent = (): Partial<SendRequest> => training.server.bodies.at(-1) as Partial<SendRequest>;
+/** Press the primary button of the dialog. */
+const submit = (): Promise<void> =>
+  perform(() => document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click());
+
+describe('cells that cannot be sent', () => {
+  it.each<[string, () => void, string]>([
+    ['no code', () => (notebook.content.selected = []), 'This is not a code cell'],
+    ['an empty cell', () => notebook.cells[1].sharedModel.setSource(' \n'), 'The cell is empty'],
+    ['a notebook without a kernel', () => (notebook.sessionContext.session = null), 'has no kernel'],
+    ['a notebook without a file', () => (notebook.context.contentsModel = null), 'has not been saved yet']
+  ])('%s: the user is told before any question', async (_, prepare, title) => {
+    prepare();
+    const { result } = await choose();
+    expect(dialog()).toContain(title);
+    await press('Close');
+    expect(await result).toBeNull();
+    expect(training.server.asked).toEqual([]);
+  });
+
+  it('a user without a queue is told who can help', async () => {
+    training.server.answer('GET me', aMe({ queues: [aQueue({ member: false })] }));
+    const { result } = await choose();
+    expect(dialog()).toContain(
+      'You are not a member of any training queue. The admin of this hub can add you'
+    );
+    await press('Close');
+    expect(await result).toBeNull();
+  });
+});
+
+describe('a service that is down', () => {
+  it('is tried again when the user wants that', async () => {
+    training.server.isDown = true;
+    const { result } = await choose();
+    expect(dialog()).toContain('Training cannot be reached');
+    expect(dialog()).toContain('Running jobs continue.');
+    training.server.isDown = false;
+    await press('Try again');
+    await pause();
+    expect(field('name').value).toBe('digits');
+    await press('Cancel');
+    expect(await result).toBeNull();
+    expect(bound).toEqual([]);
+  });
+});
+
+describe('the dialog', () => {
+  it('proposes the name of the notebook, the first queue and one GPU, and says what would happen', async () => {
+    await choose();
+    expect([field('name').value, field('queue').value, field('gpus').value]).toEqual([
+      'digits',
+      'vision',
+      '1'
+    ]);
+    expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('Starts now.');
+    expect(dialog()).toContain('Sends this celltrain()');
+  });
+
+  it('sends the cell with what was entered, once', async () => {
+    const { result } = await choose();
+    await enter(field('name'), 'night run');
+    await enter(field('gpus'), '0.5');
+    await submit();
+    expect(await result).toBe('new');
+    const target = notebook.cells[1].id;
+    expect(sent()).toMatchObject({
+      name: 'night run',
+      queue: 'vision',
+      gpus: '0.5',
+      notebook_path: 'digits.ipynb',
+      kernel_id: 'kernel-1',
+      mode: 'replay',
+      targets: [target]
+    });
+    expect(sent().key).toMatch(/^[0-9a-f-]{36}$/);
+    expect(training.server.asked.filter(asked => asked === 'POST send')).toHaveLength(1);
+    expect([bound, training.state.jobs.map(job => job.id)]).toEqual([['new'], ['new']]);
+  });
+
+  it('shows a refusal at its field, keeps what was entered, and uses the same key again', async () => {
+    const problem = { code: 'over_limit', message: 'vision has 1 GPU at most.', field: 'gpus' };
+    training.server.answer('POST send', problem, 422);
+    const { result } = await choose();
+    await enter(field('name'), 'night run');
+    await submit();
+    expect(alerts()).toEqual(['vision has 1 GPU at most.']);
+    expect(field('name').value).toBe('night run');
+    const first = sent().key;
+    training.server.answer('POST send', aJob({ id: 'new' }));
+    await submit();
+    expect(await result).toBe('new');
+    expect(sent().key).toBe(first);
+  });
+
+  it('shows a problem that is about no field as well', async () => {
+    training.server.answer('POST send', { code: 'disk_full', message: 'The disk is full.' }, 507);
+    await choose();
+    await submit();
+    expect(alerts()).toEqual(['The disk is full.']);
+  });
+
+  it('finds a wrong duration before anybody is asked', async () => {
+    await choose();
+    await press('MoreCPU, memory, expected duration');
+    await enter(field('expected_seconds'), 'soon');
+    await submit();
+    expect(alerts()).toEqual([
+      '“soon” is not a length of time. Write a number with a unit, such as 45 min, 2 h 30 min or 3 d.'
+    ]);
+    expect(training.server.asked).not.toContain('POST send');
+    expect(field('expected_seconds').getAttribute('aria-invalid')).toBe('true');
+  });
+
+  it('opens the closed section if the problem is there', async () => {
+    training.server.answer('POST send', { code: 'x', message: 'No node has 99 cores.', field: 'cpus' }, 422);
+    await choose();
+    expect(document.querySelector('#jp-gq-send-more')?.hasAttribute('hidden')).toBe(true);
+    await submit();
+    await pause();
+    expect(document.querySelector('#jp-gq-send-more')?.hasAttribute('hidden')).toBe(false);
+  });
+
+  it('asks what would happen after a change, once for many', async () => {
+    await choose();
+    const before = training.server.asked.filter(asked => asked === 'POST preview').length;
+    await enter(field('gpus'), '0.5');
+    await enter(field('gpus'), '2');
+    training.server.answer('POST preview', { starts_now: false, sentence: '2nd in line.' });
+    await pause(300);
+    expect(training.server.asked.filter(asked => asked === 'POST preview')).toHaveLength(before + 1);
+    expect(words(document.querySelector('[aria-label="Forecast"]'))).toBe('2nd in line.');
+  });
+
+  it('shows warnings about what is sent, but not twice those about replayed cells', async () => {
+    training.server.answer('POST check', {
+      prefix: [],
+      targets: [],
+      warnings: [
+        { code: 'risk', message: 'It asks for input.', cell_id: notebook.cells[1].id },
+        { code: 'edited', message: 'It was edited.', cell_id: notebook.cells[0].id },
+        { code: 'slow_prefix', message: 'The cells before took 40 s.', cell_id: null }
+      ]
+    });
+    await choose();
+    expect(all('.jp-gq-note').map(words)).toEqual(['It asks for input.', 'The cells before took 40 s.']);
+  });
+
+  it('offers a model of GPU only where there are several', async () => {
+    await choose();
+    expect(document.querySelector('#jp-gq-send-gpu_model')).toBeNull();
+    await press('Cancel');
+    training.server.answer('GET me', aMe({ pools: [aPool({ models: ['A100', 'H100'] })] }));
+    const { result } = await choose();
+    await enter(field('gpu_model'), 'H100');
+    await submit();
+    await result;
+    expect(sent().gpu_model).toBe('H100');
+  });
+
+  it('asks for no preview any more once it is closed', async () => {
+    const { result } = await choose();
+    await enter(field('gpus'), '2');
+    const before = training.server.asked.length;
+    await press('Cancel');
+    expect(await result).toBeNull();
+    await pause(300);
+    expect(training.server.asked).toHaveLength(before);
+  });
+
+  it('lets Enter press the button that has the focus, and sends otherwise', async () => {
+    const { result } = await choose();
+    const enterOn = (element: Element): Promise<void> =>
+      perform(() => element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })));
+    await enterOn(button('MoreCPU, memory, expected duration'));
+    expect(training.server.asked).not.toContain('POST send');
+    field('name').focus();
+    await enterOn(field('name'));
+    expect(await result).toBe('new');
+  });
+});
+
+describe('what runs first', () => {
+  const replayed = (): string[] => all('.jp-gq-replay code').map(words);
+
+  it('is what the page saw run, and can be left out', async () => {
+    const [first] = notebook.cells;
+    const run = {
+      cellId: first.id,
+      source: 'load()',
+      seconds: 1.2,
+      status: 'ok',
+      executionCount: 1
+    } as const;
+    runs = { isComplete: () => true, listRuns: () => [run, { ...run, executionCount: 2 }] };
+    const { result } = await choose();
+    expect(dialog()).toContain('Runs first: 2 cells, which took 2.4 s here');
+    await press('Only the last run of each');
+    expect(dialog()).toContain('Runs first: 1 cell, which took 1.2 s here');
+    await perform(() => all('[aria-label="Replay cell 2"]')[0].click());
+    expect(dialog()).toContain('Runs first: no cell');
+    await submit();
+    await result;
+    expect(sent().prefix).toEqual([]);
+  });
+
+  it('is what the server saw run after a reload of the page', async () => {
+    training.server.answer('GET kernels/kernel-1/history', [
+      { code: 'typed()', execution_count: 1, seconds: 1, failed: false }
+    ]);
+    const { result } = await choose();
+    expect([replayed(), dialog().includes('as the server saw it')]).toEqual([['typed()'], true]);
+    await submit();
+    await result;
+    expect(sent().prefix).toEqual([{ cell_id: 'history-1', source: 'typed()', seconds: 1 }]);
+  });
+
+  it('is what stands above the cell if nobody knows what ran', async () => {
+    training.server.answer('GET kernels/kernel-1/history', { code: 'x', message: 'No.' }, 404);
+    await choose();
+    expect(replayed()).toEqual(['load()']);
+    expect(dialog()).toContain('in the order of the document, because the run order is not known');
+  });
+
+  it('is nothing if the cell is the first one', async () => {
+    notebook.content.selected = [0];
+    await choose();
+    expect(dialog()).toContain('The job starts with a new kernel.');
+  });
+});
+
+describe('what was entered last time', () => {
+  it('is proposed again, also after a reload of the page', async () => {
+    const { result } = await choose();
+    await enter(field('gpus'), '2');
+    await submit();
+    await result;
+    await send.deactivate?.(app.frontEnd);
+    await activate();
+    await choose();
+    expect(field('gpus').value).toBe('2');
+    expect(database.get('jupyter-gq:asked')).toMatchObject({ gpus: '2', notebook: 'digits.ipynb' });
+  });
+
+  it('does not matter if it cannot be read', async () => {
+    database.set('jupyter-gq:asked', Promise.reject(new Error('broken')));
+    await choose();
+    expect(field('gpus').value).toBe('1');
+  });
+});
+
+describe('a cell that is in training already', () => {
+  beforeEach(() => {
+    const targets = [{ cell_id: notebook.cells[1].id, source_hash: '', seconds: null }];
+    training.state = { ...training.state, jobs: [aJob({ id: 'old', targets })] };
+    training.server.answer('DELETE jobs/old', aJob({ id: 'old', phase: 'cancelling' }));
+  });
+
+  it('can be sent again beside the job that runs', async () => {
+    const { result } = await choose();
+    expect(dialog()).toContain('This cell is already in training');
+    await press('Keep both');
+    await pause();
+    await submit();
+    expect(await result).toBe('new');
+    expect(training.server.asked).not.toContain('DELETE jobs/old');
+  });
+
+  it('can replace the job that runs, which is cancelled only when the new one is accepted', async () => {
+    const { result } = await choose();
+    await press('Replace it');
+    await pause();
+    expect(training.server.asked).not.toContain('DELETE jobs/old');
+    await submit();
+    expect(await result).toBe('new');
+    await settle();
+    expect(training.server.asked.slice(-2)).toEqual(['POST send', 'DELETE jobs/old']);
+  });
+
+  it('stays as it is if the user cancels', async () => {
+    const { result } = await choose();
+    await press('Cancel');
+    expect(await result).toBeNull();
+    expect(training.server.asked).toEqual(['GET me']);
+  });
+});
+
+it('a cell that is running here is said to go on', async () => {
+  Object.defineProperty(notebook.cells[1], 'executionState', { value: 'running' });
+  await choose();
+  expect(dialog()).toContain('This cell is running here now. The job starts from the beginning');
+});
+
+it('the command is there for code cells of open notebooks', async () => {
+  const { commands } = app;
+  const inCell = { cellToolbar: true };
+  expect([commands.isEnabled(CommandIDs.sendCell), commands.isVisible(CommandIDs.sendCell, inCell)]).toEqual([
+    true,
+    true
+  ]);
+  const changes: unknown[] = [];
+  commands.commandChanged.connect((_, change) => changes.push(change.id));
+  tracker.currentWidget = null;
+  tracker.currentChanged.emit(notebook);
+  tracker.activeCellChanged.emit({});
+  expect([commands.isEnabled(CommandIDs.sendCell), commands.isVisible(CommandIDs.sendCell, inCell)]).toEqual([
+    false,
+    false
+  ]);
+  expect(changes).toEqual([CommandIDs.sendCell, CommandIDs.sendCell]);
+  expect(await commands.execute(CommandIDs.sendCell)).toBeNull();
+});

@@ -1,0 +1,282 @@
+import type { ServiceManager } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
+
+import { Client } from '../client';
+import { EVENT_SCHEMA } from '../live/events';
+import { Training } from '../live/training';
+import type { JobView } from '../wire';
+import { aJob, aMe, aNotebook, aQueue, aStatus } from './builders';
+import { ConnectionCount, FakeServer, ListenerCount, setVisibility } from './fakes';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** A live view of a fake server, with the events that the server would send. */
+class Page {
+  constructor(readonly server = new FakeServer()) {
+    this.live = new Training(new Client(server.settings), this.events as unknown as Events);
+    this.live.jobChanged.connect((_, job) => this.changed.push(job.id));
+    this.live.resumed.connect(() => this.resumed++);
+  }
+
+  readonly events = { stream: new Signal<object, object>({}) };
+  readonly connections = new ConnectionCount(this.events.stream as never);
+  readonly changed: string[] = [];
+  resumed = 0;
+  readonly live: Training;
+
+  /** Send an event of the scheduler service. */
+  send(kind: string, data: object = {}): void {
+    this.events.stream.emit({ schema_id: EVENT_SCHEMA, kind, data });
+  }
+
+  /** Return how often a list was fetched. */
+  count(route: string): number {
+    return this.server.asked.filter(asked => asked.startsWith(route)).length;
+  }
+}
+
+type Events = ServiceManager.IManager['events'];
+
+async function opened(server = new FakeServer()): Promise<Page> {
+  const page = new Page(server);
+  pages.push(page);
+  await jest.advanceTimersByTimeAsync(SECOND);
+  return page;
+}
+
+const pages: Page[] = [];
+
+beforeEach(() => jest.useFakeTimers());
+afterEach(() => {
+  setVisibility('visible');
+  pages.splice(0).forEach(page => page.live.dispose());
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+describe('the live view', () => {
+  it('fetches every list at the start', async () => {
+    const server = new FakeServer();
+    server.answer('GET status', aStatus({ server: 'gpu' }));
+    server.answer('GET jobs', { jobs: [aJob()], next: 'job-1' });
+    server.answer('GET notebooks', { notebooks: [aNotebook({ server: 'gpu' })] });
+    server.answer('GET me', aMe({ queues: [aQueue({ name: 'nlp' })] }));
+    const { live, changed } = await opened(server);
+    expect([live.state.available, live.state.loaded, live.state.next]).toEqual([true, true, 'job-1']);
+    expect(live.state.jobs.map(job => job.id)).toEqual(['job-1']);
+    expect(live.state.queues.map(queue => queue.name)).toEqual(['nlp']);
+    expect(live.notebookHere?.server).toBe('gpu');
+    expect(changed).toEqual(['job-1']);
+  });
+
+  it('changes with events, without another request', async () => {
+    const page = await opened();
+    const before = page.server.asked.length;
+    page.send('job', aJob({ phase: 'waiting' }));
+    page.send('notebook', aNotebook());
+    expect(page.live.state.jobs[0].phase).toBe('waiting');
+    expect(page.live.state.notebooks).toHaveLength(1);
+    expect(page.changed).toEqual(['job-1']);
+    expect(page.server.asked).toHaveLength(before);
+  });
+
+  it('never goes back to an earlier version of a job', async () => {
+    const page = await opened();
+    page.send('job', aJob({ phase: 'done', finished_at: 2000 }));
+    page.live.recordJob(aJob({ phase: 'running' }));
+    expect(page.live.state.jobs[0].phase).toBe('done');
+  });
+
+  it('tells that a job has more output', async () => {
+    const page = await opened();
+    const told: unknown[] = [];
+    page.live.outputArrived.connect((_, notice) => told.push(notice));
+    page.send('output', { job: 'job-1', last_seq: 7 });
+    expect(told).toEqual([{ job: 'job-1', last_seq: 7 }]);
+  });
+
+  it('ignores the events of other extensions', async () => {
+    const page = await opened();
+    page.events.stream.emit({ schema_id: 'https://other.org/v1', kind: 'job', data: aJob() });
+    expect(page.live.state.jobs).toEqual([]);
+  });
+
+  it('fetches the queues once for many events', async () => {
+    const page = await opened();
+    page.server.answer('GET queues', { queues: [aQueue({ used: '0.5' })] });
+    page.send('queues');
+    page.send('queues');
+    await jest.advanceTimersByTimeAsync(3 * SECOND);
+    expect(page.count('GET queues')).toBe(1);
+    expect(page.live.state.queues[0].used).toBe('0.5');
+  });
+
+  it('does not fetch the queues for a page that nobody sees', async () => {
+    const page = await opened();
+    setVisibility('hidden');
+    page.send('queues');
+    await jest.advanceTimersByTimeAsync(3 * SECOND);
+    expect(page.count('GET queues')).toBe(0);
+  });
+
+  it('keeps the queues that it knows if they cannot be fetched', async () => {
+    const page = await opened();
+    page.server.answer('GET queues', {}, 500);
+    page.send('queues');
+    await jest.advanceTimersByTimeAsync(3 * SECOND);
+    expect(page.live.state.queues).toHaveLength(1);
+  });
+
+  it('looks for lost events once a minute', async () => {
+    const page = await opened();
+    await jest.advanceTimersByTimeAsync(50 * SECOND);
+    expect(page.count('GET status')).toBe(1);
+    await jest.advanceTimersByTimeAsync(MINUTE);
+    expect(page.count('GET status')).toBe(2);
+  });
+
+  it('adds a page of older jobs, and none if there is none', async () => {
+    const server = new FakeServer();
+    server.answer('GET jobs', { jobs: [aJob({ id: 'b', submitted_at: 2 })], next: 'b' });
+    const { live } = await opened(server);
+    server.answer('GET jobs', { jobs: [aJob({ id: 'a', submitted_at: 1 })], next: null });
+    await live.loadMore();
+    await live.loadMore();
+    expect(live.state.jobs.map(job => job.id)).toEqual(['b', 'a']);
+    expect(server.asked.filter(asked => asked.includes('before='))).toEqual(['GET jobs?limit=50&before=b']);
+  });
+});
+
+describe('a gap in the events', () => {
+  it.each([
+    ['a reset', (page: Page): void => page.send('reset')],
+    ['a new connection', (page: Page): void => page.send('connection', { available: true, message: '' })],
+    ['a page that is shown again', (): void => setVisibility('visible')]
+  ])('after %s everything is fetched again, and listeners are told', async (_, cause) => {
+    const page = await opened();
+    page.server.answer('GET jobs', { jobs: [aJob({ phase: 'done', finished_at: 2000 })], next: null });
+    cause(page);
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(page.live.state.jobs[0].phase).toBe('done');
+    expect(page.resumed).toBe(1);
+  });
+
+  it('is told once, not again with each refresh', async () => {
+    const page = await opened();
+    page.send('reset');
+    await jest.advanceTimersByTimeAsync(3 * MINUTE);
+    expect(page.resumed).toBe(1);
+  });
+});
+
+describe('a service that is down', () => {
+  it('leaves the lists as they were, and says why', async () => {
+    const page = await opened();
+    page.send('job', aJob());
+    page.send('connection', { available: false, message: 'The GPU scheduler cannot be reached.' });
+    expect(page.live.state.available).toBe(false);
+    expect(page.live.state.message).toBe('The GPU scheduler cannot be reached.');
+    expect(page.live.state.jobs).toHaveLength(1);
+  });
+
+  it('is asked again within seconds, and found when it is back', async () => {
+    const page = await opened();
+    page.server.answer('GET status', aStatus({ available: false, message: 'Restarting.' }));
+    page.send('connection', { available: false, message: 'Gone.' });
+    await jest.advanceTimersByTimeAsync(6 * SECOND);
+    expect(page.count('GET status')).toBeGreaterThan(1);
+    expect(page.live.state.message).toBe('Restarting.');
+    page.server.answer('GET status', aStatus());
+    await jest.advanceTimersByTimeAsync(MINUTE);
+    expect(page.live.state.available).toBe(true);
+    expect(page.resumed).toBe(1);
+  });
+
+  it('is said in words if the Jupyter server itself does not answer', async () => {
+    const server = new FakeServer();
+    server.isDown = true;
+    const { live } = await opened(server);
+    expect([live.state.available, live.state.loaded]).toEqual([false, false]);
+    expect(live.state.message).toMatch(/does not answer/);
+  });
+
+  it('does not make a refresh by the user fail', async () => {
+    const page = await opened();
+    page.server.isDown = true;
+    const refreshed = page.live.refresh();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    await expect(refreshed).resolves.toBeUndefined();
+    expect(page.live.state.available).toBe(false);
+  });
+});
+
+describe('a job by its id', () => {
+  it('comes from the state without a request', async () => {
+    const page = await opened();
+    page.send('job', aJob());
+    expect((await page.live.findJob('job-1'))?.id).toBe('job-1');
+    expect(page.count('GET jobs/')).toBe(0);
+  });
+
+  it.each<[JobView['phase'], number]>([
+    ['running', 1],
+    ['done', 0]
+  ])('comes from the server; if it is %s, the list gets %s of it', async (phase, listed) => {
+    const page = await opened();
+    page.server.answer('GET jobs/job-7', aJob({ id: 'job-7', phase }));
+    expect((await page.live.findJob('job-7'))?.phase).toBe(phase);
+    expect(page.live.state.jobs).toHaveLength(listed);
+  });
+
+  it('is null if the server does not know it', async () => {
+    const page = await opened();
+    page.server.answer('GET jobs/job-7', { code: 'not_found', message: 'No such job.' }, 404);
+    expect(await page.live.findJob('job-7')).toBeNull();
+  });
+
+  it('fails if the server cannot say', async () => {
+    const page = await opened();
+    page.server.answer('GET jobs/job-7', { code: 'service_unavailable', message: 'Later.' }, 503);
+    await expect(page.live.findJob('job-7')).rejects.toThrow('Later.');
+  });
+});
+
+describe('a live view that is disposed', () => {
+  it('leaves no connection, no listener and no timer behind', async () => {
+    const listeners = new ListenerCount();
+    const page = await opened();
+    page.send('queues');
+    expect(page.connections.now + listeners.now).toBeGreaterThan(0);
+    page.live.dispose();
+    expect([page.connections.now, listeners.now, page.live.isDisposed]).toEqual([0, 0, true]);
+    await jest.advanceTimersByTimeAsync(5 * MINUTE);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('asks for nothing any more', async () => {
+    const page = await opened();
+    page.send('queues');
+    page.live.dispose();
+    page.live.dispose();
+    const before = page.server.asked.length;
+    page.send('reset');
+    setVisibility('visible');
+    await jest.advanceTimersByTimeAsync(5 * MINUTE);
+    expect(page.server.asked).toHaveLength(before);
+  });
+
+  it('tells nobody of an answer that was under way', async () => {
+    const server = new FakeServer();
+    const page = await opened(server);
+    const states: unknown[] = [];
+    page.live.stateChanged.connect((_, state) => states.push(state));
+    server.hold();
+    page.send('reset');
+    await jest.advanceTimersByTimeAsync(SECOND);
+    page.live.dispose();
+    server.release();
+    await jest.advanceTimersByTimeAsync(SECOND);
+    expect(states).toEqual([]);
+  });
+});
