@@ -10,6 +10,9 @@ Guarantees
 - A failing step does not end the loop: the failure is logged and the step is tried again. Only two errors end the loop:
   another service has taken over, or another service should lead because this one does not reach the store.
 - Requests do not wait for backends: they are answered from records, also while a backend is slow.
+
+See docs/decisions/0005-one-process-one-loop-synchronous-store.md.
+See docs/decisions/0037-decide-watch-and-write-in-one-process.md.
 """
 
 import asyncio

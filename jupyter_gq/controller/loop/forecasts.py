@@ -12,6 +12,8 @@ not much later.
 Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.
 
 Durations: only jobs that succeeded in one run say how long jobs run.
+
+See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
 
 import asyncio

@@ -19,6 +19,8 @@ forgetful backend does not show a run; the run is launched to it again (see `act
 
 Back-off: a workload whose place was refused goes back to its queue with its seniority and backs off, each time in a row
 for twice as long. So it does not win every cycle, and its backend is not asked all the time.
+
+See docs/decisions/0043-give-up-after-consecutive-lost-runs.md.
 """
 
 from dataclasses import dataclass, replace
