@@ -358,7 +358,7 @@ export interface components {
             /** @description The asking user may submit to it. */
             member: boolean;
         };
-        /** @description One execution in the present session of a kernel. */
+        /** @description An execution in the present session of a kernel. */
         RanCell: {
             code: string;
             execution_count: number;
