@@ -42,7 +42,7 @@ _WELCOME = """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq demo`."""
+    """Add the options of `jupyter-gq demo`."""
     parser.add_argument("--port", type=int, default=8000, help="port of the hub on 127.0.0.1 (default: 8000)")
     parser.add_argument(
         "--dir",
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def default_folder() -> Path:
-    """Where the demo keeps its things between runs."""
+    """Return the folder in which the demo keeps its files between runs."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "jupyter-gq" / "demo"
 
@@ -138,7 +138,7 @@ def _print_step(step: Seen) -> None:
 
 
 def _own_config(folder: Path) -> Path:
-    """In a checkout the file of the repository; otherwise a copy that the user can edit."""
+    """Return the repository's file in a checkout, else a copy that the user can edit."""
     shipped = packaged("hub_config") / _CONFIG
     if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
         return shipped

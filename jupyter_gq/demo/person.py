@@ -29,7 +29,7 @@ class DemoCellFailed(MachineError):
 
 
 class Person:
-    """One user, as his browser and his JupyterLab would act for him."""
+    """A user, with the requests that a browser and JupyterLab would send."""
 
     def __init__(self, url: str, name: str) -> None:
         self.url, self.name = url.rstrip("/"), name
@@ -48,7 +48,7 @@ class Person:
     # --- the hub ------------------------------------------------------------------------------------------------
 
     async def options_page(self) -> str:
-        """The page on which the user chooses his share, as HTML."""
+        """Return the page on which the user chooses a share, as HTML."""
         answer = await self._http.get(f"/hub/spawn/{self.name}")
         answer.raise_for_status()
         return answer.text
@@ -71,7 +71,7 @@ class Person:
             await asyncio.sleep(0.2)
 
     async def servers(self) -> dict[str, JsonObject]:
-        """The servers of this user that the hub knows, by name."""
+        """Return the servers of this user that the hub knows, by name."""
         answer = await self._hub("GET", f"users/{self.name}")
         answer.raise_for_status()
         return dict(answer.json()["servers"])
@@ -87,7 +87,7 @@ class Person:
         return answer.json() if answer.content else None
 
     async def read_notebook(self, path: str) -> JsonObject:
-        """A notebook of this user's home."""
+        """Return a notebook of this user's home."""
         answer = await self._lab("GET", f"api/contents/{path}?content=1&type=notebook")
         answer.raise_for_status()
         return dict(answer.json()["content"])
@@ -138,7 +138,7 @@ class Person:
         return answer.json()
 
     async def job(self, job: str) -> JsonObject:
-        """One of this user's jobs."""
+        """Return a job of this user."""
         return dict(await self.service("GET", f"jobs/{job}"))
 
     # --- inside -------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class DemoError(AdminError):
 
 
 def packaged(name: str) -> Path:
-    """A folder that travels with the package (`hub_config`, `examples`): in the wheel, or beside it in a checkout."""
+    """Return a folder that travels with the package (`hub_config`, `examples`), from the wheel or the checkout."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
@@ -52,7 +52,7 @@ def packaged(name: str) -> Path:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nothing listens on now.
+    """Return a TCP port of the loopback interface that nothing listens on now.
 
     Not one of those that the system gives to outgoing connections: one could be gone before our program listens there.
     """
@@ -97,12 +97,12 @@ class DemoHub:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """The URL for a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> Path:
-        """What the hub and the service print."""
+        """The log of the hub and the service."""
         return self.folder / "jupyterhub.log"
 
     @property
@@ -155,7 +155,7 @@ class DemoHub:
         raise DemoError(f"JupyterHub did not answer within {_READY_SECONDS:.0f} s. {self._end_of_log()}")
 
     def alive(self) -> bool:
-        """The hub's process runs."""
+        """Return whether the hub's process runs."""
         return self._process is not None and self._process.poll() is None
 
     async def stop(self) -> None:

@@ -35,7 +35,7 @@ class NotSeen(DefectError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """One step that happened."""
+    """A step that happened."""
 
     #: Seconds since the story began.
     at: float
@@ -199,7 +199,7 @@ async def until(look: Callable[[], Awaitable[T]], enough: Callable[[T], bool], s
 
 
 async def notebook_of(person: Person) -> JsonObject:
-    """The notebook of a person who has one."""
+    """Return the notebook of a person who has one."""
     notebooks = (await person.service("GET", "notebooks"))["notebooks"]
     if not notebooks:
         raise NotSeen(f"{person.name} has no notebook.")
@@ -207,7 +207,7 @@ async def notebook_of(person: Person) -> JsonObject:
 
 
 async def text_of_run(person: Person, job: str, run: int) -> str:
-    """What the target cell printed in that run."""
+    """Return the text that the target cell printed in that run."""
     page = await person.service("GET", f"jobs/{job}/outputs?after=0")
     return "".join(
         event["output"].get("text", "")
@@ -217,17 +217,17 @@ async def text_of_run(person: Person, job: str, run: int) -> str:
 
 
 def code_cells(notebook: JsonObject) -> list[JsonObject]:
-    """The code cells of a notebook."""
+    """Return the code cells of a notebook."""
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
 def training_cell(notebook: JsonObject) -> str:
-    """The id of the cell that trains: the one that listens to `should_stop`."""
+    """Return the id of the cell that trains:  the one that listens to `should_stop`."""
     return next(str(cell["id"]) for cell in code_cells(notebook) if "should_stop()" in cell["source"])
 
 
 def shortened(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
-    """The same notebook with another number of epochs, as a user would edit it."""
+    """Return the notebook with another number of epochs, as a user would edit it."""
     for cell in code_cells(notebook):
         source = "".join(cell["source"])  # a file keeps a list of lines, the contents API one text
         lines = (f"EPOCHS = {epochs}" if line.startswith("EPOCHS = ") else line for line in source.splitlines())
@@ -236,7 +236,7 @@ def shortened(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
 
 
 def story_config(base: Path, folder: Path, idle_rule: Mapping[str, float] = IDLE_RULE) -> Path:
-    """A hub configuration that is the demo's, with this idle rule."""
+    """Write a hub configuration like the demo's with this idle rule; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "jupyterhub_config_story.py"
     rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in idle_rule.items())

@@ -78,7 +78,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     make_reservations(inputs, allocations, reservations, evictions)
     instructions, deferred = split_by_capacity(
         instructions_of(index, allocations, reservations, evictions),
-        index.launch_capacity,
+        index.capacity.launches,
         lambda name: index.workloads[name].kind,
     )
     if not explain:

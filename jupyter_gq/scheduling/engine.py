@@ -22,7 +22,7 @@ from jupyter_gq.domain.workload import Kind, Workload
 from .cycle import decide
 from .decision import Decision
 from .policy import Policy
-from .state.cluster_index import ClusterConfig, ClusterIndex
+from .state.cluster_index import ClusterCapacity, ClusterConfig, ClusterIndex
 from .state.cycle_state import begin_cycle
 
 
@@ -85,8 +85,7 @@ class Scheduler:
             unobserved=snapshot.unobserved,
             policy=policy,
         )
-        self._index.new_nodes = snapshot.new_nodes
-        self._index.launch_capacity = snapshot.launch_capacity
+        self._index.capacity = ClusterCapacity(new_nodes=snapshot.new_nodes, launches=snapshot.launch_capacity)
         known = self._index.workloads
         for name in known.keys() - {workload.id for workload in snapshot.workloads}:
             self.remove(name)

@@ -1,4 +1,4 @@
-"""Whose process and whose files: the service's own user, or the operating-system user of the job's owner.
+"""The accounts of processes and files: the service's own user, or the operating-system user of the job's owner.
 
 Rules
 -----
@@ -38,12 +38,12 @@ class Accounts:
         self._found: dict[str, Account] = {}
 
     def of(self, owner: str) -> Account:
-        """The account whose processes and files the owner's jobs are; raise `BackendError` when there is none."""
+        """Return the account of the owner's processes and files; raise `BackendError` if there is none."""
         self._found[owner] = account = self._look_up(owner)
         return account
 
     def known(self, owner: str) -> Account:
-        """The same, as it was when it was last asked for: to look after what runs already."""
+        """Return the account as it was at the last lookup, for runs that have started already."""
         return self._found.get(owner) or self.of(owner)
 
     def _look_up(self, owner: str) -> Account:
@@ -70,9 +70,9 @@ class Accounts:
 
 @contextmanager
 def acting_as(account: Account) -> Iterator[None]:
-    """Within the block, files are opened and made with the rights of this user alone.
+    """Open and make files with the rights of this user alone within the block.
 
-    It holds for the whole process, so the block must not wait for anything.
+    The change holds for the whole process, so the block must not wait for anything.
     """
     if not account.switch:
         yield

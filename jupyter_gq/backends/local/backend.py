@@ -1,4 +1,4 @@
-"""Runs training workloads as processes of this machine.
+"""The backend that runs training workloads as processes of this machine.
 
 Rules
 -----
@@ -67,7 +67,7 @@ class LocalRuns:
         self._lingering: dict[tuple[str, int], float] = {}
 
     def nodes(self) -> tuple[Node, ...]:
-        """This machine. Devices that the probe no longer sees stay, marked as not healthy."""
+        """Return this machine. Devices that the probe no longer sees stay, marked as not healthy."""
         seen = tuple(
             Device(id=d.uuid, index=d.index, model=d.model, memory=d.memory, pool="default")
             for d in self._probe.devices()
@@ -119,7 +119,7 @@ class LocalRuns:
         self._end_by(replace(found, stop_asked=True), deadline)
 
     async def observe(self) -> Sequence[Observation]:
-        """All runs that this backend knows, ended ones until `forget`."""
+        """Return the runs that this backend knows, ended ones until `forget`."""
         runs = [run for run in self._ledger.all() if run.key not in self._ended]
         # A task without a process is none that lives: the table is new then, and the process may be found in it.
         table = self._lookout.table((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
@@ -128,7 +128,7 @@ class LocalRuns:
         return [self._ended.get(run.key) or self._observe(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """The end of that run is recorded; it need not be reported again. Its files stay."""
+        """Forget a run whose end is recorded; its files stay."""
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
@@ -154,7 +154,7 @@ class LocalRuns:
             self._record(run)
 
     def _share(self, launch: Launch, task: int) -> dict[str, str]:
-        """Each task of a gang sees its own devices only; the launch knows those of all of them together."""
+        """Return the share of one task: only its own devices; the launch names those of all tasks together."""
         placement = launch.workload.placement
         if task >= len(placement):
             return {}
@@ -254,7 +254,7 @@ class LocalRuns:
             self._stop_the_others(run, gone)
 
     def _stop_the_others(self, run: Run, gone: Sequence[int]) -> None:
-        """A gang whose member failed would wait for it for ever."""
+        """Stop a gang of which a member has failed: the others would wait for that member for ever."""
         for task in gone:
             if self._end_of_task(run, task).outcome not in (Outcome.SUCCEEDED, Outcome.PAUSED):
                 self._end_by(replace(run, culprit=task), self._now() + self._options.gang_grace)
@@ -287,11 +287,11 @@ class LocalRuns:
         try:
             account = self._accounts.known(run.owner)
         except BackendError:
-            return None  # the system user was removed while his job ran
+            return None  # the system user was removed while the job ran
         return read_result(task_folder(self._root, run.job, run.number, task), account)
 
     def _processes(self, run: Run, table: ProcessTable) -> set[int]:
-        """Every process of the run, also those that left their session."""
+        """Return the processes of the run, including those that left their session."""
         return self._trees(run, table) | self._marked(run, range(len(run.tasks)), table)
 
     def _trees(self, run: Run, table: ProcessTable) -> set[int]:

@@ -48,7 +48,7 @@ class LocalBundles:
             raise _refused(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """The notebook with the outputs so far; None before there is one."""
+        """Return the notebook with the outputs so far; None before there is one."""
         content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner))
         try:
             notebook = json.loads(content or b"null")
@@ -57,7 +57,7 @@ class LocalBundles:
         return notebook if isinstance(notebook, dict) else None
 
     def log(self, job: str, owner: str, tail: int) -> str | None:
-        """The last `tail` bytes of the newest run's log, of all its tasks if there are several; None before that."""
+        """Return the last `tail` bytes of the newest run's log, of all its tasks; None before a run."""
         account = self._accounts.of(owner)
         run = _newest(job_folder(self._root, job) / "runs", account)
         if run is None:

@@ -25,7 +25,7 @@ KEPT = (
 def base_environment(
     account: Account, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
 ) -> dict[str, str]:
-    """What all tasks of a run share."""
+    """Return the variables that all tasks of a run share."""
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
     environment |= of_manifest(manifest)
     if account.switch:
@@ -34,7 +34,7 @@ def base_environment(
 
 
 def gang_environment(task: int, tasks: int, port: int) -> dict[str, str]:
-    """What the tasks of a gang need to find each other; nothing for a single task."""
+    """Return the variables by which the tasks of a gang find each other; none for a single task."""
     if tasks == 1:
         return {}
     return {

@@ -12,7 +12,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def read_owned(path: Path, account: Account, *, tail: int | None = None) -> bytes | None:
-    """The content of a regular file that belongs to this account, or its last `tail` bytes.
+    """Return the content of a regular file that belongs to this account, or its last `tail` bytes.
 
     None when it is not there, is a link, a pipe, or somebody else's.
     """
@@ -57,7 +57,7 @@ def make_private_folder(path: Path, account: Account) -> None:
 
 
 def open_log(path: Path, account: Account) -> int:
-    """A handle that appends to this account's file of mode 0600, made when it is missing."""
+    """Return a handle that appends to this account's file of mode 0600; make the file if it is missing."""
     with acting_as(account):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         handle = os.open(path, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Where the local backend keeps what: `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` the service's."""
+"""The folders of the local backend:  `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` the service's."""
 
 import re
 import stat
@@ -10,19 +10,19 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 def checked_id(job: str) -> str:
-    """The id, if it is safe as a file name; raise `BackendError` otherwise."""
+    """Return the id if it is safe as a file name; raise `BackendError` otherwise."""
     if not _ID.fullmatch(job):
         raise BackendError(f"{job!r} is not the id of a job.")
     return job
 
 
 def job_folder(state_dir: Path, job: str) -> Path:
-    """Everything of one job; it belongs to the owner's account."""
+    """Return the folder of one job, which belongs to the owner's account."""
     return state_dir / "jobs" / checked_id(job)
 
 
 def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
-    """Everything of one task of one run."""
+    """Return the folder of one task of one run."""
     return job_folder(state_dir, job) / "runs" / str(run) / str(task)
 
 
@@ -34,7 +34,7 @@ def make_service_folders(state_dir: Path, *, open_path: bool) -> None:
     mode = 0o711 if open_path else 0o700
     state_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     if open_path:
-        # It may be the admin's own folder: the way through is opened, nothing else about it is changed.
+        # The folder may be the admin's own: the way through is opened, nothing else about it is changed.
         state_dir.chmod(stat.S_IMODE(state_dir.stat().st_mode) | 0o011)
     for folder, wanted in ((state_dir / "jobs", mode), (state_dir / "runs", 0o700)):
         folder.mkdir(mode=wanted, exist_ok=True)

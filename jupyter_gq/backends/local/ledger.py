@@ -1,7 +1,7 @@
 """Which processes run what: one small file for each run, in a folder that only the service can write.
 
 The file is there before the first process is, so that a service that was killed in between knows what to look for.
-It is not in the job's folder: its owner could write another pid there, and the service would signal that.
+The file is not in the job's folder: the owner of that could write another pid there, and the service would signal that.
 """
 
 import json
@@ -30,7 +30,7 @@ class TaskProcess:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run of a job."""
+    """A run of a job."""
 
     job: str
     number: int
@@ -55,16 +55,16 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Each task was started."""
+        """Whether each task was started."""
         return None not in self.tasks
 
     def mark(self, task: int) -> str:
-        """What the processes of a task carry in their environment."""
+        """Return the mark that the processes of a task carry in their environment."""
         return f"{self.job}/{self.number}/{task}"
 
 
 class Ledger:
-    """All runs that were launched and not forgotten."""
+    """The runs that were launched and not forgotten."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,11 +75,11 @@ class Ledger:
                 self._runs[run.key] = run
 
     def all(self) -> tuple[Run, ...]:
-        """Oldest first."""
+        """Return the runs, oldest first."""
         return tuple(sorted(self._runs.values(), key=lambda run: (run.launched_at, run.key)))
 
     def get(self, job: str, number: int) -> Run | None:
-        """One run."""
+        """Return a run; None if it is not known."""
         return self._runs.get((job, number))
 
     def put(self, run: Run) -> None:

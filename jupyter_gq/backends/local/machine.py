@@ -25,7 +25,7 @@ def cpus(root: Path = Path("/")) -> MilliCpu:
 
 
 def memory(root: Path = Path("/")) -> MiB:
-    """The memory of the machine, or of the smallest control group around this process."""
+    """Return the memory of the machine, or of the smallest control group around this process."""
     found = _total(root)
     for limit in _limits(root, "memory.max"):
         if limit.isdigit():
@@ -42,7 +42,7 @@ def _total(root: Path) -> int:
 
 
 def _limits(root: Path, name: str) -> Iterator[str]:
-    """What the control group of this process says, and those above it."""
+    """Yield the limits of the control group of this process and of those above it."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the local backend was told."""
+"""The options of the local backend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .environment import KEPT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalOptions:
-    """What the backend was told; `LocalBackend` explains each."""
+    """The options of the backend; `LocalBackend` explains each."""
 
     state_dir: Path
     command: Sequence[str]

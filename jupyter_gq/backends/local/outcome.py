@@ -28,7 +28,7 @@ class End:
 
 
 def read_result(folder: Path, account: Account) -> End | None:
-    """What the task's runner said last in `result.json`; None when it said nothing that can be believed."""
+    """Return the end that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
     content = read_owned(folder / "result.json", account)
     if content is None:
         return None
@@ -41,7 +41,7 @@ def read_result(folder: Path, account: Account) -> End | None:
 
 
 def silent_end(run: Run, exit_code: int | None) -> End:
-    """The end of a task that wrote no result."""
+    """Return the end of a task that wrote no result."""
     if run.stop_asked:
         return End(
             outcome=Outcome.KILLED, sentence="It was told to end and did not do so in its time, so it was killed."
@@ -53,7 +53,7 @@ def silent_end(run: Run, exit_code: int | None) -> End:
 
 
 def end_of_run(run: Run, ends: Sequence[End]) -> End:
-    """The end of the run: that of the task for which the others were stopped, else what weighs most."""
+    """Return the end of the run: of the task for which the others were stopped, else the gravest one."""
     if run.culprit is not None:
         task = run.culprit
     else:

@@ -84,7 +84,7 @@ class LocalBackend(LoggingConfigurable):
         return socket.gethostname() or "localhost"
 
     def backend(self, *, state_dir: Path, probe: DeviceProbe, now: Callable[[], float], service_url: str) -> LocalRuns:
-        """The backend; `service_url` is where its runners report to."""
+        """Return the backend; `service_url` is the URL to which its runners report."""
         options = LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
@@ -99,5 +99,5 @@ class LocalBackend(LoggingConfigurable):
         return LocalRuns(options, probe=probe, now=now, service_url=service_url)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
-        """Where the files of its jobs are."""
+        """Return the store of the jobs' files."""
         return LocalBundles(state_dir, system_users=self.system_users)

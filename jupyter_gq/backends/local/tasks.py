@@ -68,7 +68,7 @@ class Starter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """What one task is given."""
+    """The inputs of one task."""
 
     environment: Mapping[str, str]
     #: Not to be logged.
@@ -76,7 +76,7 @@ class Setup:
 
 
 def manifest_of(state_dir: Path, job: str, account: Account) -> JsonMapping:
-    """The manifest in the job's bundle; empty when there is none."""
+    """Return the manifest in the job's bundle; empty if there is none."""
     content = read_owned(job_folder(state_dir, job) / "bundle.json", account)
     try:
         manifest = json.loads(content or b"{}").get("manifest", {})
@@ -86,7 +86,7 @@ def manifest_of(state_dir: Path, job: str, account: Account) -> JsonMapping:
 
 
 def working_folder(wanted: object, account: Account, fallback: Path) -> str:
-    """The folder to start in: the wanted one, else the account's home, else `fallback`."""
+    """Return the folder to start in: the wanted one, else the account's home, else `fallback`."""
     with acting_as(account):
         for folder in (wanted, account.home):
             if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder):
@@ -100,7 +100,7 @@ def _can_enter(folder: str) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port on which nobody listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -108,7 +108,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def _opened_folder(path: str, account: Account) -> Iterator[str]:
-    """A name for the folder that holds whatever the user does to the path meanwhile.
+    """Return a name for the folder that stays valid whatever the user does to the path meanwhile.
 
     The child enters its folder before it becomes the user, so the folder is opened with the user's rights here.
     """

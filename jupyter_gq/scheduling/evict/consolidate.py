@@ -209,10 +209,10 @@ class _Search:
         pool, by_device = self._pool(workload), workload.request.devices == 1
         there = self._movable_by_place(pool, by_device)
         self._probes -= len(there) // 4
-        amount, evicted = self._allocations.ledger.amount, self._evictions.evicted
+        amount, stopping = self._allocations.ledger.amount, self._evictions.stopping
         free = {name: amount(name, View.FUTURE) for name in there} if by_device else self._free_by_node(pool)
         best = sorted(there, key=lambda name: (-free[name], name))[:MOST_PLACES]
-        return [(name, [each for each in there[name].values() if each.id not in evicted]) for name in best]
+        return [(name, [each for each in there[name].values() if each.id not in stopping]) for name in best]
 
     def _movable_by_place(self, pool: str, by_device: bool) -> dict[str, dict[str, Workload]]:
         if (pool, by_device) not in self._movable_at:

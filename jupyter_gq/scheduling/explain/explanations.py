@@ -54,7 +54,7 @@ def explain_pending(
     started = allocations.admitted.keys() - deferred if deferred else allocations.admitted.keys()
     explainer = _Explainer(inputs, allocations, reservations, evictions, findings)
     own = explainer.own_reasons()
-    own |= dict.fromkeys(index.unobserved, partial(reasons.explain_unobserved, {}))
+    own |= dict.fromkeys(index.withheld.unobserved, partial(reasons.explain_unobserved, {}))
     own |= dict.fromkeys(deferred, reasons.explain_deferred)
     queues, usage = [], user_usage(index, allocations, evictions)
     for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
@@ -77,7 +77,7 @@ def explain_pending(
 def _withheld_by_queue(index: ClusterIndex) -> dict[str, list[Workload]]:
     """Group the pending workloads that take no part in the cycle by leaf queue, each group by seniority."""
     found: dict[str, list[Workload]] = {}
-    for workload in sorted((*index.backoffs.active.values(), *index.unobserved.values()), key=seniority):
+    for workload in sorted(index.withheld, key=seniority):
         found.setdefault(workload.queue, []).append(workload)
     return found
 
@@ -117,7 +117,7 @@ class _Explainer:
         }
         pending = self._allocations.pending
         found = {name: self._own_reason(pending[name]) for name in sorted(names & pending.keys())}
-        for workload in self._inputs.index.backoffs.active.values():
+        for workload in self._inputs.index.withheld.backing_off.values():
             if workload.backoff is not None:
                 found[workload.id] = partial(reasons.explain_backoff, workload.backoff)
         return found

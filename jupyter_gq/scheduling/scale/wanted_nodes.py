@@ -47,12 +47,12 @@ _NONE = WantedNodes()
 
 def with_wanted_nodes(decision: Decision, index: ClusterIndex, now: Instant) -> Decision:
     """Return the decision with the new nodes that it leaves wanted, and with that told to the workloads they serve."""
-    if not any(new.count for new in index.new_nodes):
+    if not any(new.count for new in index.capacity.new_nodes):
         return decision
     wanted = wanted_nodes(index.snapshot(), decision)
     if not wanted.served:
         return decision
-    told = {new.pool: describe_request(new.pool, new.request, now) for new in index.new_nodes}
+    told = {new.pool: describe_request(new.pool, new.request, now) for new in index.capacity.new_nodes}
     pending = [_add_sentence(entry, told.get(wanted.served.get(entry.workload, ""), "")) for entry in decision.pending]
     return replace(decision, pending=tuple(pending), wanted_nodes=wanted)
 

@@ -9,16 +9,17 @@ No trace of a cycle: a cycle works on the accounts, the ledger and the pending w
 all that it did (`CycleState.undo`). Whoever carries the decision out puts the changed workloads afterwards.
 
 No clock: nothing here depends on the time except which workloads back off, and a cycle says what time it is
-(`set_time`). A workload that backs off counts nowhere: the other workloads are decided about as if it were not there.
+(`set_time`).
 
-Unobserved kinds: their pending workloads count nowhere either. Their runs keep what they hold, and cannot be evicted.
+Withheld workloads: pending workloads that back off, and those of unobserved kinds, count nowhere else. Runs of
+unobserved kinds keep what they hold, and cannot be evicted.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.cluster import Node, Topology
+from jupyter_gq.domain.cluster import NewNodes, Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
@@ -33,11 +34,11 @@ from jupyter_gq.scheduling.quota.past_usage import past_of
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
-from .backoff_index import BackoffIndex
 from .holder_index import EVICTABLE, HolderIndex
 from .pending_index import PendingIndex
 from .priority_counts import PriorityCounts
 from .replica_index import ReplicaIndex
+from .withheld_index import WithheldIndex
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +60,16 @@ class ClusterConfig:
         return [node.name for node in self.nodes if node.draining]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterCapacity:
+    """What a cluster can still do. No index depends on it, so it may change without indexing anything anew."""
+
+    #: What the cluster may add to pools that grow.
+    new_nodes: tuple[NewNodes, ...]
+    #: Number of tasks that can be launched soon, by kind (see `Snapshot.launch_capacity`).
+    launches: Mapping[Kind, int]
+
+
 class ClusterIndex:
     """Everything that is known before a cycle begins, in the form in which cycles ask for it."""
 
@@ -72,9 +83,7 @@ class ClusterIndex:
             unobserved=snapshot.unobserved,
             policy=policy,
         )
-        #: What the cluster may add, and what can be launched soon. No index depends on them: they may be replaced.
-        self.new_nodes = snapshot.new_nodes
-        self.launch_capacity = snapshot.launch_capacity
+        self.capacity = ClusterCapacity(new_nodes=snapshot.new_nodes, launches=snapshot.launch_capacity)
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         self._mix = RequestMix()
@@ -82,10 +91,7 @@ class ClusterIndex:
         self.ledger = self._empty_ledger(snapshot, policy)
         #: All workloads that are not final, by id.
         self.workloads: dict[str, Workload] = {}
-        #: Pending workloads whose last place was refused; while they back off, no other index knows them.
-        self.backoffs = BackoffIndex()
-        #: Pending workloads of unobserved kinds, by id; no other index knows them either.
-        self.unobserved: dict[str, Workload] = {}
+        self.withheld = WithheldIndex(snapshot.unobserved)
         #: The workloads with a reservation, by id.
         self.reserved: dict[str, Workload] = {}
         self.priorities = PriorityCounts()
@@ -108,18 +114,18 @@ class ClusterIndex:
             return
         workload = self._memory.of_workload(workload, self._pool(workload))
         self.workloads[workload.id] = workload
-        if not self.backoffs.add(workload):
+        if not self.withheld.add(workload):
             self._enter(workload)
 
     def remove(self, name: str) -> None:
         """Remove the workload of that id; does nothing if it is not known."""
         workload = self.workloads.pop(name, None)
-        if workload is not None and not self.backoffs.remove(workload):
+        if workload is not None and not self.withheld.remove(workload):
             self._leave(workload)
 
     def set_time(self, now: Instant) -> None:
         """Let the workloads take part whose back-off is over at `now`, and no workload that still backs off."""
-        ended, begun = self.backoffs.set_time(now)
+        ended, begun = self.withheld.set_time(now)
         for workload in ended:
             self._enter(workload)
         for workload in begun:
@@ -127,9 +133,6 @@ class ClusterIndex:
 
     def _enter(self, workload: Workload) -> None:
         """Add a workload to every other index."""
-        if self._is_withheld(workload):
-            self.unobserved[workload.id] = workload
-            return
         if workload.reserved:
             self.reserved[workload.id] = workload
         self._count(workload, 1)
@@ -140,9 +143,6 @@ class ClusterIndex:
 
     def _leave(self, workload: Workload) -> None:
         """Undo `_enter`."""
-        if self._is_withheld(workload):
-            del self.unobserved[workload.id]
-            return
         self.reserved.pop(workload.id, None)
         self._count(workload, -1)
         if workload.state is State.PENDING:
@@ -154,9 +154,6 @@ class ClusterIndex:
         """Tell whether the backend of the workload's kind is observed, so that something may be decided about it."""
         return workload.kind not in self.config.unobserved
 
-    def _is_withheld(self, workload: Workload) -> bool:
-        return workload.state is State.PENDING and not self.is_observed(workload)
-
     def snapshot(self) -> Snapshot:
         """Return the snapshot from which an equal index can be made."""
         return Snapshot(
@@ -165,9 +162,9 @@ class ClusterIndex:
             workloads=tuple(self.workloads.values()),
             topologies=self.config.topologies,
             usage=self.config.usage,
-            new_nodes=self.new_nodes,
+            new_nodes=self.capacity.new_nodes,
             unobserved=self.config.unobserved,
-            launch_capacity=self.launch_capacity,
+            launch_capacity=self.capacity.launches,
         )
 
     def pools_of(self, workload: Workload) -> frozenset[str]:

@@ -10,7 +10,13 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Admit, Evict, Reserve
+from jupyter_gq.scheduling.evict.consolidate import consolidate
+from jupyter_gq.scheduling.evict.eviction import evict_victims
+from jupyter_gq.scheduling.evict.notices import describe_preemption
+from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.policy import Policy
+from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
+from jupyter_gq.scheduling.state.cycle_state import begin_cycle
 from tests.builders import (
     NOW,
     Cluster,
@@ -219,3 +225,23 @@ def test_what_moves_counts_with_all_that_moves_also_where_it_could_start_smaller
     decision = run_cycle(cluster.snapshot(), Policy(), NOW)
     assert admitted(decision) == ["moved"]
     assert why(decision, "next").why.reason is PendingReason.QUEUE_LIMIT
+
+
+def test_a_replica_that_was_evicted_already_does_not_move():
+    """Its device goes to its preemptor, so another workload gets nothing by moving the replica away."""
+    cluster = Cluster().node("m").node("n").node("k").queue("q", 3)
+    cluster.nodes[1] = replace(cluster.nodes[1], labels={"zone": "a"})
+    elastic = a_job("e", "q", tasks=2, min_members=1, elastic=True)
+    wanting = [a_job(name, "q", owner="bob", submitted=1) for name in ("first", "second")]
+    wanting = [replace(job, request=replace(job.request, node_labels=(("zone", "a"),))) for job in wanting]
+    cluster.add(running(elastic, "m-0", "n-0", since=1), *wanting)
+    state = begin_cycle(ClusterIndex(cluster.snapshot(), Policy()), NOW)
+    allocations, evictions = state.allocations, state.evictions
+    (replica,) = allocations.replicas.surplus_of(state.inputs.index.workloads["e"])
+    first = allocations.pending["first"]
+    victims = make_room(allocations, first, lambda: [replica])
+    assert victims == [replica]
+    evict_victims(allocations, evictions, victims, first, EvictReason.PREEMPTED, describe_preemption)
+    consolidate(state.inputs, allocations, state.reservations, evictions)
+    assert list(allocations.nominated) == ["first"]
+    assert list(evictions.replicas) == [replica.id]

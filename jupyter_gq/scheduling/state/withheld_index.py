@@ -1,0 +1,60 @@
+"""Pending workloads that take no part in a cycle, since they back off or their backend cannot be observed."""
+
+from collections.abc import Collection, Iterator
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.states import State
+from jupyter_gq.domain.workload import Kind, Workload
+
+
+class WithheldIndex:
+    """The pending workloads that no other index knows: the rest is decided about as if they were not there."""
+
+    def __init__(self, unobserved: Collection[Kind]) -> None:
+        """Withhold workloads of the `unobserved` kinds, and workloads that back off."""
+        #: Workloads that back off at the time that was set last, by id, and those added since then.
+        self.backing_off: dict[str, Workload] = {}
+        #: Workloads of unobserved kinds that do not back off, by id.
+        self.unobserved: dict[str, Workload] = {}
+        self._kinds = frozenset(unobserved)
+        #: Workloads with a back-off, over or not.
+        self._with_backoff: dict[str, Workload] = {}
+
+    def __iter__(self) -> Iterator[Workload]:
+        return iter((*self.backing_off.values(), *self.unobserved.values()))
+
+    def add(self, workload: Workload) -> bool:
+        """Add the workload if it is to be withheld; tell whether it is."""
+        if workload.state is not State.PENDING:
+            return False
+        if workload.backoff is not None:
+            self._with_backoff[workload.id] = self.backing_off[workload.id] = workload
+            return True
+        return self._add_unobserved(workload)
+
+    def remove(self, workload: Workload) -> bool:
+        """Remove the workload, if it is there; tell whether it was withheld."""
+        self._with_backoff.pop(workload.id, None)
+        found = self.backing_off.pop(workload.id, None) or self.unobserved.pop(workload.id, None)
+        return found is not None
+
+    def set_time(self, now: Instant) -> tuple[list[Workload], list[Workload]]:
+        """Return the workloads that are not withheld any more at `now`, and those that are withheld from now on."""
+        ended, begun = [], []
+        for name, workload in self._with_backoff.items():
+            backs_off = workload.is_backing_off(now)
+            if backs_off and name not in self.backing_off:
+                self.backing_off[name] = workload
+                if self.unobserved.pop(name, None) is None:
+                    begun.append(workload)
+            elif not backs_off and name in self.backing_off:
+                del self.backing_off[name]
+                if not self._add_unobserved(workload):
+                    ended.append(workload)
+        return ended, begun
+
+    def _add_unobserved(self, workload: Workload) -> bool:
+        if workload.kind in self._kinds:
+            self.unobserved[workload.id] = workload
+            return True
+        return False
