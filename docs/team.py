@@ -28,7 +28,7 @@ _QUEUES = {
 
 
 def rows() -> list[list[str]]:
-    """The jobs, in the order of submission."""
+    """Return the jobs, in the order of submission."""
     chance = random.Random(_SEED)  # noqa: S311 (an example, no secret)
     found = []
     for queue, (_, users, sizes, hours, campaigns) in _QUEUES.items():

@@ -44,7 +44,7 @@ def __dir__() -> list[str]:
 
 
 def _read_version() -> str:
-    """The version written at build; without it that of the installed distribution, else "0+unknown"."""
+    """Return the version written at build; without it that of the installed distribution, else "0+unknown"."""
     try:
         from jupyter_gq._version import __version__ as built
     except ImportError:

@@ -1,7 +1,7 @@
 """The state document: the whole input of a scheduling cycle at one moment, and its decision, as JSON.
 
 `jupyter-gq snapshot` writes such a document, and `jupyter-gq replay` and `jupyter-gq whatif` read it. Amounts are
-integers: thousandths of a GPU and MiB. The document names users and their work, so only admins get it. It holds no code
+integers: thousandths of a GPU and MiB. The document names users and their work, so only admins get it; it holds no code
 and no secret. Documents of older releases can be read: an input that they do not name has its default.
 """
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 #: Long enough to be paused in the middle, short enough to watch.
 EPOCHS = 240
-#: The story's own idle rule: what takes half an hour at work takes seconds here.
+#: The story's own idle rule: seconds in place of half an hour.
 IDLE_RULE = {"after": 14, "warning": 8, "grace": 4}
 #: Seconds to look for a step. Every wait ends as soon as it is seen, so this costs time only where something is broken;
 #: a machine with two slow cores must not end the story.
@@ -76,11 +76,11 @@ class Story:
         self._saw("ann", "The page offers CPU only, 0.25 and 0.5 GPU")
         await ann.start_server("0.5")
         hers = await notebook_of(ann)
-        self._saw("ann", f"Her notebook has 0.5 GPU of {hers['devices'][0]}")
+        self._saw("ann", f"Ann's notebook has 0.5 GPU of {hers['devices'][0]}")
         await bob.start_server("0.25")
         his = await notebook_of(bob)
         expect(his["devices"] == hers["devices"], "both notebooks are on one device", his)
-        self._saw("bob", "His notebook has 0.25 of the same GPU")
+        self._saw("bob", "Bob's notebook has 0.25 of the same GPU")
 
     async def _a_server_beyond_the_quota_is_refused(self, bob: Person) -> None:
         try:
@@ -89,7 +89,7 @@ class Story:
             expect(refusal.status == 403 and "0.25" in refusal.message, "a 403 with the numbers", refusal.message)
             self._saw("bob", f"A second one is refused: {refusal.message}")
         else:
-            raise NotSeen("Bob got a second server beyond his fixed quota.")
+            raise NotSeen("Bob got a second server beyond Bob's fixed quota.")
 
     async def _a_cell_is_sent_and_borrows(self, ann: Person) -> str:
         notebook = shortened(await ann.read_notebook(NOTEBOOK))
@@ -103,14 +103,14 @@ class Story:
             lambda: ann.job(job["id"]), lambda seen: seen["phase"] == "running" and seen["last_seq"] > 3
         )
         expect(running["over_quota"] == "0.5", "the job is 0.5 over its queue's quota", running)
-        self._saw("ann", "Her cell trains on 1 GPU, 0.5 of it borrowed; its output arrives")
+        self._saw("ann", "Ann's cell trains on 1 GPU, 0.5 of it borrowed; its output arrives")
         return str(job["id"])
 
     async def _its_server_may_stop(self, ann: Person, job: str) -> None:
         before = (await ann.job(job))["last_seq"]
         await ann.stop_server()
         await until(lambda: ann.job(job), lambda seen: seen["phase"] == "running" and seen["last_seq"] > before)
-        self._saw("ann", "She closes her server; the job goes on")
+        self._saw("ann", "Ann closes the server; the job goes on")
 
     async def _the_owner_reclaims_and_the_job_comes_back(self, ann: Person, bob: Person, job: str) -> None:
         notebook = shortened(await bob.read_notebook(NOTEBOOK), epochs=20)
@@ -119,45 +119,45 @@ class Story:
         paused = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "paused")
         self._saw("ann", paused["sentence"])
         await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"running", "done"})
-        self._saw("bob", "His cell runs on the 0.5 GPU that nlp is guaranteed")
+        self._saw("bob", "Bob's cell runs on the 0.5 GPU that nlp is guaranteed")
         done = await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"done", "failed"})
         expect(done["phase"] == "done", "Bob's job succeeds", done)
         self._saw("bob", "It is done")
         resumed = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "running")
-        expect(resumed["run"] == 2, "her job runs for the second time", resumed)
+        expect(resumed["run"] == 2, "Ann's job runs for the second time", resumed)
         printed = await until(lambda: text_of_run(ann, job, 2), lambda text: "epoch" in text.lower())
-        self._saw("ann", f"Hers continues: {next(line for line in printed.splitlines() if 'epoch' in line.lower())}")
+        self._saw("ann", f"Ann's continues: {next(line for line in printed.splitlines() if 'epoch' in line.lower())}")
 
     async def _an_idle_share_goes_to_who_waits(self, ann: Person, bob: Person, carol: Person) -> None:
         await ann.start_server("0.5")
         kernel = await ann.start_kernel(NOTEBOOK)
         async with beside(ann.run_cell(kernel, "import time; time.sleep(3600)")) as silent:
-            self._saw("ann", "She is back, and a silent cell is busy in her kernel: she is not idle")
+            self._saw("ann", "Ann is back, and a silent cell is busy in the kernel: the notebook is not idle")
             await until(lambda: notebook_of(bob), lambda seen: seen["idle_since"] is not None)
             await self._carol_gets_what_bob_leaves(bob, carol)
             hers = await notebook_of(ann)
             expect(hers["phase"] == "running" and hers["warning"] is None, "a busy notebook is left alone", hers)
-            expect(not silent.done(), "her silent cell runs all the while", silent)
+            expect(not silent.done(), "Ann's silent cell runs all the while", silent)
 
     async def _carol_gets_what_bob_leaves(self, bob: Person, carol: Person) -> None:
         async with beside(carol.start_server("0.5")) as hers_starts:
             warned = await until(lambda: notebook_of(bob), lambda seen: seen["warning"] is not None)
-            self._saw("bob", f"His lab counts down: {warned['warning']['sentence']}")
+            self._saw("bob", f"Bob's lab counts down: {warned['warning']['sentence']}")
             await hers_starts
-        self._saw("carol", "She waited; her notebook starts with 0.5 GPU")
+        self._saw("carol", "Carol waited; Carol's notebook starts with 0.5 GPU")
         told = (await bob.service("GET", "me"))["last_eviction"]
-        expect(told is not None and told["reason"] == "IDLE", "Bob is told why his share went", told)
+        expect(told is not None and told["reason"] == "IDLE", "Bob is told why the share went", told)
         self._saw("bob", told["sentence"])
 
     async def _the_result_is_there(self, ann: Person, job: str) -> None:
         done = await until(lambda: ann.job(job), lambda seen: seen["phase"] in {"done", "failed"})
-        expect(done["phase"] == "done", "her job succeeds", done)
+        expect(done["phase"] == "done", "Ann's job succeeds", done)
         notebook = await ann.service("GET", f"jobs/{job}/notebook")
         pictures = [
             out for cell in code_cells(notebook) for out in cell["outputs"] if "image/png" in out.get("data", {})
         ]
         expect(bool(pictures), "the executed notebook has the plot", notebook)
-        self._saw("ann", "The finished plot is in her notebook")
+        self._saw("ann", "The finished plot is in Ann's notebook")
 
     def _saw(self, who: str, what: str) -> None:
         now = monotonic()
@@ -199,7 +199,7 @@ async def until(look: Callable[[], Awaitable[T]], enough: Callable[[T], bool], s
 
 
 async def notebook_of(person: Person) -> JsonObject:
-    """Return the notebook of a person who has one."""
+    """Return the notebook server of a person who has one."""
     notebooks = (await person.service("GET", "notebooks"))["notebooks"]
     if not notebooks:
         raise NotSeen(f"{person.name} has no notebook.")
@@ -222,7 +222,7 @@ def code_cells(notebook: JsonObject) -> list[JsonObject]:
 
 
 def training_cell(notebook: JsonObject) -> str:
-    """Return the id of the cell that trains:  the one that listens to `should_stop`."""
+    """Return the id of the cell that trains: the one that listens to `should_stop`."""
     return next(str(cell["id"]) for cell in code_cells(notebook) if "should_stop()" in cell["source"])
 
 
@@ -236,7 +236,7 @@ def shortened(notebook: JsonObject, epochs: int = EPOCHS) -> JsonObject:
 
 
 def story_config(base: Path, folder: Path, idle_rule: Mapping[str, float] = IDLE_RULE) -> Path:
-    """Write a hub configuration like the demo's with this idle rule; return its path."""
+    """Write a hub configuration that is the demo's, with this idle rule, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "jupyterhub_config_story.py"
     rule = "".join(f"c.IdlePolicy.{name} = {value}\n" for name, value in idle_rule.items())

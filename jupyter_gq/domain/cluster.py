@@ -8,7 +8,7 @@ from .amount import NO_MEMORY, Instant, MiB
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """One GPU (or MIG slice) of a node."""
+    """A GPU (or MIG slice) of a node."""
 
     #: The UUID that the driver knows, such as "GPU-5c1e…"; simulated ones start with "GPU-sim-".
     id: str
@@ -26,7 +26,7 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """One machine."""
+    """A machine."""
 
     name: str
     devices: tuple[Device, ...] = ()

@@ -1,7 +1,7 @@
 """Types of JSON documents, and the one place that says what a value inside of them may be.
 
 Such a document comes from, or goes to, somebody whose format is not ours: notebooks (nbformat), Jupyter messages,
-Kubernetes objects, answers of the Hub, dictionaries of a configuration. Its values are `Any`: a reader checks them,
+Kubernetes objects, answers of the Hub, dictionaries of a configuration. The values are `Any`: a reader checks them,
 or trusts the format. What is ours has a dataclass or a model.
 """
 

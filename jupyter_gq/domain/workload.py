@@ -96,7 +96,7 @@ class TaskPlacement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stop:
-    """The intent to end a run, with its reason. It is stored apart from the state, so that it outlives a restart."""
+    """The intent to end a run, with its reason; stored apart from the state, so that it outlives a restart."""
 
     reason: EvictReason
     #: One sentence for the owner.

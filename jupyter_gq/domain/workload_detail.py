@@ -73,7 +73,7 @@ class CodeError:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadDetail:
-    """What the service remembers of one workload beside the `Workload` itself."""
+    """The facts that the service remembers of a workload beside the `Workload` itself."""
 
     #: Why the workload ended or was interrupted, for its owner; "" = nothing to say.
     sentence: str = ""

@@ -1,4 +1,4 @@
-"""What the planning commands share: reading state files, and saying no."""
+"""Shared parts of the planning commands: reading state files, and refusing."""
 
 from pathlib import Path
 

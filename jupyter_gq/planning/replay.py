@@ -14,7 +14,7 @@ Document = JsonMapping
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq replay`."""
+    """Add the options of `jupyter-gq replay`."""
     parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def differences(then: Document, now: Document) -> list[str]:
-    """One line for each workload of which something else was said, by id."""
+    """Return one line, by id, for each workload of which something else was said."""
     before, after = _said(then), _said(now)
     return [
         f"{workload}: was {_text(before.get(workload))}; is {_text(after.get(workload))}"

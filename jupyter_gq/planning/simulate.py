@@ -33,7 +33,7 @@ _Amount = TypeVar("_Amount")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq simulate`."""
+    """Add the options of `jupyter-gq simulate`."""
     parser.add_argument("trace", type=Path, metavar="TRACE", help="jobs, as .csv or .csv.gz")
     parser.add_argument(
         "--quota", type=Path, required=True, metavar="FILE", help="queue,guaranteed_gpus; scaled to the pool"
@@ -177,7 +177,7 @@ def _left_out(comparison: _Comparison) -> list[str]:
 
 
 def _not_counted(comparison: _Comparison) -> list[str]:
-    """What jobs say that the pool does not, and the other way round."""
+    """Return notes on CPU and memory that jobs name and the pool does not count, or the other way round."""
     texts = []
     pool, requests = comparison.pool, [job.request for job in comparison.workload.jobs]
     for word, option, there, asked in (
@@ -242,7 +242,7 @@ def _placed_by(name: str) -> Policy:
 
 
 def _what(pool: Pool) -> str:
-    """Such as "24 GPUs in nodes of 8 with 64 CPU cores and 512 GiB"."""
+    """Return a phrase such as "24 GPUs in nodes of 8 with 64 CPU cores and 512 GiB"."""
     beside = [] if pool.node_cpus is None else [describe_cores(pool.node_cpus)]
     if pool.node_memory is not None:
         beside.append(describe_memory(pool.node_memory))

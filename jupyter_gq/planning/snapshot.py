@@ -15,7 +15,7 @@ _URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq snapshot`."""
+    """Add the options of `jupyter-gq snapshot`."""
     parser.add_argument(
         "--url",
         default=os.environ.get(_URL),

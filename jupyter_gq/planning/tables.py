@@ -9,7 +9,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 def totals(outcomes: Mapping[str, Outcome]) -> list[str]:
-    """A column for each way to share the pool."""
+    """Return a table with a column for each way to share the pool."""
     rows: dict[str, Callable[[Outcome], str]] = {
         "GPUs": lambda o: format_gpus(o.milli),
         "used": lambda o: f"{o.used_percent:.1f} %",
@@ -28,7 +28,7 @@ def totals(outcomes: Mapping[str, Outcome]) -> list[str]:
 def by_queue(
     ours: Outcome, theirs: Outcome, guarantees: Mapping[str, MilliGpu], quotas: Mapping[str, MilliGpu]
 ) -> list[str]:
-    """Each queue and all together: under guaranteed quotas, and what static ones would have given."""
+    """Return a table of each queue and the sum: under guaranteed quotas, and under static ones."""
     header = ["queue", "guarantee", "jobs", "wait, mean", "95 of 100", "completion", "paused", "lost GPU h", "kept in"]
     table = [[*header, "static: quota", "wait, mean"]]
     for name in sorted(quotas, key=lambda name: (-quotas[name], name)):
@@ -63,7 +63,7 @@ def _table(rows: list[list[str]]) -> list[str]:
 
 
 def time(seconds: float) -> str:
-    """Such as "90 s", "2.5 h", "3.0 days"."""
+    """Return seconds in words, such as "90 s", "2.5 h", "3.0 days"."""
     for most, unit, name in ((5 * _MINUTE, 1, "s"), (3 * _HOUR, _MINUTE, "min"), (2 * _DAY, _HOUR, "h")):
         if seconds < most:
             return f"{seconds / unit:.{1 if unit > 1 and seconds < 10 * unit else 0}f} {name}"

@@ -81,7 +81,7 @@ class Quotas:
 
 
 def read_quotas(path: Path) -> Quotas:
-    """The guaranteed GPUs of each queue; raise `InvalidTrace`."""
+    """Return the guaranteed GPUs of each queue; raise `InvalidTrace` for a bad file."""
     milli: dict[str, MilliGpu] = {}
     lines: dict[int, str] = {}
     for row in _rows(path, QUOTA_COLUMNS):
@@ -96,7 +96,7 @@ def read_quotas(path: Path) -> Quotas:
 
 
 def read_trace(path: Path) -> list[Job]:
-    """The jobs in the order of the file; raise `InvalidTrace`."""
+    """Return the jobs in the order of the file; raise `InvalidTrace` for a bad file."""
     jobs: list[Job] = []
     seen: dict[str, int] = {}
     for row in _rows(path, TRACE_COLUMNS):

@@ -22,7 +22,7 @@ _NODES = re.compile(r"(?P<count>[1-9]\d{0,4})x(?P<devices>[1-9]\d{0,2})(:(?P<poo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq whatif`."""
+    """Add the options of `jupyter-gq whatif`."""
     parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
     parser.add_argument(
         "--set",
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _waits(snapshot: Snapshot, policy: Policy, now: Instant) -> dict[str, str]:
-    """When each waiting workload is expected to start, if what runs takes as long as usual; "" where it starts now."""
+    """Return when each waiting workload is expected to start, if running work takes as long as usual; "" = now."""
     expected = forecast(snapshot, policy, now, Durations().expected, horizon=AHEAD)
     return {name: _in_words(wait) for name, wait in expected.items() if wait is None or wait > 0}
 

@@ -22,23 +22,23 @@ class Fifo:
         self._changed: set[str] = set()
 
     def line(self, job: Job) -> str:
-        """The line that it stands in: that of its queue."""
+        """Return the line that the job stands in: that of its queue."""
         return job.queue
 
     def submitted(self, job: Job) -> None:
-        """To the end of its line."""
+        """Put the job at the end of its line."""
         line = self.line(job)
         self._lines[line].append(job)
         self._changed.add(line)
 
     def ended(self, job: Job) -> None:
-        """Its GPUs are free."""
+        """Note that the job's GPUs are free."""
         line = self.line(job)
         self._free[line] += job.milli
         self._changed.add(line)
 
     def decide(self, now: Instant) -> Sequence[Start]:
-        """The first of each line as long as it fits; with backfill whoever fits."""
+        """Start the first job of each line as long as it fits; with backfill, whichever job fits."""
         moves: list[Start] = []
         for line in sorted(self._changed):
             rest: list[Job] = []
@@ -56,16 +56,16 @@ class Fifo:
         return moves
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """Time alone changes nothing."""
+        """Return None: time alone changes nothing."""
         return None
 
 
 class PooledFifo(Fifo):
-    """One line for everybody."""
+    """A policy with one line for all queues."""
 
     def __init__(self, milli: int, *, backfill: bool = False) -> None:
         super().__init__({"": milli}, backfill=backfill)
 
     def line(self, job: Job) -> str:
-        """There is only one."""
+        """Return the name of the only line."""
         return ""

@@ -43,25 +43,25 @@ class Calibration:
         self._part50, self._part90 = 0.5, 0.9
 
     def outcomes(self) -> list[tuple[float, float]]:
-        """(expected, ratio) of each, oldest first: what `remember` takes up."""
+        """Return (expected, ratio) of each outcome, oldest first: the input of `remember`."""
         return [(outcome.expected, outcome.ratio) for outcome in self._outcomes]
 
     def remember(self, outcomes: Iterable[tuple[float, float]]) -> None:
-        """Take up what an earlier one knew."""
+        """Take over the outcomes of an earlier calibration."""
         self._outcomes.extend(_Outcome(expected=expected, ratio=ratio) for expected, ratio in outcomes)
 
     def add(self, expected: Seconds, actual: Seconds, stated: WaitRange | None = None) -> None:
-        """A wait that was expected to last so long lasted so long; `stated` is the range that had been told of it."""
+        """Add the outcome of a wait: its expected and its actual seconds, and the range that was stated, if any."""
         if stated is not None and stated.outcomes:
             self._part50 = _moved(self._part50, 0.5, within=actual <= stated.p50)
             self._part90 = max(self._part50, _moved(self._part90, 0.9, within=actual <= stated.p90))
         self._outcomes.append(_Outcome(expected=expected, ratio=(actual + _MOMENT) / (expected + _MOMENT)))
 
     def range(self, expected: Seconds, still_waiting: Sequence[tuple[Seconds, Seconds]] = ()) -> WaitRange:
-        """The range for an expected wait.
+        """Return the range for an expected wait.
 
-        `still_waiting`: (expected, waited so far) of forecasts without an outcome yet. Those that have outlasted what
-        was expected count as if they ended now; without them long waits would be forgotten.
+        `still_waiting` holds (expected, waited so far) of forecasts without an outcome yet. A wait that has outlasted
+        its forecast counts as if it ended now; without such waits, long ones would be forgotten.
         """
         late = [
             _Outcome(expected=before, ratio=(waited + _MOMENT) / (before + _MOMENT))
@@ -92,5 +92,5 @@ def _stretched(expected: float, ratio: float) -> Seconds:
 
 
 def _quantile(ascending: Sequence[float], part: float) -> float:
-    """With the finite-sample correction: the next one up."""
+    """Return the quantile with the finite-sample correction: the next value up."""
     return ascending[min(len(ascending) - 1, math.ceil(part * (len(ascending) + 1)) - 1)]

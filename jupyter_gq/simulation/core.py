@@ -31,17 +31,17 @@ class Core:
         self._waiting = 0
 
     def submitted(self, job: Job) -> None:
-        """It waits from now on."""
+        """Note that the job waits from now on."""
         self._put(workload_of(job))
         self._waiting += 1
 
     def ended(self, job: Job) -> None:
-        """Its devices are free."""
+        """Note that the job's devices are free."""
         del self._workloads[job.id]
         self._scheduler.remove(job.id)
 
     def decide(self, now: Instant) -> Sequence[Move]:
-        """One cycle; none where nobody waits, for then there is nothing to decide."""
+        """Run one cycle; no cycle if nothing waits, since there is nothing to decide then."""
         if not self._waiting:
             return ()
         instructions = self._scheduler.decide(now, explain=False).instructions
@@ -49,11 +49,11 @@ class Core:
         return [move for move in moves if move is not None]
 
     def snapshot(self) -> Snapshot:
-        """What it sees now."""
+        """Return the cluster as the policy sees it now."""
         return replace(self._empty, workloads=tuple(self._workloads.values()))
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """The next minute, while somebody waits."""
+        """Return the next minute if something waits; None otherwise."""
         return Instant(now + TICK) if self._waiting else None
 
     def _carry_out(self, instruction: Instruction, now: Instant) -> Move | None:
@@ -81,7 +81,7 @@ class Core:
 
 
 def workload_of(job: Job) -> Workload:
-    """What the core sees of a job that was just submitted."""
+    """Return the workload that the core sees for a job that was just submitted."""
     return Workload(
         id=job.id,
         kind=Kind.TRAINING,

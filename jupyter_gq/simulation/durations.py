@@ -43,7 +43,7 @@ class _Runs:
 
 
 class Durations:
-    """What finished work took, and what is expected of other work."""
+    """The durations of finished work, and the expected durations of other work."""
 
     def __init__(self) -> None:
         self._runs: dict[Key, _Runs] = {}
@@ -53,7 +53,7 @@ class Durations:
         self.revision = 0
 
     def add(self, workload: Workload, duration: Seconds) -> None:
-        """`workload` has succeeded after running so long in all."""
+        """Add a workload that has succeeded after running for `duration` in all."""
         self.revision += 1
         for key in _keys(workload):
             histories = self._histories(key)
@@ -66,7 +66,7 @@ class Durations:
             self._named.popitem(last=False)
 
     def known(self, workload: Workload) -> Seconds | None:
-        """The median of the nearest history; None where there is none."""
+        """Return the median of the nearest history; None if there is none."""
         for key in _keys(workload):
             runs = self._histories(key).get(key)
             if runs is not None and len(runs.sorted) >= ENOUGH:
@@ -74,7 +74,10 @@ class Durations:
         return None
 
     def expected(self, workload: Workload, elapsed: Seconds, part: float = 0.5) -> Seconds:
-        """How long it runs in all, given that it has run for `elapsed`: the `part` quantile (0.5 = the median)."""
+        """Return how long the workload runs in all, given that it has run for `elapsed`.
+
+        `part` is the quantile (0.5 = the median).
+        """
         if workload.estimate is not None and workload.estimate > elapsed:
             return workload.estimate
         for key in _keys(workload):

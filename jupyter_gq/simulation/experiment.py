@@ -24,7 +24,7 @@ class Pool:
     """The GPUs of a replay, and what stands beside them."""
 
     gpus: int
-    #: All nodes have so many but the last, which has what is left.
+    #: Devices of each node but the last, which has what is left.
     per_node: int = 8
     #: CPU and memory of a whole node; None = not counted.
     node_cpus: MilliCpu | None = None
@@ -32,21 +32,21 @@ class Pool:
 
     @property
     def milli(self) -> MilliGpu:
-        """All of it."""
+        """The milli-GPU of the whole pool."""
         return MilliGpu(self.gpus * ONE_GPU)
 
     def nodes(self) -> tuple[Node, ...]:
-        """The empty cluster."""
+        """Return the empty cluster."""
         return nodes_of(self.gpus, self.per_node, cpu_milli=self.node_cpus, memory=self.node_memory)
 
     def holds(self, request: Request, tasks: int) -> bool:
-        """That many tasks fit when it is empty."""
+        """Return True if that many tasks fit into the empty cluster."""
         whole, rest = divmod(self.gpus, self.per_node)
         fit = whole * self._on_node(self.per_node, request, tasks)
         return fit + (self._on_node(rest, request, tasks) if rest else 0) >= tasks
 
     def _on_node(self, devices: int, request: Request, tasks: int) -> int:
-        """How many of so many tasks fit on one node with so many devices."""
+        """Return how many of the tasks fit on one node with so many devices."""
         bounds = [tasks]
         if request.devices:
             bounds.append(devices // request.devices * (ONE_GPU // request.milli_per_device))
@@ -58,7 +58,7 @@ class Pool:
 
 
 def as_counted(jobs: Iterable[Job], pool: Pool) -> list[Job]:
-    """The same jobs without the CPU and the memory that nobody counts."""
+    """Return the jobs without the CPU and the memory that the pool does not count."""
     if pool.node_cpus is not None and pool.node_memory is not None:
         return list(jobs)
     return [replace(job, request=_counted(job.request, pool)) for job in jobs]

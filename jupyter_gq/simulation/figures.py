@@ -12,7 +12,7 @@ _HOUR = 3_600_000  # milli-GPU-seconds of a GPU-hour
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Of one queue, or of all."""
+    """The figures of one queue, or of all."""
 
     jobs: int
     #: Seconds that a job was there and did not run, before its first start and while paused.
@@ -32,13 +32,13 @@ class Figures:
 
     @property
     def lost_percent(self) -> float:
-        """Of all that was held."""
+        """The lost part of everything that was held, in per cent."""
         return 100 * self.lost_gpu_hours / self.used_gpu_hours if self.used_gpu_hours else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """All that a replay has to tell."""
+    """The result of a replay."""
 
     #: GPUs that there were.
     milli: int
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that is not below `percent` of them; 0 where there is none."""
+    """Return the smallest value that is not below `percent` of the values; 0 if there is none."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]

@@ -1,7 +1,7 @@
-"""When will what waits start? The real cycle, run forward under expected durations.
+"""Forecasts of starts: the real cycle, run forward under expected durations.
 
-Nothing that nobody has sent yet is in it, and durations are only expected: `calibration` makes a range of the one
-number by how earlier ones turned out.
+Work that has not been sent yet is not in a forecast, and durations are only expected. `calibration` makes a range of
+the one number by how earlier forecasts turned out.
 """
 
 import heapq
@@ -23,7 +23,7 @@ Lasting = Callable[[Workload, Seconds], Seconds]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Horizon:
-    """How far is looked ahead."""
+    """The bounds of a forecast."""
 
     #: Seconds from now.
     within: Seconds = Seconds(7 * 24 * 3600)  # noqa: RUF009 (a number)
@@ -46,7 +46,7 @@ def forecast(
     of: Iterable[str] | None = None,
     horizon: Horizon = FAR,
 ) -> dict[str, Seconds | None]:
-    """Expected wait of each pending workload (of those in `of`); None = not within the horizon."""
+    """Return the expected wait of each pending workload (of those in `of`); None = not within the horizon."""
     future = _Future(snapshot, policy, now, lasting)
     pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
     wanted = pending if of is None else pending & set(of)
@@ -59,7 +59,7 @@ def _wait(start: Instant | None, now: Instant) -> Seconds | None:
 
 
 class _Future:
-    """The cluster as it will be if all goes as expected."""
+    """The cluster as it will be if everything goes as expected."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
         self._lasting = lasting
@@ -78,7 +78,7 @@ class _Future:
             self._enter(workload)
 
     def run(self, wanted: set[str], until: Instant, most_ends: int) -> None:
-        """On, from end to end, until all of `wanted` have started or nothing more is expected."""
+        """Go from end to end until all of `wanted` have started or nothing more is expected."""
         self._settle()
         for _ in range(most_ends):
             if wanted <= self.started.keys() or not self._ends or self._ends[0][0] > until:
@@ -109,7 +109,7 @@ class _Future:
         heapq.heappush(self._ends, (self._now + max(_SOON, rest), run, workload.id))
 
     def _settle(self) -> None:
-        """Decide until nothing is to be done; who is told to stop is gone at once."""
+        """Decide until nothing is left to do; stopped work is gone at once."""
         for _ in range(len(self._workloads) + 1):
             decision = self._scheduler.decide(self._now, explain=False)
             acts = [each for each in decision.instructions if isinstance(each, _CARRIED_OUT)]
@@ -149,7 +149,7 @@ class _Future:
             self._expect_end(workload, self._lasting(workload, done) - done)
 
     def _stop(self, workload: Workload) -> None:
-        """Training goes back to its queue and goes on from where it was; a notebook ends."""
+        """Stop a workload: training goes back to its queue and later goes on from where it was; a notebook ends."""
         self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         if workload.kind is Kind.NOTEBOOK:
             self._remove(workload.id)

@@ -23,16 +23,16 @@ class Forecaster:
     def __init__(self, outcomes: Iterable[tuple[float, float]] = ()) -> None:
         self._calibration = Calibration()
         self._calibration.remember(outcomes)
-        #: By workload; of those that still wait.
+        #: Forecasts of workloads that still wait, by id.
         self.told: dict[str, Told] = {}
 
     @property
     def outcomes(self) -> list[tuple[float, float]]:
-        """What it has learnt: give it to the next one."""
+        """Return what was learnt, for the next forecaster."""
         return self._calibration.outcomes()
 
     def tell(self, expected: Mapping[str, Seconds | None], now: Instant) -> dict[str, WaitRange]:
-        """The range for each expected wait; nothing is told where nothing could be seen."""
+        """Return the range for each expected wait; no range for a wait that could not be foreseen."""
         late = [(told.expected, Seconds(now - told.at)) for told in self.told.values()]
         ranges: dict[str, WaitRange] = {}
         for name, wait in expected.items():
@@ -42,12 +42,12 @@ class Forecaster:
         return ranges
 
     def started(self, workload: str, at: Instant) -> Told | None:
-        """Its wait is over: learn from it. What had been told, if anything was."""
+        """Learn from a wait that is over; return what had been told of it, if anything was."""
         told = self.told.pop(workload, None)
         if told is not None:
             self._calibration.add(told.expected, Seconds(max(0.0, at - told.at)), told.range)
         return told
 
     def withdrawn(self, workload: str) -> None:
-        """It does not wait any more and has not started: nothing is learnt."""
+        """Forget a wait that ended without a start; nothing is learnt."""
         self.told.pop(workload, None)

@@ -18,7 +18,7 @@ class Steps:
     values: tuple[int, ...]
 
     def means(self, start: float, end: float, bins: int) -> list[float]:
-        """The mean amount in each of `bins` equal parts of the time from `start` to `end`."""
+        """Return the mean amount in each of `bins` equal parts of the time from `start` to `end`."""
         width = (end - start) / bins
         edges = [start + width * index for index in range(bins)] + [end]
         sums = [0.0] * bins
@@ -35,7 +35,7 @@ class Steps:
         return [total / width for total in sums]
 
     def integral(self, start: float, end: float) -> float:
-        """Milli-GPU-seconds between the two."""
+        """Return the milli-GPU-seconds between `start` and `end`."""
         return self.means(start, end, 1)[0] * (end - start) if end > start else 0.0
 
 
@@ -65,18 +65,18 @@ class Timeline:
         self._changed: set[str] = set()
 
     def queued(self, job: Job, now: Instant) -> None:
-        """It waits: new, or paused."""
+        """Note that the job waits: new, or paused."""
         self._waiting[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def started(self, job: Job, now: Instant) -> None:
-        """It holds devices."""
+        """Note that the job holds devices."""
         self._waiting[job.queue].now -= job.milli
         self._allocated[job.queue].now += job.milli
         self._changed.add(job.queue)
 
     def stopped(self, job: Job, now: Instant) -> None:
-        """Its devices are free."""
+        """Note that the job's devices are free."""
         self._allocated[job.queue].now -= job.milli
         self._changed.add(job.queue)
 
@@ -88,11 +88,11 @@ class Timeline:
         self._changed.clear()
 
     def allocated(self) -> dict[str, Steps]:
-        """What each queue held."""
+        """Return what each queue held."""
         return {name: track.steps() for name, track in self._allocated.items()}
 
     def waiting(self) -> dict[str, Steps]:
-        """What was asked for by those who waited in each queue."""
+        """Return what waiting jobs asked for in each queue."""
         return {name: track.steps() for name, track in self._waiting.items()}
 
 
@@ -114,13 +114,13 @@ class GuaranteeClock:
         self.delays: dict[str, list[float]] = {name: [] for name in quotas}
 
     def queued(self, job: Job, now: Instant) -> None:
-        """It waits: new, or paused."""
+        """Note that the job waits: new, or paused."""
         self._queued[job.id] = now
         self._waiting[job.queue][job.milli] += 1
         self._changed.add(job.queue)
 
     def started(self, job: Job, now: Instant) -> None:
-        """Read its clock."""
+        """Read the job's clock."""
         queued = self._queued.pop(job.id)
         if self._room[job.queue] >= job.milli:
             since = self._since[job.queue].get(job.milli, now)
@@ -130,7 +130,7 @@ class GuaranteeClock:
         self._changed.add(job.queue)
 
     def stopped(self, job: Job, now: Instant) -> None:
-        """Its devices are free."""
+        """Note that the job's devices are free."""
         self._room[job.queue] += job.milli
         self._changed.add(job.queue)
 

@@ -3,7 +3,7 @@
 Rules
 -----
 1. Events of one instant (submissions and ends) are told to the policy together; then it decides, again and again until
-   nothing moves, because who was paused is gone at once and his devices start somebody else.
+   nothing moves, because a paused job is gone at once and its devices start another one.
 2. A pause costs progress: `Costs.lost_per_pause` seconds of it, but never more than there is. Otherwise work is kept.
 3. Between events nothing happens, unless the policy asks to be woken.
 
@@ -29,14 +29,14 @@ _MOST_IDLE = 100_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """Its devices are reserved and it runs from now on."""
+    """A move: the job's devices are reserved and it runs from now on."""
 
     job: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pause:
-    """It gives its devices back now and waits again."""
+    """A move: the job gives its devices back now and waits again."""
 
     job: str
 
@@ -45,19 +45,19 @@ Move = Start | Pause
 
 
 class SchedulingPolicy(Protocol):
-    """What decides in a replay."""
+    """The decisions of a replay."""
 
     def submitted(self, job: Job) -> None:
-        """It waits from now on."""
+        """Note that the job waits from now on."""
 
     def ended(self, job: Job) -> None:
-        """It has run to its end."""
+        """Note that the job has run to its end."""
 
     def decide(self, now: Instant) -> Sequence[Move]:
-        """What to do now; the moves are carried out as they are returned."""
+        """Return the next moves; they are carried out as they are returned."""
 
     def wake_at(self, now: Instant) -> Instant | None:
-        """The next moment at which time alone may change a decision; None = it does not."""
+        """Return the next moment at which time alone may change a decision; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,17 +87,17 @@ class Course:
 
     @property
     def ended(self) -> Instant:
-        """The end of its last run."""
+        """The end of the last run."""
         return self.runs[-1][1]
 
     @property
     def pauses(self) -> int:
-        """How often it was paused."""
+        """The number of pauses."""
         return len(self.runs) - 1
 
     @property
     def waited(self) -> float:
-        """All the time that it was there and did not run."""
+        """The seconds for which the job was there and did not run."""
         return self.ended - self.job.submitted - sum(end - start for start, end in self.runs)
 
 
@@ -106,19 +106,19 @@ Watch = Callable[[int, int], None]
 
 
 class Observer(Protocol):
-    """Is told what happens, in its order."""
+    """A listener that is told what happens, in order."""
 
     def queued(self, job: Job, now: Instant) -> None:
-        """It waits: new, or paused."""
+        """Note that the job waits: new, or paused."""
 
     def started(self, job: Job, now: Instant) -> None:
-        """It holds devices."""
+        """Note that the job holds devices."""
 
     def stopped(self, job: Job, now: Instant) -> None:
-        """It ended or was paused; its devices are free."""
+        """Note that the job ended or was paused, and its devices are free."""
 
     def settled(self, now: Instant) -> None:
-        """Nothing more happens at this instant."""
+        """Note that nothing more happens at this instant."""
 
 
 class DoesNotEnd(DefectError, RuntimeError):

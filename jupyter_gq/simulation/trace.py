@@ -70,9 +70,9 @@ def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:
 def nodes_of(
     gpus: int, per_node: int, *, cpu_milli: MilliCpu | None = None, memory: MiB | None = None
 ) -> tuple[Node, ...]:
-    """That many GPUs in nodes of `per_node`; the last node has what is left.
+    """Return that many GPUs in nodes of `per_node`; the last node has what is left.
 
-    `cpu_milli`, `memory`: of a whole node, None = not counted; the last one has its part.
+    `cpu_milli` and `memory` are those of a whole node.
     """
     width = len(str(max(0, gpus - 1) // per_node))
     sizes = ((first // per_node, min(per_node, gpus - first)) for first in range(0, gpus, per_node))

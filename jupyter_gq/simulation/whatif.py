@@ -36,7 +36,7 @@ class InvalidChange(AdminError, ValueError):
 
 
 def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
-    """The snapshot and the policy after one assignment such as `queue.vision.quota=8`; raise `InvalidChange`."""
+    """Return the snapshot and the policy after one assignment such as `queue.vision.quota=8`; raise `InvalidChange`."""
     path, equals, value = assignment.partition("=")
     kind, _, rest = path.strip().partition(".")
     name, _, field = rest.rpartition(".")
@@ -70,7 +70,7 @@ def with_nodes(snapshot: Snapshot, count: int, devices: int, pool: str | None = 
 
 
 def _largest(nodes: Iterable[Node], pool: str | None) -> tuple[Device, Node] | None:
-    """The device with the most memory (of that pool), with its node."""
+    """Return the device with the most memory (of that pool), with its node."""
     return max(
         ((device, node) for node in nodes for device in node.devices if pool in (None, device.pool)),
         key=lambda pair: (pair[0].memory, not pair[1].closed, pair[0].id),
@@ -79,7 +79,7 @@ def _largest(nodes: Iterable[Node], pool: str | None) -> tuple[Device, Node] | N
 
 
 def without_node(snapshot: Snapshot, name: str) -> Snapshot:
-    """As if the node took no new work, and what runs there had to start elsewhere."""
+    """Return the snapshot in which the node takes no new work, and its work has to start elsewhere."""
     names = [node.name for node in snapshot.nodes]
     if name not in names:
         raise InvalidChange(f"There is no node {name!r}. {_known(name, names)}")
@@ -120,7 +120,10 @@ def _with_job(snapshot: Snapshot, name: str, field: str, value: str) -> Snapshot
 
 
 def _on_its_nodes(snapshot: Snapshot, request: Request) -> Request:
-    """A part of a device goes to nodes whose devices can be shared, where not all can; whole devices go anywhere."""
+    """Return the request, bound to nodes that share devices.
+
+    Only a request for a part of a device is bound, and only if not all nodes share.
+    """
     other = tuple(label for label in request.node_labels if label != SHARE_LABEL)
     key, value = SHARE_LABEL
     marked = other != request.node_labels or any(node.labels.get(key) == value for node in snapshot.nodes)
@@ -269,5 +272,5 @@ def _is_on(workload: Workload, node: str) -> bool:
 
 
 def _restarted(workload: Workload) -> Workload:
-    """As it would be at the end of its queue's line for devices: pending, with its seniority."""
+    """Return the workload as it waits for devices again: pending, with its seniority."""
     return replace(workload, state=State.PENDING, placement=(), started_at=None, stop=None, stale_since=None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.style.english import in_python, in_text
+from tests.style.english import breaches, in_python, in_text
 
 PRODUCT = "jupyter_gq/room/module.py"
 
@@ -47,3 +47,7 @@ def test_persons_are_found_in_other_files_too() -> None:
 def test_tests_may_begin_as_they_like_but_speak_of_nobody_as_he() -> None:
     source = 'def test_it():\n    """It waits for him."""\n'
     assert [breach.rule for breach in in_python("tests/test_x.py", source)] == ["person"]
+
+
+def test_nothing_in_the_repository_breaks_a_rule() -> None:
+    assert not [str(breach) for breach in breaches([])]

@@ -3,8 +3,8 @@
 Rules
 -----
 1. With system users the service is root, and each owner is the system user of the same name; root itself is refused.
-2. Files in a folder that a user can write are touched only while acting as that user, so that a link he planted
-   leads nowhere that he could not go himself.
+2. Files in a folder that a user can write are touched only while acting as that user, so that a link planted there
+   leads nowhere that the user could not go.
 """
 
 import os

@@ -3,7 +3,7 @@
 Rules
 -----
 One scheduler: the scheduler is kept from question to question, so each question costs what has changed since the last
-one, not the size of the cluster. Its answers are those of `run_cycle` on the same snapshot.
+one, not the size of the cluster. The answers are those of `run_cycle` on the same snapshot.
 
 Fresh after a failure: the scheduler is kept only if a question was answered. After a failure the next question indexes
 the whole snapshot.

@@ -6,7 +6,7 @@ Beside the loop: a forecast is made in a thread on a frozen snapshot, so that no
 are learnt meanwhile count at once. A forecast is bounded, and made again at most every `EVERY` seconds while a job
 waits.
 
-Calm moments: while much happens, a forecast would be old before it is made. It is made when nothing begins or ends, but
+Calm moments: while much happens, a forecast would be old before it is made. So it is made in a calm moment, but
 not much later.
 
 Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.

@@ -148,7 +148,10 @@ class Observer:
             log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
 
     def _report_unknown(self, workload: str) -> None:
-        """Log a run without a record. It goes on: the database may be a restored backup that lost the record."""
+        """Log a run without a record.
+
+        The run goes on: the database may be a restored backup that lost the record.
+        """
         if workload not in self._unknown:
             self._unknown.add(workload)
             log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)

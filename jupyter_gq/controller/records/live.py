@@ -20,7 +20,7 @@ class Live:
             self.put(record)
 
     def put(self, record: Record) -> None:
-        """It is like that now."""
+        """Store a live record, new or changed."""
         name, waits = record.workload.id, record.workload.state is State.PENDING
         self.all[name] = record
         for group, belongs in (
@@ -33,6 +33,6 @@ class Live:
                 group.pop(name, None)
 
     def drop(self, name: str) -> None:
-        """It is final."""
+        """Remove a record that is final."""
         for group in (self.all, self.notebooks, self.begun):
             group.pop(name, None)

@@ -1,4 +1,4 @@
-"""What the service remembers of workloads: the store, with everything that is not final also in memory.
+"""Records: the service's memory of workloads, in the store, and for live workloads also in this process.
 
 Rules
 -----
@@ -49,27 +49,27 @@ class Records:
         self.revision = 0
 
     def live(self) -> tuple[Record, ...]:
-        """Every record that is not final."""
+        """Return every record that is not final."""
         return tuple(self._live.all.values())
 
     def notebooks(self) -> tuple[Record, ...]:
-        """Of those the notebooks."""
+        """Return the live records of notebooks."""
         return tuple(self._live.notebooks.values())
 
     def begun(self) -> tuple[Record, ...]:
-        """Of those the ones that do not wait any more."""
+        """Return the live records that are no longer pending."""
         return tuple(self._live.begun.values())
 
     def alive(self, workload: str) -> Record | None:
-        """One record that is not final."""
+        """Return a live record; None if it is final or unknown."""
         return self._live.all.get(workload)
 
     def get(self, workload: str) -> Record | None:
-        """One record, from memory while it lives."""
+        """Return a record, from memory while it lives."""
         return self._live.all.get(workload) or self._store.get(workload)
 
     def add(self, record: Record) -> None:
-        """A new record, with its event."""
+        """Store a new record, with its event."""
         self._save({record.workload.id: record}, {record.workload.id})
         log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
 

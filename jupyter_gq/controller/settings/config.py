@@ -1,13 +1,4 @@
-"""What an administrator can set, as traits of the hub's config file, and the frozen settings made of them.
-
-Rules
------
-1. A fixed quota is what one program can use: a fraction of one GPU or whole GPUs. A training quota is a total.
-2. What is promised must be there: training quotas fit their parent and their pool, no fixed quota is larger than the
-   build pool, and those of named users together fit it (times an explicit over-subscription).
-3. A value that breaks a rule is refused with the trait, the value and the fix; nothing is clipped in silence.
-4. A queue without users and groups is open to everybody. Only leaves take jobs.
-"""
+"""The administrator's settings, as traits of the hub's config file, and the frozen settings made of them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +28,7 @@ DEFAULT_KEEP_FINISHED = Seconds(30 * DAY)
 
 
 class FixedQuota(Configurable):
-    """What each user can always have for notebooks, over all servers: by user, else group, else default."""
+    """The GPUs that each user can always have for notebooks, over all servers: by user, else group, else default."""
 
     default = GpuRequest(
         "0.25",
@@ -52,7 +43,7 @@ class FixedQuota(Configurable):
 
 
 class TrainingQueues(Configurable):
-    """Where jobs wait, and what is guaranteed to them."""
+    """The queues where jobs wait, and their guarantees."""
 
     queues = DictByName(
         help="""Queues by name. Each is a dict with any of: quota (GPUs guaranteed, default 0), limit (GPUs never
@@ -111,7 +102,7 @@ class Pools(Configurable):
 
 
 class IdlePolicy(Configurable):
-    """When an idle notebook loses its share. A busy kernel is never idle; an open browser tab is not activity."""
+    """The times after which an idle notebook loses its share."""
 
     after = Number(1800, minimum=1, help="Seconds of idleness before the share is taken. Default: 1800.").tag(
         config=True
@@ -130,7 +121,7 @@ class IdlePolicy(Configurable):
 
 
 class Fairness(Configurable):
-    """Who goes first, and who has to give way."""
+    """The order among jobs, and the protection of running ones."""
 
     preempt_min_runtime = Number(
         0,
@@ -183,7 +174,7 @@ class Fairness(Configurable):
 
 
 class LongWaits(Configurable):
-    """What is done for jobs that wait although GPUs are free here and there."""
+    """The measures for jobs that wait although GPUs are free here and there."""
 
     reserve_after = Number(
         1800,
@@ -229,7 +220,7 @@ SECTIONS: tuple[type[Configurable], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """Everything an administrator has set, checked, for one moment."""
+    """The checked settings of an administrator at one moment."""
 
     #: Fixed quota of a user who is named nowhere.
     default_quota: MilliGpu
@@ -269,11 +260,14 @@ class Settings:
         return max(of_groups, default=self.default_quota)
 
     def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """These nodes with each device in its pool; devices of no pool are left out."""
+        """Return these nodes with each device in its pool; devices of no pool are left out."""
         return tuple(map(self._in_their_pools, nodes))
 
     def _in_their_pools(self, node: Node) -> Node:
-        """The node itself where nothing is different: a large cluster is looked at often."""
+        """Return the node with each device in its pool; the same object if nothing changes.
+
+        Callers compare nodes often, and the same object compares at once.
+        """
         pools = [self._pool_of(device) for device in node.devices]
         if all(pool == device.pool for pool, device in zip(pools, node.devices, strict=True)):
             return node
@@ -281,16 +275,16 @@ class Settings:
         return replace(node, devices=tuple(replace(device, pool=pool) for pool, device in placed if pool is not None))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:
-        """The whole tree: the build root with one leaf for each of these users (with their groups), and training.
+        """Return the whole tree: training, and the build root with one leaf for each of these users.
 
-        The root is promised what its users are promised together: whether that fits at one time is a matter of devices.
+        `users` maps a name to the user's groups.
         """
         leaves = [self.build_leaf(user, users[user]) for user in sorted(users)]
         root = Queue(name=BUILD_ROOT, pool=self.build_pool, quota=MilliGpu(sum(leaf.quota for leaf in leaves)))
         return (root, *leaves, *self.training_tree())
 
     def build_leaf(self, user: str, groups: frozenset[str]) -> Queue:
-        """The leaf of a user's notebooks: its limit is its quota."""
+        """Return the leaf of a user's notebooks, whose limit is its quota."""
         quota = self.fixed_quota(user, groups)
         return Queue(
             name=build_queue(user),
@@ -302,16 +296,16 @@ class Settings:
         )
 
     def training_tree(self) -> tuple[Queue, ...]:
-        """All training queues."""
+        """Return the training queues with their parents."""
         return tuple(entry.queue for entry in self.training)
 
     def leaves(self) -> tuple[TrainingQueue, ...]:
-        """The training queues that take jobs."""
+        """Return the training queues that take jobs."""
         parents = {entry.queue.parent for entry in self.training}
         return tuple(entry for entry in self.training if entry.queue.name not in parents)
 
     def defaults_of(self, queue: str) -> Defaults:
-        """What each task of a job of that queue has that names no CPU or memory."""
+        """Return the CPU and memory of each task of a job of that queue that names none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
@@ -325,7 +319,7 @@ class Settings:
 
 
 class SettingsSource(Protocol):
-    """Where the settings come from, and whether a newer file was refused."""
+    """The source of the settings, which also says whether a newer file was refused."""
 
     @property
     def current(self) -> Settings:
@@ -429,7 +423,7 @@ def _usage_rule(fairness: Fairness) -> UsageRule:
 
 
 def _check_names(config: Config, also: Mapping[str, Collection[str]]) -> None:
-    """A typo is silent in traitlets; here it is an error."""
+    """Raise `SettingsError` for a misspelt name, which traitlets would ignore."""
     known = {**also, **{section.__name__: section.class_trait_names(config=True) for section in SECTIONS}}
     for name in config:
         traits = known.get(name)

@@ -146,7 +146,7 @@ def _place(executed: Sequence[Path], error: SettingsError) -> str:
 
 
 def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
-    """The line where `c.<trait>` is set for the last time; where `path` leads into its value, the line of the key."""
+    """Return the line where `c.<trait>` is set for the last time, or of the key that `path` leads to."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -166,7 +166,7 @@ def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
 
 
 def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
-    """A simple statement that names `<anything>.Section.trait` (or only `.Section`)."""
+    """Return True for a simple statement that names `<anything>.Section.trait` (or only `.Section`)."""
     if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
         return False
     return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))

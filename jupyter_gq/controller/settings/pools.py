@@ -22,7 +22,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def pod_pools(pools: Mapping[str, JsonMapping], *, on_cluster: bool = False) -> tuple[PodPool, ...]:
-    """The pools of nodes; () when pools are of devices, or none is set. On a cluster there are no others."""
+    """Return the pools of nodes; () if pools are of devices, or none is set. A cluster has no other pools."""
     if not on_cluster and not any("nodes" in entry for entry in pools.values()):
         return ()
     return tuple(_pod_pool(name, entry) for name, entry in pools.items())
@@ -85,10 +85,7 @@ def _tolerations(name: str, value: object) -> tuple[JsonMapping, ...]:
 
 
 def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) -> Mapping[str, str] | None:
-    """The pool of each device by its id; None when no pool is set, so that all devices are in one.
-
-    Pools that name their devices take them first; the others then take theirs from what is left, by index.
-    """
+    """Return the pool of each device by its id; None if no pool is set, so that all devices are in one."""
     if not pools:
         return None
     owner: dict[str, str] = {}
@@ -110,7 +107,7 @@ def device_pools(pools: Mapping[str, JsonMapping], devices: Sequence[Device]) ->
 
 
 def pool_for(purpose: str, chosen: str, pools: Sequence[str]) -> str:
-    """The pool that serves notebooks ("build") or jobs ("train"); raise when it is not clear which."""
+    """Return the pool that serves notebooks ("build") or jobs ("train"); raise `SettingsError` if that is not clear."""
     names = ", ".join(repr(pool) for pool in pools)
     if chosen:
         if chosen not in pools:

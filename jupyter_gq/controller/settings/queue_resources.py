@@ -29,7 +29,7 @@ Entries = Mapping[str, JsonMapping]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Defaults:
-    """What each task of a job has that names nothing; None = nothing is said."""
+    """The CPU and memory of each task of a job that names none; None = nothing is said."""
 
     cpu_milli: MilliCpu | None = None
     memory: MiB | None = None
@@ -37,19 +37,19 @@ class Defaults:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueHostResources:
-    """What a queue says of CPU and memory."""
+    """The quotas, limits and defaults of CPU and memory of one queue."""
 
     cpu_quota: MilliCpu | None
     cpu_limit: MilliCpu | None
     memory_quota: MiB | None
     memory_limit: MiB | None
-    #: Its own, else those of the queue above it.
+    #: The queue's own defaults, else those of the queue above it.
     defaults: Defaults
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Kind:
-    """One of the two, and how it is written."""
+    """CPU or memory: its keys in the configuration, and how its amounts are written."""
 
     word: str
     parse: Callable[[object], int]
@@ -66,7 +66,10 @@ KEYS = tuple(f"{what}_{kind.word}" for kind in (_CPU, _MEMORY) for what in _WHAT
 def host_resources_by_queue(
     order: Sequence[str], entries: Entries, nodes: Sequence[Node]
 ) -> dict[str, QueueHostResources]:
-    """By queue, parents before children in `order`; `nodes`: those of the pool, () when they cannot be known."""
+    """Return the host resources by queue.
+
+    `order` has parents before children. `nodes` are those of the pool; () if they cannot be known.
+    """
     cpu = _checked(_CPU, order, entries, nodes)
     memory = _checked(_MEMORY, order, entries, nodes)
     return {
@@ -141,7 +144,10 @@ def _check_below(kind: _Kind, name: str, entries: Entries, said: Mapping[str, _S
 
 
 def _promised(order: Sequence[str], entries: Entries, said: Mapping[str, _Said]) -> dict[str | None, dict[str, int]]:
-    """By queue, and by queue just below it: its quota, or else what those below are promised; None: the roots."""
+    """Return what each queue, and each queue just below it, is promised: its quota, or the sum below it.
+
+    The key None stands for the roots.
+    """
     found: dict[str | None, dict[str, int]] = {None: {}, **{name: {} for name in order}}
     for name in reversed(order):
         quota = said[name]["quota"]

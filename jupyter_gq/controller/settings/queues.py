@@ -49,10 +49,7 @@ class TrainingQueue:
 def training_queues(
     entries: Mapping[str, JsonMapping], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
-    """The queues of the config, parents before children.
-
-    `devices` and `nodes` of the pool: None and () when they cannot be known.
-    """
+    """Return the queues of the config, parents before children."""
     for name, entry in entries.items():
         _check_name(name, entry)
     order = sorted(entries, key=lambda name: _depth(name, entries))

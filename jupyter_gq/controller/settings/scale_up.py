@@ -18,12 +18,12 @@ _Amount = TypeVar("_Amount", bound=int)
 
 
 def scale_up(pool: str, value: object, provider: Provider) -> ScaleUp | None:
-    """What it says, None where it is not set; raise `SettingsError` when it says nothing that could be meant."""
+    """Return the setting, or None if it is not set; raise `SettingsError` if it makes no sense."""
     if value is None:
         return None
     path = (pool, "scale_up")
     if provider is Provider.HAMI:
-        # Its device plugin counts parts of devices: whole nodes cannot be asked for by their number.
+        # HAMi's device plugin counts parts of devices: whole nodes cannot be asked for by their number.
         fix = 'leave it out, or use the provider "reservation"'
         raise SettingsError(TRAIT, value, 'a pool with the provider "hami" cannot grow', fix, path=path)
     if not isinstance(value, Mapping):

@@ -110,7 +110,7 @@ class Flag(TraitType[bool, object]):
 
 
 class Word(TraitType[str, object]):
-    """A piece of text."""
+    """A trait that takes one of a few words."""
 
     info_text = "text"
 
@@ -122,7 +122,7 @@ class Word(TraitType[str, object]):
 
 
 class Choice(TraitType[str, object]):
-    """One of a few words."""
+    """A trait that takes one of a few words."""
 
     def __init__(self, choices: tuple[str, ...], default: str, *, help: str = "") -> None:
         super().__init__(default, help=help)

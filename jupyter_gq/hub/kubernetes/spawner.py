@@ -271,7 +271,7 @@ def _keep_log_end(pod: V1Pod) -> None:
 
 
 def _node_affinity(data: JsonObject) -> V1NodeAffinity:
-    affinity = get_k8s_model(V1NodeAffinity, data)  # its parts are still dicts
+    affinity = get_k8s_model(V1NodeAffinity, data)  # the parts of the result are still dicts
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
         terms = [get_k8s_model(V1NodeSelectorTerm, term) for term in required["nodeSelectorTerms"]]

@@ -192,7 +192,7 @@ def outlook(snapshot: Snapshot, workload: Workload, decision: Decision) -> Outlo
 
 
 def _later(why: Explanation) -> str:
-    """What a waiting workload is told, for one that has not been queued yet."""
+    """Return the sentence of a pending workload, worded for a workload that has not been queued yet."""
     text = why.sentence.removeprefix("Waiting: ")
     if why.reason is PendingReason.STARTS_SOON:
         return text
