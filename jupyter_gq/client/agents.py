@@ -1,4 +1,4 @@
-"""What travels between the agent of a node and the service. Unknown is None, never 0."""
+"""Messages between the agent of a node and the service. Unknown is None, never 0."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ class _Strict(BaseModel):
 
 
 class AgentDevice(_Strict):
-    """One GPU as its driver describes it."""
+    """A GPU as its driver describes it."""
 
     uuid: str
     index: int
@@ -30,7 +30,7 @@ class AgentAllocation(_Strict):
 
 
 class AgentShare(_Strict):
-    """What the processes of a watched pod do."""
+    """The use that the processes of a watched pod make of their share."""
 
     pod_uid: str
     memory_mib: int | None = None
@@ -39,7 +39,7 @@ class AgentShare(_Strict):
 
 
 class AgentReport(_Strict):
-    """Everything that an agent sees of its node at one moment."""
+    """The state of a node as its agent sees it at one moment."""
 
     probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
     detail: str = Field(default="", description="One sentence on it.")
@@ -60,7 +60,7 @@ class WatchedPod(_Strict):
     pod_uid: str
     namespace: str
     pod: str
-    #: What it was given, by UUID.
+    #: The devices that the pod was given, by UUID.
     devices: list[str] = Field(default_factory=list)
 
 

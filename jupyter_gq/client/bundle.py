@@ -19,24 +19,24 @@ class CellsMissing(UserError, LookupError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellToRun:
-    """One code cell, in its place."""
+    """A code cell at its place in the bundle."""
 
     #: Position in the notebook of the bundle.
     index: int
-    #: Id under which its outputs are known. A cell that ran several times has its own id only the last time.
+    #: Id under which the outputs are known. A cell that ran several times has its own id only the last time.
     id: str
     role: Role
     source: str
 
     @property
     def first_line(self) -> str:
-        """Enough to recognise it by."""
+        """The first line, by which a person recognises the cell."""
         line = self.source.strip().split("\n", 1)[0].strip()
         return line if len(line) <= 60 else line[:57] + "..."
 
 
 def pair(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
-    """The cells that are run, in their order; the ids of the notebook's cells are made unique.
+    """Return the cells to be run, in their order; the ids of the notebook's cells are made unique.
 
     Raises `CellsMissing`, or what a damaged document gives: `KeyError`, `TypeError`, `AttributeError`.
     """

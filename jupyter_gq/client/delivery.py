@@ -15,9 +15,8 @@ MOST_BYTES = 4 * 1024 * 1024
 class Delivery:
     """The channel of one job to the service, with the job's own token.
 
-    Both calls raise `ServiceUnavailable` when nobody answers (keep the pieces, try again later) and
-    `ServiceError` when the service refuses: 401 = this token is not (any more) that of the job, 404 = the job
-    is gone.
+    The calls raise `ServiceUnavailable` if nobody answers (keep the pieces, try again later) and `ServiceError` if the
+    service refuses: 401 = this token is not (or no longer) that of the job, 404 = the job is gone.
     """
 
     def __init__(self, url: str, job_id: str, token: str, timeout: float = 20.0) -> None:

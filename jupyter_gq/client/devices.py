@@ -34,7 +34,7 @@ class DeviceCheck:
 
 
 class StartDecision(Enum):
-    """What to do after a device check."""
+    """The consequence of a device check."""
 
     START = auto()
     #: Start, and log that the devices were not checked: no check was required or possible.

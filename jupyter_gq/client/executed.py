@@ -19,7 +19,7 @@ KEY = "jupyter_gq"
 
 @dataclass(kw_only=True, slots=True)
 class Shown:
-    """What a job has shown so far."""
+    """The outputs that a job has shown so far."""
 
     #: By cell.
     outputs: CellOutputs = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Shown:
     seq: int = 0
 
     def take(self, pieces: Sequence[JsonMapping]) -> None:
-        """Go on with these pieces, which follow the last one."""
+        """Apply these pieces, which follow the last one."""
         fold((dict(piece) for piece in pieces), self.outputs)
         for piece in pieces:
             self._mark(piece)
@@ -52,12 +52,12 @@ class Shown:
                     self.ended.add(piece["cell"])
 
     def about(self, job: str) -> JsonObject:
-        """Whose the notebook is."""
+        """Return the metadata that says which job and run made the notebook."""
         return {"job": job, "run": self.run, "seq": self.seq, "ended": sorted(self.ended)}
 
 
 def executed(notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: Shown) -> JsonObject:
-    """This notebook with what its cells have shown; `about` says whose it is."""
+    """Return this notebook with the outputs that its cells have shown; `about` says whose it is."""
     ran = {cell.index: cell.id for cell in cells}
     done_cells = []
     for index, cell in enumerate(notebook["cells"]):

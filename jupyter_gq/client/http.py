@@ -44,27 +44,27 @@ class ServiceClient:
     # The service and its queues
 
     async def health(self) -> models.Health:
-        """The service is up; needs no token."""
+        """Return whether the service is up; needs no token."""
         return await self._get(models.Health, "health")
 
     async def metrics(self) -> str:
-        """Figures in Prometheus' text form; for admins and services."""
+        """Return figures in Prometheus' text form; for admins and services."""
         return (await self._transport.request("GET", "metrics")).body.decode()
 
     async def me(self) -> models.Me:
-        """Quota, choices and queues of the user."""
+        """Return quota, choices and queues of the user."""
         return await self._get(models.Me, "me")
 
     async def queues(self) -> models.QueueList:
-        """The queues that the user may see."""
+        """Return the queues that the user may see."""
         return await self._get(models.QueueList, "queues")
 
     async def devices(self) -> models.DeviceList:
-        """All devices."""
+        """Return all devices."""
         return await self._get(models.DeviceList, "devices")
 
     async def state(self) -> str:
-        """The scheduler's input and decision as a JSON text, for `client.state.read_state`; for admins."""
+        """Return the scheduler's input and decision as JSON text, for `client.state.read_state`; for admins."""
         return (await self._transport.request("GET", "state")).body.decode()
 
     # Jobs
@@ -72,39 +72,39 @@ class ServiceClient:
     async def jobs(
         self, *, limit: int | None = None, before: str | None = None, owner: str | None = None
     ) -> models.JobList:
-        """Jobs, newest first; `owner` ("*" = everybody) is for admins."""
+        """Return jobs, newest first; `owner` ("*" = everybody) is for admins."""
         return await self._get(models.JobList, "jobs", limit=limit, before=before, owner=owner)
 
     async def preview(self, request: models.JobRequest) -> models.Preview:
-        """What would happen if this were sent now."""
+        """Return what would happen if this job were sent now."""
         return self._read(models.Preview, await self._send("POST", "jobs/preview", request))
 
     async def submit(self, submission: models.JobSubmission, key: str | None = None) -> tuple[models.JobView, bool]:
-        """Send a job; the second value is False when this `key` was seen before and the job is that one."""
+        """Send a job; the second value is False if this `key` was seen before and the job is that one."""
         headers = {} if key is None else {"Idempotency-Key": key}
         answer = await self._send("POST", "jobs", submission, headers)
         return self._read(models.JobView, answer), answer.status == 201
 
     async def job(self, job: str) -> models.JobView:
-        """One job."""
+        """Return a job."""
         return await self._get(models.JobView, path_of("jobs", job))
 
     async def cancel(self, job: str) -> models.JobView:
-        """End a job for good; 409 when it has ended."""
+        """End a job for good; 409 if it has ended."""
         return self._read(models.JobView, await self._transport.request("DELETE", path_of("jobs", job)))
 
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
-        """At most 1000 pieces of output with numbers above `after`."""
+        """Return at most 1000 pieces of output with numbers above `after`."""
         return await self._get(models.OutputPage, path_of("jobs", job, "outputs"), after=after)
 
     async def notebook(self, job: str) -> JsonObject:
-        """The executed notebook so far; 404 before there is one."""
+        """Return the executed notebook so far; 404 before there is one."""
         answer = await self._transport.request("GET", path_of("jobs", job, "notebook"))
         document: JsonObject = answer.json()
         return document
 
     async def log(self, job: str) -> str:
-        """The end of the log of the job's last run."""
+        """Return the end of the log of the job's last run."""
         return (await self._transport.request("GET", path_of("jobs", job, "log"))).body.decode("utf-8", "replace")
 
     # Notebooks and their shares
@@ -114,7 +114,7 @@ class ServiceClient:
         return self._read(models.TicketView, await self._send("POST", "tickets", request))
 
     async def ticket(self, ticket: str) -> models.TicketView:
-        """A ticket as it is now; asking keeps it alive."""
+        """Return a ticket as it is now; asking keeps it alive."""
         return await self._get(models.TicketView, path_of("tickets", ticket))
 
     async def close_ticket(self, ticket: str) -> None:
@@ -126,11 +126,11 @@ class ServiceClient:
         await self._send("PUT", path_of("tickets", ticket, "process"), report)
 
     async def server_devices(self, ticket: str, wait: float) -> models.TaskDevices:
-        """Whether the server that holds that ticket sees just its own devices, known within `wait` seconds."""
+        """Return whether a ticket's server sees its own devices and no others, known within `wait` seconds."""
         return await self._get(models.TaskDevices, path_of("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
-        """Notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""
+        """Return notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""
         return await self._get(models.NotebookList, "notebooks", owner=owner)
 
     async def report_activity(self, server: str, report: models.ActivityReport) -> None:
@@ -138,7 +138,7 @@ class ServiceClient:
         await self._send("POST", path_of("servers", server or DEFAULT_SERVER, "activity"), report)
 
     async def keep(self, server: str) -> models.NotebookView:
-        """Answer an idle warning with "Keep it"; 409 when there is none, or the bound is reached."""
+        """Answer an idle warning with "Keep it"; 409 if there is none, or the bound is reached."""
         path = path_of("servers", server or DEFAULT_SERVER, "keep")
         return self._read(models.NotebookView, await self._transport.request("POST", path))
 
@@ -147,13 +147,12 @@ class ServiceClient:
     async def events(
         self, after: int | None = None, on_open: Callable[[], None] | None = None
     ) -> AsyncGenerator[models.ServiceEvent, None]:
-        """What changes, as it happens: one connection, which never ends without an exception.
+        """Yield changes as they happen, over one connection, which never ends without an exception.
 
-        `after` is the highest `id` seen so far: the stream begins with what came since, or with an event of
-        kind "reset" when that is not known any more. None begins with now. `on_open` is called once the
-        service has accepted. Raises `ServiceUnavailable` when the connection ends or is silent: wait (longer
-        each time, with some chance in it), then call again with the last `id`. Close the generator (`aclose`)
-        to end it early.
+        `after` is the highest `id` seen so far: the stream begins with what came since, or with an event of kind
+        "reset" if that is no longer known. None begins with now. `on_open` is called once the service has accepted.
+        Raises `ServiceUnavailable` if the connection ends or is silent: wait (longer each time, with some chance in
+        it), then call again with the last `id`. Close the generator (`aclose`) to end it early.
         """
         headers = self._transport.authorization()
         if after is not None:

@@ -16,11 +16,11 @@ _ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "singularity", "apptainer
 
 
 def prepare(argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The command and environment with which to start this kernel.
+    """Return the command and environment with which to start this kernel.
 
-    A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in
-    its place, in the same interpreter and with the same options. Every other command is returned as it is:
-    kernels of other languages have no caps to apply, and one in a container or on another machine has not our file.
+    A command that runs ipykernel's own launcher (`... -m ipykernel_launcher ...`) runs our start-up file in its place,
+    in the same interpreter and with the same options. Every other command is returned as it is: kernels of other
+    languages have no caps to apply, and a kernel in a container or on another machine does not have our file.
     """
     command = list(argv)
     for position, (flag, module) in enumerate(pairwise(command)):

@@ -1,6 +1,6 @@
-"""What travels between the service and its clients. Amounts are text: GPUs "0.25", CPU cores "4", memory "16 GiB".
+"""Messages between the service and its clients. Amounts are text: GPUs "0.25", CPU cores "4", memory "16 GiB".
 
-Times are seconds since the epoch, UTC. Unknown is None, never 0. These models make the OpenAPI document.
+Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI document is made from these models.
 """
 
 from typing import Annotated, Literal, NotRequired
@@ -53,7 +53,7 @@ class CellRef(_Strict):
 
 
 class Manifest(_Strict):
-    """Where a job comes from and what it needs; see docs/reference/bundle."""
+    """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
     server: str = Field(default="", description="Server that it was sent from.")
@@ -66,7 +66,7 @@ class Manifest(_Strict):
 
 
 class Bundle(_Strict):
-    """Everything that goes along with a job."""
+    """The files that go along with a job."""
 
     manifest: Manifest
     notebook: JsonObject = Field(
@@ -75,7 +75,7 @@ class Bundle(_Strict):
 
 
 class JobRequest(_Strict):
-    """What a user asks for (without the bundle this is a preview)."""
+    """A user's request for a job (without the bundle this is a preview)."""
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: str
@@ -130,7 +130,7 @@ class Progress(BaseModel):
 
 
 class ExpectedStart(BaseModel):
-    """When a waiting job will probably start, by how long work usually runs and how earlier forecasts turned out."""
+    """The probable start of a waiting job, by how long work usually runs and how earlier forecasts turned out."""
 
     p50: float = Field(description="Half of such jobs start before this instant.")
     p90: float = Field(description="Nine of ten start before this instant.")
@@ -180,7 +180,7 @@ class JobList(BaseModel):
 
 
 class Preview(BaseModel):
-    """What would happen if this job were sent now."""
+    """The fate of a job if it were sent now."""
 
     starts_now: bool
     sentence: str
@@ -303,7 +303,7 @@ class ProcessReport(_Strict):
 
 
 class KernelActivity(_Strict):
-    """One kernel, as the Jupyter server sees it."""
+    """A kernel as the Jupyter server sees it."""
 
     id: str
     name: str = ""
@@ -312,14 +312,14 @@ class KernelActivity(_Strict):
 
 
 class ActivityReport(_Strict):
-    """What the server extension reports every few seconds."""
+    """The report that the server extension sends every few seconds."""
 
     at: float
     kernels: list[KernelActivity]
 
 
 class Choice(BaseModel):
-    """One entry of the options page."""
+    """An entry of the options page."""
 
     gpus: str
     available: bool = Field(description="False: not possible now or ever; `sentence` says why.")
@@ -328,7 +328,7 @@ class Choice(BaseModel):
 
 
 class Bounds(BaseModel):
-    """What is said of CPU cores or memory in a queue; None = nothing."""
+    """Quota, limit and use of CPU cores or memory in a queue; None = nothing is said."""
 
     quota: str | None = None
     limit: str | None = None
@@ -377,7 +377,7 @@ class PoolView(BaseModel):
 
 
 class Me(BaseModel):
-    """Everything the options page and the send dialog need."""
+    """The data of the options page and the send dialog."""
 
     user: str
     groups: list[str]
@@ -397,7 +397,7 @@ class Me(BaseModel):
 
 
 class DeviceView(BaseModel):
-    """One device and who is on it (owners are shown to admins only)."""
+    """A device and its holders (owners are shown to admins only)."""
 
     id: str
     index: int
@@ -452,7 +452,7 @@ class Readiness(BaseModel):
 
 
 class JobToken(BaseModel):
-    """What a pod of a job gets for its own token."""
+    """The answer to a pod of a job that shows its own token."""
 
     token: str = Field(description="Secret of this task in this run; dead with it.")
     run: int
@@ -481,10 +481,10 @@ EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 
 
 class ServiceEvent(BaseModel):
-    """What the event stream carries as JSON data; its SSE event name is `kind`.
+    """The JSON data of an event of the stream; the SSE event name is `kind`.
 
-    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {} (ask again).
-    reset: {} (the stream could not resume where you were: fetch the lists again).
+    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {} (ask again). reset: {} (the stream could not
+    resume where you were: fetch the lists again).
     """
 
     id: int | None = None

@@ -63,10 +63,10 @@ def append(outputs: list[Output], output: Output) -> None:
 
 
 def collapse(text: str) -> str:
-    """What a terminal would show: text before a carriage return is overwritten, a backspace removes one
-    character.
+    """Return what a terminal would show.
 
-    A carriage return at the very end is kept, so that what follows still overwrites the line.
+    Text before a carriage return is overwritten, and a backspace removes one character. A carriage return at the very
+    end is kept, so that what follows still overwrites the line.
     """
     if "\r" not in text and "\b" not in text:
         return text

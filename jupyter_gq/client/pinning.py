@@ -13,7 +13,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pinned_affinity(affinity: JsonObject | None, node: str) -> JsonObject:
-    """A node affinity that allows this one node and, of what `affinity` requires, asks all the same."""
+    """Return a node affinity that allows this node only and keeps everything else that `affinity` requires."""
     affinity = affinity or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     here = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -1,4 +1,4 @@
-"""What a pod must carry to get what was decided for it. The service computes it; a spawner only merges it."""
+"""Additions that a pod must carry to get what was decided for it. The service computes them; a spawner merges them."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

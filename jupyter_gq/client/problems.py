@@ -7,7 +7,7 @@ from jupyter_gq.domain.errors import HttpRefusal
 
 
 class ProblemLike(Protocol):
-    """What `client.models.Problem` and `PlainProblem` have in common."""
+    """The fields that `client.models.Problem` and `PlainProblem` share."""
 
     @property
     def code(self) -> str:
@@ -15,7 +15,7 @@ class ProblemLike(Protocol):
 
     @property
     def message(self) -> str:
-        """What was wrong, what was expected and what to do."""
+        """The fault, the expectation and the remedy, as one or two sentences."""
 
     @property
     def field(self) -> str | None:
@@ -30,7 +30,7 @@ class PlainProblem:
     code: str
     #: One or two sentences for a person.
     message: str
-    #: Part of the request that it is about, such as "gpus".
+    #: Part of the request that is at fault, such as "gpus".
     field: str | None = None
 
 

@@ -14,15 +14,15 @@ HIDDEN = {"name": _VISIBLE, "value": "void"}
 
 
 def unguarded(spec: JsonMapping, main: str) -> frozenset[str]:
-    """Names of the containers, those that run before it as well, that may see devices although nobody meant it.
+    """Return the names of containers, init containers included, that may see devices although nobody meant it.
 
-    Who says himself what it sees, or asks for a device by count, has a reason.
+    A container whose spec names its visible devices, or asks for a device by count, has a reason and is left out.
     """
     return frozenset(each["name"] for each in _others(spec, main) if not _sees_by_intent(each))
 
 
 def without_sight(spec: JsonObject, main: str) -> JsonObject:
-    """The spec of a pod in which those see no device."""
+    """Return the spec of a pod in which unguarded containers see no device."""
     blind = unguarded(spec, main)
     parts = {
         part: [

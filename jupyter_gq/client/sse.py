@@ -24,7 +24,7 @@ MAX_ERROR_BODY = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SseMessage:
-    """One event of a stream, as it was sent. A ping has no kind."""
+    """An event of a stream as it was sent. A ping has no kind."""
 
     kind: str | None
     id: int | None
@@ -39,7 +39,7 @@ class SseParser:
         self._fields: dict[str, str] = {}
 
     def feed(self, chunk: bytes) -> Iterator[SseMessage]:
-        """The messages and pings that are complete now."""
+        """Yield the messages and pings that are complete after this chunk."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             message = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
@@ -64,7 +64,7 @@ class SseParser:
 
 
 class SseConnection(HTTPMessageDelegate):
-    """One GET of an event stream. `closed` ends it at once, which tornado's HTTP client cannot do.
+    """A GET request for an event stream. `close` ends it at once, which tornado's HTTP client cannot do.
 
     At most 256 messages wait for the reader; then the connection is not read on, and the service notices.
     """
@@ -78,10 +78,10 @@ class SseConnection(HTTPMessageDelegate):
         self._reading: asyncio.Task[None] | None = None
 
     async def next(self) -> SseMessage:
-        """The next message that is not a ping.
+        """Return the next message that is not a ping.
 
-        Raises `ServiceError` when the service refuses, `ServiceUnavailable` when the connection ended, could
-        not be made, or was silent for `SILENCE` seconds.
+        Raises `ServiceError` if the service refuses, and `ServiceUnavailable` if the connection ended, could not be
+        made, or was silent for `SILENCE` seconds.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
@@ -141,14 +141,14 @@ class SseConnection(HTTPMessageDelegate):
     # What tornado calls while it reads.
 
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
-        """The status is known."""
+        """Note the status."""
         if isinstance(start_line, ResponseStartLine):
             self._status = start_line.code
         if self._status == 200 and self._on_open is not None:
             self._on_open()
 
     async def data_received(self, chunk: bytes) -> None:
-        """A piece of the body; waits while too many messages are unread."""
+        """Take a piece of the body; waits while too many messages are unread."""
         if self._status == 200:
             for message in self._parser.feed(chunk):
                 await self._messages.put(message)

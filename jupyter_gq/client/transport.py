@@ -1,4 +1,4 @@
-"""One request to the service and its answer, errors told apart. Without pydantic: the runner uses it too."""
+"""Requests to the service and their answers, with errors told apart. Without pydantic: the runner uses them too."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Answer:
     body: bytes
 
     def json(self) -> JsonValue:
-        """The body, parsed."""
+        """Return the parsed body."""
         return json.loads(self.body)
 
 
@@ -48,12 +48,12 @@ class Transport:
         return f"Transport({self.url!r})"
 
     def address(self, path: str, query: Mapping[str, object] | None = None) -> str:
-        """The full address of an API path; parameters that are None are left out."""
+        """Return the full address of an API path; parameters that are None are left out."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self.url + API + path + (f"?{urlencode(given)}" if given else "")
 
     def authorization(self) -> dict[str, str]:
-        """The header that says who asks."""
+        """Return the header that identifies the requester."""
         return {"Authorization": f"token {self._token}"}
 
     async def request(
@@ -100,9 +100,9 @@ class Transport:
 
 
 def error_of(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
-    """The error for this answer; a body that is not the service's own form is described, not shown.
+    """Return the error for an answer; a body that is not in the service's form is described, not shown.
 
-    `elsewhere` is where a redirect points to. None is followed: a token would go to whoever answers.
+    `elsewhere` is where a redirect points to. No redirect is followed: a token would go to whoever answers.
     """
     problem = _problem_in(body)
     if problem is None and elsewhere and 300 <= status < 400:

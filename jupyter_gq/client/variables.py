@@ -8,7 +8,10 @@ RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVIC
 
 
 def of_manifest(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
-    """The variables of a manifest that a job gets: possible ones, neither ours nor `kept_back` (names or patterns)."""
+    """Return the variables of a manifest that a job gets: possible ones, neither ours nor `kept_back`.
+
+    `kept_back` holds names or patterns.
+    """
     if not isinstance(given, Mapping):
         return {}
     refused = (*RESERVED, *kept_back)
@@ -20,7 +23,7 @@ def of_manifest(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """It is one of these names, or fits one of these patterns."""
+    """Return True if the name is one of these names, or fits one of these patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

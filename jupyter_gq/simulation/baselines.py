@@ -1,6 +1,6 @@
-"""The policies that the product is compared with: a queue may use its own GPUs only, or all share one line.
+"""Baseline policies that the product is compared with.
 
-They count GPUs and know no nodes, which favours them: nothing is ever fragmented.
+In the first a queue uses its own GPUs only; in the second all queues share one line.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,14 +1,4 @@
-"""From one expected wait to a range that holds as often as it says.
-
-The cycle run forward gives one number; what that number left out (durations that differ, work that nobody has sent yet)
-shows in how earlier forecasts of about that length turned out. The range is the expected wait times the quantiles of
-(actual / expected) among the most similar of the recent forecasts: conformal prediction on the nearest outcomes
-(see Lei et al., "Distribution-Free Predictive Inference for Regression", JASA 2018), in its simplest form.
-
-A cluster does not stay as it was, so the quantile that is asked for moves too: a little up after each start that came
-later than stated, a little down after each that came sooner ("Adaptive Conformal Inference Under Distribution Shift",
-Gibbs and Candes, NeurIPS 2021). So what is stated holds in the long run whatever happens.
-"""
+"""Calibration: from an expected wait to a range that holds as often as it says."""
 
 import math
 from collections import deque

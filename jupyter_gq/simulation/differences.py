@@ -1,4 +1,4 @@
-"""What happens to each workload by one decision and not by another."""
+"""Differences between two decisions: what happens to each workload by one and not by the other."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Grow, Resume,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What the change does to one workload."""
+    """The effect of the change on one workload."""
 
     workload: str
     before: str
@@ -17,7 +17,7 @@ class Difference:
 
 
 def differences(snapshot: Snapshot, before: Decision, after: Decision) -> list[Difference]:
-    """The workloads to which something else happens, in the order of their submission."""
+    """Return the workloads to which something else happens, in the order of their submission."""
     old, new = _outcomes(before), _outcomes(after)
     ordered = sorted(snapshot.workloads, key=lambda workload: (workload.submitted_at, workload.id))
     found = [

@@ -100,7 +100,7 @@ def runnable(jobs: Iterable[Job], quotas: Mapping[str, MilliGpu], pool: Pool) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What an experiment may vary."""
+    """The parameters of an experiment."""
 
     policy: Policy = field(default_factory=Policy)
     costs: Costs = field(default_factory=Costs)
@@ -113,7 +113,7 @@ def guaranteed(
     settings: Settings,
     watch: Watch | None = None,
 ) -> Outcome:
-    """The product's own cycle; the quotas are scaled to the pool and may be exceeded while GPUs are idle."""
+    """Replay under the product's own cycle; quotas are scaled to the pool and may be exceeded while GPUs are idle."""
     shares = scaled(quotas, pool.milli)
     core = Core(pool.nodes(), queues_of(shares), settings.policy)
     return _measure(jobs, core, shares, pool.milli, settings.costs, watch)
@@ -122,7 +122,7 @@ def guaranteed(
 def static(
     jobs: Sequence[Job], quotas: Mapping[str, MilliGpu], *, backfill: bool = False, watch: Watch | None = None
 ) -> Outcome:
-    """Each queue has only the GPUs of its quota, in whole devices, first come first served."""
+    """Replay with fixed quotas: each queue has only the GPUs of its quota, in whole devices, in order."""
     policy = Fifo(quotas, backfill=backfill)
     return _measure(in_whole_devices(jobs), policy, quotas, sum(quotas.values()), Costs(), watch)
 
@@ -135,7 +135,7 @@ def pooled(
     backfill: bool = False,
     watch: Watch | None = None,
 ) -> Outcome:
-    """All GPUs of the pool in one line, first come first served, shared by the thousandth; quotas count for nothing."""
+    """Replay with all GPUs of the pool in one line, in order, shared by the thousandth, without quotas."""
     policy = PooledFifo(pool.milli, backfill=backfill)
     return _measure(jobs, policy, scaled(quotas, pool.milli), pool.milli, Costs(), watch)
 

@@ -1,8 +1,4 @@
-"""What is told about starts, and what is learnt from how it turned out.
-
-The first forecast of a wait is held against the start that follows; later ones of the same wait only become better,
-and would make the record look better than what people were told first.
-"""
+"""Forecasts that are told, and what is learnt from how they turned out."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

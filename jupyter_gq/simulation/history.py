@@ -1,4 +1,4 @@
-"""What a replay looked like over time: allocation and waiting by queue, and how long a guarantee was kept waiting."""
+"""Histories of replays: allocation and waiting by queue over time, and how long a guarantee was kept waiting."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

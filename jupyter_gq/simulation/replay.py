@@ -62,7 +62,7 @@ class SchedulingPolicy(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Costs:
-    """What disturbing work costs."""
+    """The costs of disturbing work."""
 
     #: Progress that a pause destroys.
     lost_per_pause: Seconds = _A_MINUTE
@@ -73,7 +73,7 @@ _USUAL_COSTS = Costs()
 
 @dataclass(kw_only=True, slots=True)
 class Course:
-    """What became of one job."""
+    """The course of one job through a replay."""
 
     job: Job
     #: Starts and the ends of these runs, by turns.

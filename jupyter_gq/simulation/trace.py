@@ -1,4 +1,4 @@
-"""What is replayed: jobs, and the queues that they belong to."""
+"""Traces: the jobs that are replayed, and the queues that they belong to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _MEMORY = MiB(40_960)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One row of a trace: what was asked for, when, and how long it ran."""
+    """A row of a trace: what was asked for, when, and how long the job ran."""
 
     #: Unique in its trace.
     id: str
@@ -41,7 +41,7 @@ class Job:
 
 
 def in_whole_devices(jobs: Iterable[Job]) -> list[Job]:
-    """The same jobs on a cluster that shares no device: who asks for a part of one gets all of it."""
+    """Return the jobs for a cluster that shares no device: a job that asks for a part of a device gets all of it."""
     return [
         replace(job, request=replace(job.request, milli_per_device=ONE_GPU))
         if job.request.milli_per_device < ONE_GPU
@@ -51,7 +51,7 @@ def in_whole_devices(jobs: Iterable[Job]) -> list[Job]:
 
 
 def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGpu]:
-    """The quotas, in their proportion, of a pool of `total`; what rounding leaves goes to the largest remainders."""
+    """Return the quotas, in proportion, of a pool of `total`; what rounding leaves goes to the largest remainders."""
     whole = sum(quotas.values())
     if not whole:
         return dict(quotas)
@@ -63,7 +63,7 @@ def scaled(quotas: Mapping[str, MilliGpu], total: MilliGpu) -> dict[str, MilliGp
 
 
 def queues_of(quotas: Mapping[str, MilliGpu]) -> tuple[Queue, ...]:
-    """A guaranteed queue each, with the usual settings."""
+    """Return a guaranteed queue for each quota, with the usual settings."""
     return tuple(Queue(name=name, pool=POOL, quota=quota) for name, quota in quotas.items())
 
 
@@ -91,7 +91,7 @@ _Counted = TypeVar("_Counted", bound=int)
 
 
 def part_of(whole: _Counted | None, devices: int, per_node: int) -> _Counted | None:
-    """What a node with so many of `per_node` devices has of something of which a whole one has `whole`."""
+    """Return what a node with fewer than `per_node` devices has of a resource of which a whole node has `whole`."""
     return None if whole is None else type(whole)(whole * devices // per_node)
 
 

@@ -2,7 +2,7 @@
 
 export interface components {
     schemas: {
-        /** @description What is said of CPU cores or memory in a queue; None = nothing. */
+        /** @description Quota, limit and use of CPU cores or memory in a queue; None = nothing is said. */
         Bounds: {
             quota: string | null;
             limit: string | null;
@@ -46,7 +46,7 @@ export interface components {
             /** @description In run order; for mode replay. */
             prefix?: components["schemas"]["PrefixCell"][];
         };
-        /** @description One entry of the options page. */
+        /** @description An entry of the options page. */
         Choice: {
             gpus: string;
             /** @description False: not possible now or ever; `sentence` says why. */
@@ -68,7 +68,7 @@ export interface components {
             by: string | null;
             at: number;
         };
-        /** @description When a waiting job will probably start, by how long work usually runs and how earlier forecasts turned out. */
+        /** @description The probable start of a waiting job, by how long work usually runs and how earlier forecasts turned out. */
         ExpectedStart: {
             /** @description Half of such jobs start before this instant. */
             p50: number;
@@ -95,7 +95,7 @@ export interface components {
             /** @description Pass it as `before` for the next page. */
             next: string | null;
         };
-        /** @description What a user asks for (without the bundle this is a preview). */
+        /** @description A user's request for a job (without the bundle this is a preview). */
         JobRequest: {
             /** @default  */
             name?: string;
@@ -177,7 +177,7 @@ export interface components {
             eviction: components["schemas"]["Eviction"] | null;
             error: components["schemas"]["JobError"] | null;
         };
-        /** @description Everything the options page and the send dialog need. */
+        /** @description The data of the options page and the send dialog. */
         Me: {
             user: string;
             groups: string[];
@@ -308,7 +308,7 @@ export interface components {
             /** @default false */
             failed?: boolean;
         };
-        /** @description What would happen if this job were sent now. */
+        /** @description The fate of a job if it were sent now. */
         Preview: {
             starts_now: boolean;
             sentence: string;
@@ -358,7 +358,7 @@ export interface components {
             /** @description The asking user may submit to it. */
             member: boolean;
         };
-        /** @description One execution in the present session of a kernel. */
+        /** @description An execution in the present session of a kernel. */
         RanCell: {
             code: string;
             execution_count: number;
