@@ -1,4 +1,7 @@
-"""The agent's only connection: it dials the service and says who it is with the token of its pod."""
+"""The agent's only connection: it dials the service and says who it is with the token of its pod.
+
+See docs/decisions/0026-agents-call-the-service.md.
+"""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ class PodFiles(Protocol):
         ...
 
 
-def written(bundle: JsonObject, max_bytes: int) -> bytes:
+def encode_bundle(bundle: JsonObject, max_bytes: int) -> bytes:
     """Return the bundle as the bytes of its file; raise `TooLarge` above `max_bytes`."""
     content = json.dumps(bundle).encode()
     if len(content) > max_bytes:

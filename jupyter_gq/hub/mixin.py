@@ -9,6 +9,8 @@ Steps of a spawn, in the order of the Hub
 4. `start`: the admitted share is used. Afterwards the process is attached to the ticket.
 5. On any failure, on `stop`, and if `poll` finds that the process has ended, the ticket is given back. Giving back is
    only faster: the service frees a share once its process is gone, even if the Hub has ended.
+
+See docs/decisions/0001-the-hub-starts-servers-the-service-grants-shares.md.
 """
 
 import asyncio

@@ -12,6 +12,8 @@ The proxy itself has these defects:
 - Closing: the proxy does not tell the browser that the server has closed the connection; JupyterLab would wait for
   answers that cannot come.
 - Early messages: the proxy drops messages that the server sends before the browser is connected.
+
+See docs/decisions/0020-replace-the-websocket-handler-of-the-python-proxy.md.
 """
 
 import contextlib

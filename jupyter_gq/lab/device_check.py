@@ -5,6 +5,8 @@ Rules
 - Pods only: only a server in a pod with GPUs waits; a variable of the service says so.
 - Once is enough: the devices that a container can open do not change. Once a kernel of this server may start, all may.
 - No answer, no check: a service that does not answer counts as one that has not checked the devices.
+
+See docs/decisions/0035-check-visible-devices-before-a-share-is-used.md.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Decisions have no effect here: whoever carries a decision out puts the workloads
 decision is the same again.
 
 Cost of a change: a decision costs what it changes and what must be asked again, not the size of the cluster.
+
+See docs/decisions/0019-keep-an-index-between-cycles.md.
 """
 
 from collections.abc import Mapping

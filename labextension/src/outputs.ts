@@ -4,6 +4,8 @@
  * `jupyter_gq/client/outputs.py` has the same fold; `tests/data/outputs.json` has the cases that both must pass.
  * The outputs of a cell are a pure function of the pieces. Applying the pieces again, from the start or in another tab,
  * gives the same outputs and never doubles them.
+ *
+ * See docs/decisions/0057-types-of-the-lab-extension-from-the-openapi-document.md.
  */
 
 import type { IOutput } from '@jupyterlab/nbformat';

@@ -1,6 +1,7 @@
 """Each decision has a complete head, names its relations on both pages, and says what would prove it wrong."""
 
 import re
+from functools import cache
 
 import pytest
 
@@ -33,6 +34,25 @@ def test_related_decisions_name_each_other(decision):
         for file in files:
             assert decision.file in BY_FILE[file].related.get(RELATIONS[relation], ()), f"{file} does not say so"
     assert (decision.status == "superseded") == ("Superseded by" in decision.related)
+
+
+#: Files in which code, templates and images say what they follow from.
+CODE = (".py", ".ts", ".tsx", ".yaml", ".tpl", ".txt", ".Dockerfile")
+
+
+@cache
+def cited_from(room):
+    """Return the files of decisions that the code of a room cites."""
+    base = ROOT / room if (ROOT / room).is_dir() else ROOT / "jupyter_gq" / room
+    files = (path for path in base.rglob("*") if path.name.endswith(CODE) and "node_modules" not in path.parts)
+    return {cited for path in files for cited in re.findall(r"docs/decisions/([\w.-]+\.md)", path.read_text())}
+
+
+@EACH
+def test_the_code_that_follows_from_a_decision_cites_it(decision):
+    """In one of the rooms that the page names, so that a reader of the code finds the reason."""
+    if decision.status == "accepted":
+        assert any(decision.file in cited_from(room) for room in decision.rooms), "no code of its rooms cites it"
 
 
 @EACH

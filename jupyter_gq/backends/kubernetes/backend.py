@@ -473,7 +473,10 @@ class KubernetesRuns:
         return {node: len(found) for node, found in slots.items()}
 
     def _is_ours(self, namespace: str, pod: str) -> bool:
-        """Return whether a pod is ours, was ours, or is known to have ended. Others do not use our namespaces."""
+        """Return whether a pod is ours, was ours, or is known to have ended.
+
+        Foreign pods do not use our namespaces.
+        """
         options = self.options
         if namespace in (options.training_namespace, options.nodes_namespace):
             return True

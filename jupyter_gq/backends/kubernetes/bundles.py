@@ -1,7 +1,7 @@
 """The files of jobs in the service's own store; see `backends.bundles` for the guarantees.
 
-A pod has no disk that outlives it, and each replica of the service must see the same. So the bundle and the logs are
-files of the store, and the executed notebook is none at all: it is made from the bundle and the stored outputs.
+A pod has no disk that outlives it, and each replica of the service must see the same files. So the bundle and the logs
+are files of the store. The executed notebook is not stored: it is made from the bundle and the stored outputs.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from jupyter_gq.backends.bundles import PodFiles, written
+from jupyter_gq.backends.bundles import PodFiles, encode_bundle
 from jupyter_gq.client.bundle import CellsMissing, pair
 from jupyter_gq.client.executed import Shown, executed
 from jupyter_gq.domain.errors import BackendError, Conflict
@@ -24,14 +24,14 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 class Files(Protocol):
-    """What is needed of the store to keep files."""
+    """The part of the store that keeps files."""
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
         """Insert or replace a file; raise `StorageFull` when the disk refuses it."""
         ...
 
     def file(self, workload: str, name: str) -> bytes | None:
-        """What is in it; None when there is none."""
+        """Return the content of a file; None if there is no such file."""
         ...
 
     def delete_files(self, workload: str) -> None:
@@ -40,18 +40,18 @@ class Files(Protocol):
 
 
 class Outputs(Protocol):
-    """What is needed of the store to read what a job has shown."""
+    """The part of the store that keeps the outputs of jobs."""
 
     def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputEvent]:
-        """In order, those with a number above `after`."""
+        """Return the outputs with a number above `after`, in order, at most `limit`."""
         ...
 
 
 class StoredBundles:
-    """Keeps the files of jobs in the store; owners are told apart by the service, not by the disk."""
+    """A bundle store in the service's own store; the service tells owners apart, not the disk."""
 
     def __init__(self, files: Files, outputs: Outputs) -> None:
-        """Both are the store, as a rule."""
+        """`files` and `outputs` are usually the same store."""
         self._files, self._outputs = files, outputs
 
     @property
@@ -60,8 +60,8 @@ class StoredBundles:
         return self
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Keep the bundle of a new job; everything or nothing."""
-        content = written(bundle, max_bytes)
+        """Store the bundle of a new job, all of it or nothing."""
+        content = encode_bundle(bundle, max_bytes)
         if not _ID.fullmatch(job):
             raise BackendError(f"{job!r} is not the id of a job.")
         if self._files.file(job, _BUNDLE) is not None:
@@ -69,11 +69,11 @@ class StoredBundles:
         self._files.put_file(job, _BUNDLE, content)
 
     def bundle(self, job: str) -> JsonObject | None:
-        """The bundle as it was written; None when there is none."""
+        """Return the bundle as it was written; None if there is none."""
         return _object(self._files.file(job, _BUNDLE))
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
-        """The notebook with the outputs so far; None before there are any."""
+        """Return the notebook with the outputs so far; None before there are any."""
         bundle, shown = self.bundle(job), self._shown(job)
         if bundle is None or not shown.seq:
             return None
@@ -82,10 +82,10 @@ class StoredBundles:
             cells = pair(bundle["manifest"], notebook)
             return executed(notebook, cells, shown.about(job), shown)
         except (CellsMissing, KeyError, TypeError, AttributeError):
-            return None  # it cannot be run either: the runner says why
+            return None  # the job cannot run either: the runner says why
 
     def log(self, job: str, owner: str, tail: int) -> str | None:
-        """The last `tail` bytes of the newest run's log, of all its tasks if there are several; None before that."""
+        """Return the last `tail` bytes of the newest run's log, shared by its tasks; None before there is a log."""
         tasks = self._log_index(job)[1]
         found = [(task, self._files.file(job, _log_name(task))) for task in tasks]
         kept = tail // max(1, len(tasks))
@@ -95,7 +95,7 @@ class StoredBundles:
         return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
     def put_log(self, job: str, run: int, task: int, text: str) -> None:
-        """Replace what is kept of that task's log; a log of an earlier run than the newest is dropped."""
+        """Replace the stored log of a task; a log of an earlier run than the newest is dropped."""
         newest, tasks = self._log_index(job)
         if run < newest:
             return
@@ -105,7 +105,7 @@ class StoredBundles:
         self._files.put_file(job, _log_name(task), text.encode()[-LOG_KEPT:])
 
     def delete(self, job: str, owner: str) -> None:
-        """Forget all files of the job. No error if there are none."""
+        """Delete all files of the job; no error if there are none."""
         self._files.delete_files(job)
 
     def _shown(self, job: str) -> Shown:
@@ -115,7 +115,7 @@ class StoredBundles:
         return shown
 
     def _log_index(self, job: str) -> tuple[int, list[int]]:
-        """Number of the newest run that sent a log, and its tasks that did."""
+        """Return the number of the newest run that sent a log, and the tasks of that run that did."""
         index = _object(self._files.file(job, _LOGS)) or {"run": 0, "tasks": []}
         return index["run"], index["tasks"]
 

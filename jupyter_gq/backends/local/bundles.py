@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from jupyter_gq.backends.bundles import PodFiles, written
+from jupyter_gq.backends.bundles import PodFiles, encode_bundle
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
@@ -27,7 +27,7 @@ class LocalBundles:
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Keep the bundle of a new job; everything or nothing."""
-        content = written(bundle, max_bytes)
+        content = encode_bundle(bundle, max_bytes)
         account = self._accounts.of(owner)
         folder = job_folder(self._root, job)
         try:

@@ -1,4 +1,7 @@
-"""The resources of each task of a job: those of its request, and the defaults of its queue for the others."""
+"""The resources of each task of a job: those of its request, and the defaults of its queue for the others.
+
+See docs/decisions/0036-jobs-name-cpu-and-memory.md.
+"""
 
 from dataclasses import replace
 

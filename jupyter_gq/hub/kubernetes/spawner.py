@@ -9,6 +9,8 @@ Additions, in the order of KubeSpawner
 3. At all times: `ResilientPods` keeps the view of pods alive over outages, and records the reason of an end.
 
 Only KubeSpawner's own asynchronous client is used: code that blocks here blocks the Hub.
+
+See docs/decisions/0025-subclass-kubespawner.md.
 """
 
 import asyncio

@@ -22,6 +22,8 @@ several together.
 
 Bounded search: at most `MOST_MOVED` moves for one workload, `MOST_PLACES` places for one workload, and `MOST_PROBES`
 trials in a cycle. If less is free in sum than the workload needs, nothing is tried.
+
+See docs/decisions/0014-move-work-only-if-all-get-a-place.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -11,6 +11,8 @@ Rules
 
 A pure function. If no pool can grow, it costs nothing. If all quotas are used up, it costs one look at the holders.
 Otherwise it costs one look at the pending workloads as well, and a ledger of the new nodes that could be filled.
+
+See docs/decisions/0038-add-nodes-for-guaranteed-quotas-only.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

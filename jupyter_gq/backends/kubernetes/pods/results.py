@@ -2,7 +2,8 @@
 
 Rules
 -----
-- The last-report rule: the runner's own last report counts most. It may only claim success, failure or a pause.
+- The last-report rule: the runner's own last report counts most. A runner may only claim success,
+  failure or a pause.
 - The disruption rule: a pod that others took away is LOST, whatever its exit code, for evictors kill with the codes of
   crashes.
 - The hopeless-trouble rule: trouble that no time mends ends the run at once. Trouble that may pass gets `pull_timeout`

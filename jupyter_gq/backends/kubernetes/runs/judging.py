@@ -46,7 +46,7 @@ _TOLD_AFTER = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFacts:
-    """What the rules read of a run."""
+    """The part of a run that the rules read."""
 
     id: str
     number: int
@@ -85,7 +85,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterFacts:
-    """What the rules read of the cluster."""
+    """The part of the cluster's state that the rules read."""
 
     #: By node, why what runs there counts as lost.
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What the rules say of a run at one time."""
+    """The answer of the rules for a run at one time."""
 
     #: None: the run goes on.
     verdict: Verdict | None
@@ -150,7 +150,7 @@ def find_silent_job(run: RunFacts, options: KubernetesOptions, now: float) -> st
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Case:
-    """Everything that the rules read, with one method a rule or two."""
+    """A run to be judged with all that the rules read, and a method for each rule or two."""
 
     run: RunFacts
     cluster: ClusterFacts

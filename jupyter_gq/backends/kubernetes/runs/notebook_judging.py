@@ -32,7 +32,7 @@ from .run import NO_DELAYS, Run, TaskDelays, Verdict, describe_overdue
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TicketFacts:
-    """What the rules read of a notebook's run."""
+    """The part of a notebook's run that the rules read."""
 
     phase: RunPhase
     #: The last view of the pod; None: there was none yet.
@@ -67,7 +67,7 @@ class TicketFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TicketSurroundings:
-    """What the rules read of the cluster and of the Hub."""
+    """The part of the cluster's and the Hub's state that the rules read."""
 
     #: What the pod must carry, or what is waited for; None if no pod may be created.
     prepared: PreparedTask | None = None
@@ -81,7 +81,7 @@ class TicketSurroundings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TicketJudgement:
-    """What the rules say of a ticket at one time. With a verdict or a result it has ended."""
+    """The answer of the rules for a ticket at one time. With a verdict or a result the ticket has ended."""
 
     verdict: Verdict | None = None
     result: Result | None = None

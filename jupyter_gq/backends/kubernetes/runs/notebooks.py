@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class NotebookRuns:
-    """All tickets of notebooks that this process knows."""
+    """The tickets of notebooks that this process knows."""
 
     def __init__(
         self,

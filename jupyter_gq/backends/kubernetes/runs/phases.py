@@ -1,7 +1,9 @@
 """The phases of a run in the Kubernetes backend, and the one table of their transitions.
 
-A run is one try of a job, or one ticket of a notebook. Its phase is finer than the `Phase` that the controller is told
-(STARTING, RUNNING, ENDED), and coarser than the states of its pods.
+A run is one try of a job, or one ticket of a notebook. The phase of a run is finer than the `Phase` that the controller
+is told (STARTING, RUNNING, ENDED), and coarser than the states of its pods.
+
+See docs/decisions/0062-give-a-run-on-kubernetes-a-table-of-phases.md.
 
 Rules
 -----

@@ -88,7 +88,7 @@ class Examined:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """One run of a job or of a notebook's ticket."""
+    """A run of a job or of a notebook's ticket."""
 
     id: str
     number: int

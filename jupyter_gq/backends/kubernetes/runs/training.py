@@ -41,7 +41,7 @@ _SILENT_AT_FIRST = 10.0
 
 
 class TrainingRuns:
-    """All runs of jobs that this process knows."""
+    """The runs of jobs that this process knows."""
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ class TrainingRuns:
         if run.pods:
             return combine_results([read_result(pod, stopped=stopped) for _, pod in sorted(run.pods.items())])
         if stopped and run.is_new:
-            return Result(outcome=Outcome.PAUSED)  # it was asked to end before it had begun
+            return Result(outcome=Outcome.PAUSED)  # the run was asked to end before any pod began
         return Result(outcome=Outcome.LOST, sentence="Its pods are gone.")
 
     def _release(self, run: Run) -> None:

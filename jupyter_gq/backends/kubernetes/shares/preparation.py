@@ -1,4 +1,7 @@
-"""From a placement of the core to what a pod must carry: whole devices by count, shares by their reserved device."""
+"""Preparation of devices: from a placement of the core to what a pod must carry.
+
+Whole devices are asked for by count, shares by the device that is reserved for their slot.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from .reservation_pods import ReservationPods
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedTask:
-    """What the pod of a task must carry, or why that is not known yet."""
+    """A task with what its pod must carry, or why that is not known yet."""
 
     #: None while the devices are being prepared, and after a refusal.
     additions: PodAdditions | None = None

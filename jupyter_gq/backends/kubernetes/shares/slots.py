@@ -55,11 +55,11 @@ class Claim:
 
 @dataclass(kw_only=True, slots=True)
 class Slot:
-    """One device of a node as the scheduler counts it: its reservation pods, and who wants it."""
+    """A device of a node as the scheduler counts it, with its reservation pods and the work that wants it."""
 
     name: str
     pool: PodPool | None = None
-    #: Its reservation pods by uid.
+    #: The reservation pods of the slot by uid.
     pods: dict[str, PodView] = field(default_factory=dict)
     claims: dict[RunKey, Claim] = field(default_factory=dict)
     #: By uid of a pod of work that has not ended, the device that the pod names for this slot.
@@ -195,8 +195,9 @@ class Slots:
     def is_device_taken(self, slot: Slot) -> bool:
         """Return whether the device of the slot's shares was given to others, as the kubelet says.
 
-        It was taken if the kubelet names other pods for it, or gave all of its devices and this one to nobody. A
-        reservation pod that is not placed says nothing: the node may be cordoned, or full.
+        The device was taken if the kubelet names only pods of others for it, or has given out as many devices as the
+        node offers without this one. A reservation pod that is not placed says nothing: the node may be cordoned, or
+        full.
         """
         node = names.node_of(slot.name)
         if not slot.used_device or slot.pool is None or not self._agents.speaks(node):

@@ -341,7 +341,7 @@ def test_a_new_node_is_like_those_that_are_there(growing):
     growing.node("n1")
     (new,) = new_nodes(growing.nodes, growing.asked)
     assert [(device.model, device.memory, device.pool) for device in new.like.devices] == [("A100", 40_000, "p")] * 2
-    assert len({device.id for node in new.some(2) for device in node.devices}) == 4
+    assert len({device.id for node in new.first(2) for device in node.devices}) == 4
     assert new.like.labels.items() >= {SHARE_LABEL, ("pool", "p")}
     assert (new.like.cpu_milli, new.like.memory) == (8000, None)
 
