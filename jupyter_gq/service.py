@@ -28,7 +28,7 @@ from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.controller.clock import SystemClock
 from jupyter_gq.controller.controller import Controller, is_only_replica
-from jupyter_gq.controller.loop.store_outage import Absence
+from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.controller.requests.status import installed_version
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.choose import choose_probe
@@ -229,13 +229,13 @@ class SchedulerService(Application):
         settings = PolicyFile(Path(self.config_file), tuple, names_by_section(KubernetesBackend))
         wake, backend = _Late(), KubernetesBackend(parent=self)
         lease = backend.lease(elapsed=clock.elapsed, now=clock.now) if self.leader_election else None
-        absence = Absence() if lease is None else Absence(lease.times.without_store, clock.elapsed)
+        outage = StoreOutage() if lease is None else StoreOutage(lease.times.without_store, clock.elapsed)
         async with contextlib.AsyncExitStack() as opened:
             if lease is not None:
                 opened.callback(lease.close)
             leads = await opened.enter_async_context(self._leading(listener, lease))
             # Only now: who waits must not change the schema.
-            store = await self._reached(listener, absence)
+            store = await self._reached(listener, outage)
             opened.callback(store.close)
             runs = backend.backend(
                 pools=lambda: settings.current.pod_pools,
@@ -253,7 +253,7 @@ class SchedulerService(Application):
                 bundles=StoredBundles(store, store),
                 meter=ReportedMeter(runs.usage),
                 leads=leads,
-                absence=absence,
+                outage=outage,
                 check_invariants=self.check_invariants,
             )
             wake.call = controller.wake
@@ -267,7 +267,7 @@ class SchedulerService(Application):
                 await runs.observe()  # before the first request asks what is there
             yield _Parts(controller=controller, pods=pods)
 
-    async def _reached(self, listener: Listener, absence: Absence) -> SqlStore:
+    async def _reached(self, listener: Listener, outage: StoreOutage) -> SqlStore:
         """Return the store as soon as its database answers: a pod that ends would wait longer each time."""
         found: list[SqlStore] = []
         why = "The service opens its database."
@@ -282,14 +282,14 @@ class SchedulerService(Application):
                     if str(error) != why:
                         why = str(error)
                         self.log.warning("%s", why)
-                    absence.bear(error)
+                    outage.record_failure(error)
                     await asyncio.sleep(_TRY_AGAIN)
 
         async with listener.serve(Standby(installed_version(), lambda: why)):
             await listener.run_until_ended(reach())
         if not found:
             raise _Ended
-        absence.is_over()
+        outage.end()
         return found[0]
 
     def _url(self) -> str:

@@ -65,13 +65,13 @@ class Context:
     #: What is wrong with what runs, in the words of its backend, from the last observation; most have nothing.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed at the last look.
-    unseen: frozenset[Kind] = frozenset()
+    unobserved: frozenset[Kind] = frozenset()
     #: How long jobs ran.
     durations: Durations = field(default_factory=Durations)
     #: When each waiting job will probably start.
     expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
     #: Jobs whose output is being taken away: nobody may see a part of it.
-    forgetting: set[str] = field(default_factory=set)
+    deleting: set[str] = field(default_factory=set)
     #: Last sample of each notebook's share.
     usage: dict[str, ShareUse] = field(default_factory=dict)
     #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
@@ -144,7 +144,7 @@ class Context:
             usage=self.past_use,
             new_nodes=self.new_nodes(),
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
-            unobserved=tuple(sorted(self.unseen)),
+            unobserved=tuple(sorted(self.unobserved)),
             launch_capacity=self.launch_capacity(),
         )
 

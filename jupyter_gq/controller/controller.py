@@ -36,17 +36,17 @@ from jupyter_gq.store.protocol import Store
 from .clock import Clock
 from .context import Context
 from .events import Broker
-from .loop.act import Actor
-from .loop.decide import Deciding
+from .loop.act import Executor
+from .loop.decide import Decider
 from .loop.deferred_launches import DeferredLaunches
 from .loop.forecasts import Forecasts
-from .loop.invariants import check_books, check_limits, check_possible, check_runs
-from .loop.leadership import Duty
+from .loop.invariants import check_capabilities, check_limits, check_placements, check_runs
+from .loop.leadership import Leadership
 from .loop.node_requests import request_nodes
-from .loop.observe import Observer, Seen
-from .loop.past_usage import PastUse
+from .loop.observe import ObservedRuns, Observer
+from .loop.past_usage import PastUsage
 from .loop.retention import Retention
-from .loop.store_outage import Absence
+from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
 from .requests.device_checks import DeviceChecks
@@ -104,8 +104,8 @@ class Controller:
     new_token: Callable[[], str] = make_token
     #: Whether this service may act now: if several services share a lease, only its holder may.
     leads: Callable[[], bool] = is_only_replica
-    #: Decides for how long a store that does not answer is tolerated.
-    absence: Absence = field(default_factory=Absence)
+    #: Measures how long the store does not answer, and says when that is too long.
+    outage: StoreOutage = field(default_factory=StoreOutage)
     #: Check the invariants after every step; a breach is raised, and so logged by `run`.
     check_invariants: bool = False
 
@@ -128,14 +128,14 @@ class Controller:
     #: The last failure of each kind of work, by name of the work.
     _failures: dict[str, str] = field(init=False, default_factory=dict)
     _context: Context = field(init=False)
-    _duty: Duty = field(init=False)
-    _deciding: Deciding = field(init=False)
+    _leadership: Leadership = field(init=False)
+    _decider: Decider = field(init=False)
     _deferred: DeferredLaunches = field(init=False)
     _presenter: Presenter = field(init=False)
     _activity: ActivityLog = field(init=False)
     _observer: Observer = field(init=False)
-    _actor: Actor = field(init=False)
-    _past_use: PastUse = field(init=False)
+    _executor: Executor = field(init=False)
+    _past_usage: PastUsage = field(init=False)
 
     def __post_init__(self) -> None:
         """Load what the store remembers. Nothing else is done before `run` or `step`."""
@@ -153,8 +153,8 @@ class Controller:
             wake=self.wake,
             broker=self.events,
         )
-        self._duty = Duty(context, self.leads, self.absence)
-        self._deciding = Deciding(context)
+        self._leadership = Leadership(context, self.leads, self.outage)
+        self._decider = Decider(context)
         self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
@@ -162,13 +162,13 @@ class Controller:
         checks = DeviceChecks(context=context, changed=self._changed)
         self.pods = JobPods(context, checks)
         self.agents = NodeAgents(context=context, changed=self._changed)
-        self.jobs = Jobs(context, self._presenter, self.pods, self._deciding)
+        self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
-        self.overview = Overview(context, self._deciding)
-        self.status = ServiceStatus(context=context, duty=self._duty, failures=self._failures)
+        self.overview = Overview(context, self._decider)
+        self.status = ServiceStatus(context=context, leadership=self._leadership, failures=self._failures)
         self._observer = Observer(context)
-        self._actor = Actor(context)
-        self._past_use = PastUse(context)
+        self._executor = Executor(context)
+        self._past_usage = PastUsage(context)
         self.retention = Retention(context)
         self.forecasts = Forecasts(context, self._presenter.mention)
 
@@ -198,29 +198,29 @@ class Controller:
             self.events.close()
 
     async def step(self) -> None:
-        """Observe, record what was seen, decide, record the decision, and act."""
+        """Observe, record what was observed, decide, record the decision, and reconcile the backends."""
         # Cleared first: a change from here on causes another step.
         self._awake.clear()
         self._deferred.replace(())
-        await self._duty.begin()
+        await self._leadership.confirm()
         self._presenter.forget_devices()
         revision = self._context.records.revision
-        seen = await self._observer.look()
-        await self._observer.record(seen)
+        observed = await self._observer.observe()
+        await self._observer.record(observed)
         self.tickets.expire()
         self._activity.sample()
-        self._past_use.look()
-        decision = self._deciding.decide()
+        self._past_usage.update()
+        decision = self._decider.decide()
         self._deferred.replace(decision.deferred)
         request_nodes(self._context, decision.wanted_nodes)
-        self._past_use.count(decision)
-        self._actor.write_down(decision)
+        self._past_usage.charge_entries(decision)
+        self._executor.record_decision(decision)
         self._presenter.explain(decision.pending)
         self._presenter.weigh()
         if self.check_invariants:
-            self._check(seen, decision)
-        self._duty.check()
-        failure = await self._actor.carry_out(seen)
+            self._check(observed, decision)
+        self._leadership.require_lease()
+        failure = await self._executor.reconcile(observed)
         self._announce_changes_since(revision)
         if failure is not None:
             raise failure
@@ -230,12 +230,12 @@ class Controller:
         portion = self._deferred.take_portion()
         if not portion:
             return
-        self._duty.check()
+        self._leadership.require_lease()
         revision = self._context.records.revision
         decision = Decision(instructions=portion, pending=())
-        self._past_use.count(decision)
-        self._actor.write_down(decision)
-        failure = await self._actor.launch_admitted([each.workload for each in portion])
+        self._past_usage.charge_entries(decision)
+        self._executor.record_decision(decision)
+        failure = await self._executor.launch_admitted([each.workload for each in portion])
         self._announce_changes_since(revision)
         if failure is not None:
             raise failure
@@ -285,7 +285,7 @@ class Controller:
 
     def _announce_changes_since(self, revision: int) -> None:
         changed = self._context.records.revision != revision
-        self.forecasts.look(calm=not changed and self._is_settled())
+        self.forecasts.update(calm=not changed and self._is_settled())
         if changed:
             self.events.mention(None, "queues", "", {})
         self._changed.fire()
@@ -294,11 +294,11 @@ class Controller:
         """Return whether no workload is about to begin or to end."""
         return not any(record.workload.state in _UNDER_WAY for record in self._context.records.begun())
 
-    def _check(self, seen: Seen, decision: Decision) -> None:
+    def _check(self, observed: ObservedRuns, decision: Decision) -> None:
         workloads = [record.workload for record in self._context.records.live()]
         validate.check(self._context.snapshot(), live=True)
-        check_books(workloads)
+        check_placements(workloads)
         admitted = [each.workload for each in decision.instructions if isinstance(each, Admit)]
         check_limits(workloads, self._context.queues(), admitted)
-        check_possible(decision, {workload.id: self._context.backend_of(workload.kind) for workload in workloads})
-        check_runs(workloads, [observation for _, observation in seen.runs.values()])
+        check_capabilities(decision, {workload.id: self._context.backend_of(workload.kind) for workload in workloads})
+        check_runs(workloads, [observation for _, observation in observed.runs.values()])

@@ -1,4 +1,4 @@
-"""One scheduling cycle: what to do now, least disruptive first, and why the rest of the work waits.
+"""The scheduling cycle, which decides what to do now, least disruptive first, and why the rest of the work waits.
 
 Steps
 -----

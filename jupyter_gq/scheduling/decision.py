@@ -118,7 +118,10 @@ class WantedNodes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What to do now, and why the rest waits. Every workload that stays PENDING has exactly one `Pending`."""
+    """The decision of a cycle: instructions for now, and why the rest waits.
+
+    Every workload that stays PENDING has exactly one `Pending`.
+    """
 
     instructions: tuple[Instruction, ...]
     #: Empty if no explanation was asked for.

@@ -11,7 +11,7 @@ _TARGET = "JUPYTER_GQ_DATABASE_URL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `jupyter-gq copy-database`."""
+    """Add the options of `jupyter-gq copy-database`."""
     parser.add_argument(
         "source", metavar="OLD", help="URL of the database to read, such as sqlite:////path/service.sqlite"
     )
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, and say how much that was."""
+    """Copy, and print how much was copied."""
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${_TARGET}.")
     try:

@@ -1,10 +1,11 @@
-"""Copies everything from one database into another, such as from a SQLite file into PostgreSQL.
+"""Copies of a whole database, such as from a SQLite file into PostgreSQL.
 
 Rules
 -----
-1. Only into a database that holds nothing, and all or nothing.
-2. While it copies nobody writes in either: it takes over both, so a service that still runs on one of them ends.
-3. The old one keeps all that it has.
+1. The target must be empty; all is copied, or nothing.
+2. Nobody writes while a copy is made: the copy takes over both databases, so a service that still runs on one of them
+   ends.
+3. The source keeps everything.
 """
 
 from collections.abc import Mapping
@@ -17,12 +18,15 @@ from jupyter_gq.domain.errors import AdminError
 from .tables import events, files, outputs, settings, workloads
 from .transactions import Transactions
 
-#: In an order in which what is referred to comes first; and how many rows are in memory at a time.
+#: Tables in an order in which references come later, each with the number of rows in memory at a time.
 _TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (files, 4))
 
 
 def copy(source: str, target: str) -> Mapping[str, int]:
-    """Copy from one URL to the other; how many rows of each table. `AdminError` when that must not or cannot be."""
+    """Copy from one URL to the other; return how many rows of each table.
+
+    Raises `AdminError` if the copy must not or cannot be made.
+    """
     _expect_file(source)
     old = Transactions(source)
     try:
@@ -40,7 +44,7 @@ def copy(source: str, target: str) -> Mapping[str, int]:
 
 
 def _expect_file(source: str) -> None:
-    """Opening a SQLite file that is not there would make it."""
+    """Raise `AdminError` if a SQLite file is missing, since opening would create it."""
     if source.startswith("sqlite:"):
         path = source.partition(":///")[2].partition("?")[0]
         if not Path(path).is_file():
@@ -62,7 +66,7 @@ def _expect_nothing(new: Transactions) -> None:
 
 def _copy_all(old: sa.Connection, new: sa.Connection) -> dict[str, int]:
     if new.dialect.name == "postgresql":
-        from .patience import as_long_as_it_takes  # it needs the driver
+        from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
 
         with as_long_as_it_takes(new):
             copied = {table.name: _copy(old, new, table, size) for table, size in _TABLES}

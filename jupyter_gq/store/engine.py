@@ -1,4 +1,4 @@
-"""Opens the database: a SQLite file, or PostgreSQL by its URL."""
+"""Engines of the database: a SQLite file, or PostgreSQL by its URL."""
 
 import os
 from contextlib import suppress
@@ -38,9 +38,9 @@ _SESSION = (
 
 
 def open_engine(url: str) -> sa.Engine:
-    """An engine for this database; a new SQLite file can be read by its owner only.
+    """Return an engine for this database; a new SQLite file can be read by its owner only.
 
-    `AdminError` for a URL that is none; the sentence never holds the URL, which may hold a password.
+    Raises `AdminError` for an invalid URL; the sentence never holds the URL, which may hold a password.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -57,7 +57,7 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def place_of(engine: sa.Engine) -> str:
-    """Which database this is, for a sentence: no user, no password."""
+    """Return which database this is, for a sentence: without user and password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return str(url.database)
@@ -66,7 +66,7 @@ def place_of(engine: sa.Engine) -> str:
 
 
 def parse_url(url: str) -> sa.URL:
-    """What the URL says; `AdminError` for one of no use, in a sentence that never holds it."""
+    """Return the parsed URL; raises `AdminError` for an unusable one, in a sentence that never holds it."""
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
@@ -103,7 +103,7 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
         conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})
     except ProgrammingError as error:
         raise AdminError(f"The URL of the database cannot be used: {error}.") from None
-    from .patience import connect  # it needs the driver
+    from .patience import connect  # the driver of PostgreSQL is needed only here
 
     sa.event.listen(engine, "do_connect", connect)
     sa.event.listen(engine, "connect", _prepare_postgresql)

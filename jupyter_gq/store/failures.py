@@ -1,4 +1,4 @@
-"""Tells the failures of a database apart: which are ours to name, and what they mean to whoever asked."""
+"""Failures of a database, told apart: which are ours to name, and what they mean to the caller."""
 
 import sqlalchemy as sa
 
@@ -20,7 +20,7 @@ _AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
 
 
 def named(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
-    """The error to raise in place of this one, for the database at `place`; None for one that nobody foresaw."""
+    """Return the error to raise in place of this one, for the database at `place`; None for an unforeseen one."""
     original = getattr(error, "orig", None) or error
     told = (str(original).strip() or type(original).__name__).splitlines()[0]
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
@@ -36,7 +36,7 @@ def named(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
 
 
 def _connection_lost(error: sa.exc.SQLAlchemyError, name: str, state: str) -> bool:
-    """The driver itself failed, without a word from the database; or no connection of the pool came free."""
+    """Return True if the driver itself failed without a word from the database, or no connection came free."""
     if isinstance(error, sa.exc.TimeoutError):
         return True
     if not isinstance(error, sa.exc.DBAPIError) or name:

@@ -1,10 +1,11 @@
-"""Connections to PostgreSQL that do not wait for ever for a server that says nothing.
+"""Connections to PostgreSQL that give up on a silent server.
 
 Rules
 -----
-1. A server that is stopped, or whose disk hangs, still acknowledges what it is sent: no setting of the network notices,
-   and the limits of the session are the server's own. So silence is counted here, while an answer is waited for.
-2. Who was silent for too long is hung up on. What it was told may yet be carried out: that is for `confirm` to find.
+1. Silence is counted here, while an answer is waited for. A server that is stopped, or whose disk hangs, still
+   acknowledges what it is sent: no setting of the network notices, and the limits of the session are the server's own.
+2. A connection that was silent for too long is closed. The server may yet carry out what it was told: `confirm` finds
+   out.
 
 See docs/decisions/0033-disconnect-from-a-silent-database.md.
 """
@@ -27,7 +28,7 @@ _LOOK = 0.1
 
 
 class PatientConnection(psycopg.Connection[tuple[object, ...]]):
-    """Gives up with an `OperationalError`, and is closed then."""
+    """A connection that gives up with an `OperationalError`, and is closed then."""
 
     #: In seconds; None: it waits as long as it takes.
     patience: float | None = SILENCE
@@ -37,7 +38,10 @@ class PatientConnection(psycopg.Connection[tuple[object, ...]]):
         return super().wait(self._impatiently(gen), interval=min(interval, _LOOK), timeout=timeout)
 
     def _impatiently(self, working: PQGen[RV]) -> PQGen[RV]:
-        """The same, ended after so much silence; the driver says 0 when it has heard nothing for an interval."""
+        """Carry out the same, but end it after so much silence.
+
+        The driver yields 0 if it has heard nothing for an interval.
+        """
         silent = 0
         try:
             wanted = next(working)

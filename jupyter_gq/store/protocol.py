@@ -1,16 +1,16 @@
-"""What the controller needs to remember, as a protocol. One contract suite runs against every implementation.
+"""The store as a protocol: what the controller needs to remember. One contract suite runs against every store.
 
 Guarantees
 ----------
-1. `save` is atomic over everything it is given: workloads, details, events. Either all of it is there after a
-   crash, or none.
-2. Events have increasing ids that are never reused, so a reader can resume after the last one it saw.
-3. Outputs of a job are unique by their sequence number; appending one twice changes nothing.
+1. `save` is atomic over all its arguments: workloads, details, events. After a crash either all of it is there, or
+   none.
+2. Events have increasing ids that are never reused, so a reader can resume after the last event that it saw.
+3. Outputs of a job are unique by sequence number; appending a piece twice changes nothing.
 4. A full disk raises `domain.errors.StorageFull` and changes nothing.
 5. A database that does not answer raises `StoreUnavailable`; whether that write was kept is not known. From then on
-   every call raises it at once, until `confirm` finds the database back.
-6. After `take_over` every write of the stores that were opened on this database before raises `Superseded` and
-   changes nothing, also those that began at the same moment.
+   every call raises at once, until `confirm` finds the database back.
+6. After `take_over` every write of stores that were opened on this database before raises `Superseded` and changes
+   nothing, writes that began at the same moment included.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A workload with what the core does not need to know of it."""
+    """A workload with the facts that the core does not need."""
 
     workload: Workload
     #: What the service remembers of the workload beside that, such as the notebook path of a job.
@@ -38,7 +38,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
-    """Something that a listener may want to know."""
+    """A stored change that a listener may want to know."""
 
     id: int
     at: Instant
@@ -64,7 +64,7 @@ class NewEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutputEvent:
-    """One numbered piece of a job's output (the wire form is described in `client.outputs`)."""
+    """A numbered piece of a job's output (the wire form is described in `client.outputs`)."""
 
     #: From 1, without gaps, over all runs of the job.
     seq: int
@@ -72,65 +72,70 @@ class OutputEvent:
 
 
 class Store(Protocol):
-    """Where the service remembers."""
+    """The memory of the service."""
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with ids."""
         ...
 
     def get(self, workload: str) -> Record | None:
-        """One record."""
+        """Return a record; None if there is none of that id."""
         ...
 
     def live(self) -> tuple[Record, ...]:
-        """Every record that is not final, oldest `submitted_at` first (ties by id)."""
+        """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         ...
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
     ) -> tuple[Record, ...]:
-        """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
+        """Return records, newest first.
+
+        `before` is the id of the last record of the page before (unknown id: from the start).
+        """
         ...
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
-        """Final records that were submitted before that time, in the order of their ids, those above `after`."""
+        """Return final records that were submitted before that time and have an id above `after`, by id."""
         ...
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove so many pieces of its output or, when none is left, its files or, when there is none, its record;
-        True when it is gone.
+        """Remove `pieces` pieces of output; if none is left, the files; if there is none, the record.
 
-        A record that is not final is left alone: `Conflict`.
+        Returns True once the record is gone. Raises `Conflict` for a record that is not final.
         """
         ...
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """The record that this owner submitted with that key."""
+        """Return the record that this owner submitted with that key; None if there is none."""
         ...
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
-        """Append those that are new and continue the sequence; return the highest stored sequence number (0: none).
+        """Append pieces that are new and continue the sequence; return the highest stored number (0: none).
 
-        A piece that would leave a gap is not stored, nor what follows it: the sender asks where to go on. A store
-        may forget the pieces that a later `set` of the same cell makes superfluous.
+        A piece that would leave a gap is not stored, nor what follows it: the sender asks where to go on. A store may
+        forget the pieces that a later `set` of the same cell makes superfluous.
         """
         ...
 
     def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
-        """In order, those with a sequence number above `after`. They fold to what all of them folded to; those
-        that became superfluous may be missing, so the numbers increase but need not be consecutive."""
+        """Return pieces with a sequence number above `after`, in order.
+
+        The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
+        increase but need not be consecutive.
+        """
         ...
 
     def last_seq(self, workload: str) -> int:
-        """The highest stored sequence number; 0 when there is none."""
+        """Return the highest stored sequence number; 0 if there is none."""
         ...
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
-        """In order, those with an id above `event`."""
+        """Return events with an id above `event`, in order."""
         ...
 
     def event_range(self) -> tuple[int, int]:
-        """Smallest and largest id that is stored; (0, 0) when there is none."""
+        """Return the smallest and the largest stored id; (0, 0) if there is none."""
         ...
 
     def prune_events(self, keep: int) -> None:
@@ -138,7 +143,7 @@ class Store(Protocol):
         ...
 
     def setting(self, name: str) -> JsonObject | None:
-        """A small named document (an owner's last eviction, the last good policy)."""
+        """Return a small named document (an owner's last eviction, the last good policy); None if there is none."""
         ...
 
     def put_setting(self, name: str, value: JsonObject) -> None:
@@ -150,22 +155,22 @@ class Store(Protocol):
         ...
 
     def file(self, workload: str, name: str) -> bytes | None:
-        """What is in that file; None when there is none."""
+        """Return the content of a file; None if there is none."""
         ...
 
     def delete_files(self, workload: str) -> None:
-        """Remove all files of a workload. No error if there are none."""
+        """Remove all files of a workload; no error if there are none."""
         ...
 
     def take_over(self) -> int:
-        """Become the one that may write, in place of all that did before; return the new epoch.
+        """Become the writer in place of all earlier ones; return the new epoch.
 
-        Files of workloads that were never saved are removed: nobody is about to save those any more.
+        Files of workloads that were never saved are removed: nobody is about to save these any more.
         """
         ...
 
     def confirm(self) -> None:
-        """Return when the database answers and nobody has taken over; else `StoreUnavailable` or `Superseded`."""
+        """Return if the database answers and nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Is the database there for who would write? Asked by a service that waits: it changes nothing, and no schema."""
+"""The check whether a writer can reach the database, for a service that waits. Changes nothing, and no schema."""
 
 import sqlalchemy as sa
 
@@ -9,9 +9,9 @@ from .failures import named
 
 
 def reach(url: str) -> None:
-    """Raise `StoreUnavailable` with a sentence when it does not answer, or only to who reads.
+    """Raise `StoreUnavailable` with a sentence if the database does not answer, or answers readers only.
 
-    A SQLite file is on a disk of the service itself: it is found out when it is opened.
+    A SQLite file is on a disk of the service itself: opening it shows whether it is there.
     """
     if parse_url(url).get_backend_name() == "sqlite":
         return

@@ -1,4 +1,4 @@
-"""Brings a database to the present schema. Safe when two processes open the same database at once."""
+"""The schema of a database: brings it to the present revision. Safe if two processes open one database at once."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _ADVISORY_LOCK = 0x6A7571
 
 
 def revision(connection: sa.Connection) -> str | None:
-    """The revision of this database; None when it is empty."""
+    """Return the revision of this database; None if it is empty."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
@@ -24,24 +24,24 @@ def revision(connection: sa.Connection) -> str | None:
 def migrate(connection: sa.Connection) -> None:
     """Run the migrations that this database lacks, inside the caller's write transaction.
 
-    Raises `AdminError` when the database was written by a newer release.
+    Raises `AdminError` if the database was written by a newer release.
     """
     if not _lacks(connection):
         return
     if connection.dialect.name != "postgresql":
         upgrade(connection)
         return
-    from .patience import as_long_as_it_takes  # it needs the driver
+    from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
 
     with as_long_as_it_takes(connection):
-        # Who comes second waits for the first one, and finds that there is nothing left to do.
+        # The second process waits for the first, and finds nothing left to do.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
         if _lacks(connection):
             upgrade(connection)
 
 
 def _lacks(connection: sa.Connection) -> bool:
-    """Whether it has not the newest schema; raises `AdminError` when it has a newer one."""
+    """Return True if the schema is not the newest; raises `AdminError` if it is newer than ours."""
     found = revision(connection)
     if found is not None and found not in _KNOWN:
         raise AdminError(

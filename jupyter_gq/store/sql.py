@@ -15,14 +15,14 @@ from .protocol import NewEvent, OutputEvent, Record, StoredEvent
 from .rows import record_of, record_or_none, row_of, stored_event
 from .transactions import Transactions
 
-#: Pieces that change the outputs of a cell; a later `set` makes them superfluous.
+#: Operations that change the outputs of a cell; a later `set` makes them superfluous.
 _CHANGES_OUTPUTS = frozenset({"append", "replace", "clear", "set"})
 
 
 class SqlStore:
-    """Remembers in the database at `url`; see `store.protocol.Store` for the guarantees.
+    """The store in the database at `url`; see `store.protocol.Store` for the guarantees.
 
-    Opening runs the migrations that the database lacks. It may be used from several threads.
+    Opening runs the migrations that the database lacks. Several threads may use one object.
     """
 
     def __init__(self, url: str) -> None:
@@ -36,32 +36,38 @@ class SqlStore:
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
-        """One record."""
+        """Return a record; None if there is none of that id."""
         with self._database.read() as connection:
             return record_or_none(statements.workload_by_id(connection, workload))
 
     def live(self) -> tuple[Record, ...]:
-        """Every record that is not final, oldest `submitted_at` first (ties by id)."""
+        """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         with self._database.read() as connection:
             return tuple(record_of(row) for row in statements.live_workloads(connection))
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
     ) -> tuple[Record, ...]:
-        """Newest first; `before` = id of the last one of the page before (unknown id: from the start)."""
+        """Return records, newest first.
+
+        `before` is the id of the last record of the page before (unknown id: from the start).
+        """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
             rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
             return tuple(record_of(row) for row in rows)
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
-        """Final records that were submitted before that time, in the order of their ids, those above `after`."""
+        """Return final records that were submitted before that time and have an id above `after`, by id."""
         with self._database.read() as connection:
             rows = statements.finished_workloads(connection, submitted_before, after, limit)
             return tuple(record_of(row) for row in rows)
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove so many pieces of its output, or its files, or its record; True when it is gone."""
+        """Remove `pieces` pieces of output; if none is left, the files; if there is none, the record.
+
+        Returns True once the record is gone. Raises `Conflict` for a record that is not final.
+        """
         with self._database.write() as connection:
             row = statements.workload_by_id(connection, workload)
             if row is None:
@@ -76,16 +82,16 @@ class SqlStore:
             return True
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """The record that this owner submitted with that key."""
+        """Return the record that this owner submitted with that key; None if there is none."""
         with self._database.read() as connection:
             return record_or_none(statements.workload_by_key(connection, owner, key))
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
-        """Append those that are new and continue the sequence; return the highest stored sequence number (0: none).
+        """Append pieces that are new and continue the sequence; return the highest stored number (0: none).
 
-        A piece that would leave a gap is not stored, nor what follows it. When a `set` arrives, the earlier pieces
-        that it makes superfluous are forgotten: a reader sees increasing numbers, and folds to the same outputs.
-        Raises `NotFound` for a workload that was never saved.
+        A piece that would leave a gap is not stored, nor what follows it. If a `set` arrives, the earlier pieces that
+        it makes superfluous are forgotten: a reader sees increasing numbers, and folds to the same outputs. Raises
+        `NotFound` for a workload that was never saved.
         """
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
@@ -96,24 +102,28 @@ class SqlStore:
             return new[-1].seq
 
     def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
-        """In order, those with a sequence number above `after`."""
+        """Return pieces with a sequence number above `after`, in order.
+
+        The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
+        increase but need not be consecutive.
+        """
         with self._database.read() as connection:
             rows = statements.outputs_after(connection, workload, after, limit)
         return tuple(OutputEvent(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
 
     def last_seq(self, workload: str) -> int:
-        """The highest stored sequence number; 0 when there is none."""
+        """Return the highest stored sequence number; 0 if there is none."""
         with self._database.read() as connection:
             return statements.last_output(connection, workload)
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
-        """In order, those with an id above `event`."""
+        """Return events with an id above `event`, in order."""
         with self._database.read() as connection:
             rows = statements.events_after(connection, event, limit)
         return tuple(stored_event(row) for row in rows)
 
     def event_range(self) -> tuple[int, int]:
-        """Smallest and largest id that is stored; (0, 0) when there is none."""
+        """Return the smallest and the largest stored id; (0, 0) if there is none."""
         with self._database.read() as connection:
             return statements.event_bounds(connection)
 
@@ -123,7 +133,7 @@ class SqlStore:
             statements.delete_events_but_newest(connection, keep)
 
     def setting(self, name: str) -> JsonObject | None:
-        """A small named document."""
+        """Return a small named document (an owner's last eviction, the last good policy); None if there is none."""
         with self._database.read() as connection:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
@@ -139,24 +149,24 @@ class SqlStore:
             statements.put_file(connection, {"workload": workload, "name": name, "content": content})
 
     def file(self, workload: str, name: str) -> bytes | None:
-        """What is in that file; None when there is none."""
+        """Return the content of a file; None if there is none."""
         with self._database.read() as connection:
             return statements.file_by_name(connection, workload, name)
 
     def delete_files(self, workload: str) -> None:
-        """Remove all files of a workload. No error if there are none."""
+        """Remove all files of a workload; no error if there are none."""
         with self._database.write() as connection:
             statements.delete_files(connection, workload)
 
     def take_over(self) -> int:
-        """Become the one that may write, in place of all that did before; return the new epoch.
+        """Become the writer in place of all earlier ones; return the new epoch.
 
-        It also removes the files of workloads that were never saved.
+        Also removes the files of workloads that were never saved.
         """
         return self._database.take_over()
 
     def confirm(self) -> None:
-        """Return when the database answers and nobody has taken over."""
+        """Return if the database answers and nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
         self._database.confirm()
 
     def close(self) -> None:

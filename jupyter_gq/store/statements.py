@@ -1,4 +1,4 @@
-"""Every SQL statement, one named function each. The caller opens the transaction."""
+"""SQL statements, one named function each. The caller opens the transaction."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,18 +19,18 @@ def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:
 
 
 def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
-    """One record."""
+    """Return a record."""
     return connection.execute(sa.select(workloads).where(workloads.c.id == workload)).one_or_none()
 
 
 def workload_by_key(connection: sa.Connection, owner: str, key: str) -> Row | None:
-    """The record that an owner submitted with an idempotency key."""
+    """Return the record that an owner submitted with an idempotency key."""
     query = sa.select(workloads).where(workloads.c.owner == owner, workloads.c.idempotency_key == key)
     return connection.execute(query).one_or_none()
 
 
 def live_workloads(connection: sa.Connection) -> Sequence[Row]:
-    """Records that are not final, oldest first."""
+    """Return records that are not final, oldest first."""
     query = sa.select(workloads).where(workloads.c.final.is_(False))
     return connection.execute(query.order_by(workloads.c.submitted_at, workloads.c.id)).all()
 
@@ -38,7 +38,10 @@ def live_workloads(connection: sa.Connection) -> Sequence[Row]:
 def newest_workloads(
     connection: sa.Connection, *, kind: str | None, owner: str | None, limit: int, before: tuple[float, str] | None
 ) -> Sequence[Row]:
-    """Records, newest first; `before` = (submitted_at, id) of the last one of the page before."""
+    """Return records, newest first.
+
+    `before` is (submitted_at, id) of the last record of the page before.
+    """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
     if kind is not None:
         query = query.where(workloads.c.kind == kind)
@@ -50,7 +53,7 @@ def newest_workloads(
 
 
 def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
-    """Final records of before that time with an id above `after`, by id."""
+    """Return final records of before that time with an id above `after`, by id."""
     query = sa.select(workloads).where(
         workloads.c.final.is_(True), workloads.c.submitted_at < submitted_before, workloads.c.id > after
     )
@@ -63,7 +66,7 @@ def delete_workload(connection: sa.Connection, workload: str) -> None:
 
 
 def delete_first_outputs(connection: sa.Connection, workload: str, most: int) -> int:
-    """Forget the oldest pieces of its output; how many there were."""
+    """Forget the oldest pieces of a workload's output; return how many there were."""
     oldest = sa.select(outputs.c.seq).where(outputs.c.workload == workload).order_by(outputs.c.seq).limit(most)
     found = connection.execute(oldest).scalars().all()
     if found:
@@ -72,14 +75,14 @@ def delete_first_outputs(connection: sa.Connection, workload: str, most: int) ->
 
 
 def workload_age(connection: sa.Connection, workload: str) -> tuple[float, str] | None:
-    """Where a record stands in the order by age: (submitted_at, id)."""
+    """Return a record's place in the order by age: (submitted_at, id)."""
     query = sa.select(workloads.c.submitted_at, workloads.c.id).where(workloads.c.id == workload)
     row = connection.execute(query).one_or_none()
     return None if row is None else (row.submitted_at, row.id)
 
 
 def last_output(connection: sa.Connection, workload: str) -> int:
-    """The highest sequence number; 0 when there is none."""
+    """Return the highest sequence number; 0 if there is none."""
     query = sa.select(sa.func.max(outputs.c.seq)).where(outputs.c.workload == workload)
     return connection.execute(query).scalar() or 0
 
@@ -90,31 +93,31 @@ def add_outputs(connection: sa.Connection, rows: Sequence[Values]) -> None:
 
 
 def delete_outputs_of_cell(connection: sa.Connection, workload: str, cell: str, below: int) -> None:
-    """Forget what changed the outputs of this cell before the piece numbered `below`."""
+    """Forget the pieces that changed the outputs of this cell before the piece numbered `below`."""
     connection.execute(
         sa.delete(outputs).where(outputs.c.workload == workload, outputs.c.cell == cell, outputs.c.seq < below)
     )
 
 
 def outputs_after(connection: sa.Connection, workload: str, after: int, limit: int) -> Sequence[Row]:
-    """Pieces of output above a sequence number, in order."""
+    """Return pieces of output above a sequence number, in order."""
     query = sa.select(outputs).where(outputs.c.workload == workload, outputs.c.seq > after)
     return connection.execute(query.order_by(outputs.c.seq).limit(limit)).all()
 
 
 def add_events(connection: sa.Connection, rows: Sequence[Values]) -> Sequence[int]:
-    """Record events; their ids, growing in that order."""
+    """Record events; return the ids, growing in that order."""
     insertion = sa.insert(events).returning(events.c.id, sort_by_parameter_order=True)
     return connection.execute(insertion, rows).scalars().all()
 
 
 def events_after(connection: sa.Connection, event: int, limit: int) -> Sequence[Row]:
-    """Events above an id, in order."""
+    """Return events above an id, in order."""
     return connection.execute(sa.select(events).where(events.c.id > event).order_by(events.c.id).limit(limit)).all()
 
 
 def event_bounds(connection: sa.Connection) -> tuple[int, int]:
-    """Smallest and largest id of an event; (0, 0) when there is none."""
+    """Return the smallest and the largest id of an event; (0, 0) if there is none."""
     low, high = connection.execute(sa.select(sa.func.min(events.c.id), sa.func.max(events.c.id))).one()
     return (low or 0, high or 0)
 
@@ -126,7 +129,7 @@ def delete_events_but_newest(connection: sa.Connection, keep: int) -> None:
 
 
 def setting_by_name(connection: sa.Connection, name: str) -> str | None:
-    """The document of a setting."""
+    """Return the document of a setting."""
     return connection.execute(sa.select(settings.c.value).where(settings.c.name == name)).scalar_one_or_none()
 
 
@@ -141,13 +144,13 @@ def put_file(connection: sa.Connection, row: Values) -> None:
 
 
 def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes | None:
-    """What is in a file of a workload."""
+    """Return the content of a file of a workload."""
     query = sa.select(files.c.content).where(files.c.workload == workload, files.c.name == name)
     return connection.execute(query).scalar_one_or_none()
 
 
 def delete_files(connection: sa.Connection, workload: str) -> int:
-    """Forget the files of a workload; how many there were."""
+    """Forget the files of a workload; return how many there were."""
     return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
 
 
@@ -158,17 +161,17 @@ def delete_files_of_nobody(connection: sa.Connection) -> None:
 
 
 def epoch(connection: sa.Connection) -> int:
-    """Who took over last."""
+    """Return the epoch of the last takeover."""
     return int(connection.execute(sa.select(leadership.c.epoch)).scalar_one())
 
 
 def lock_epoch(connection: sa.Connection) -> int:
-    """Who took over last; until the end of the transaction nobody else gets past this."""
+    """Return the epoch, and lock it until the end of the transaction."""
     return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
 
 
 def set_epoch(connection: sa.Connection, epoch: int) -> None:
-    """Take over."""
+    """Record a takeover."""
     connection.execute(sa.update(leadership).values(epoch=epoch))
 
 

@@ -1,4 +1,4 @@
-"""The tables. What is queried has a column; the rest of a record is one JSON document beside it."""
+"""Tables of the database. Queried fields have columns; the rest of a record is one JSON document beside them."""
 
 import sqlalchemy as sa
 

@@ -1,15 +1,15 @@
-"""Transactions on the database: one writer at a time, and none that has been replaced.
+"""Transactions on the database: one writer at a time, and no writer that has been replaced.
 
 Rules
 -----
-1. Writers come one after the other, of all processes: on SQLite by its lock, on PostgreSQL by that of the row that
-   holds the epoch. So events have increasing ids in the order in which they can be read.
-2. A write names the epoch of this object. When another has taken over since, it raises `Superseded` and changes
-   nothing: the epoch is compared under the lock, in the transaction of the write.
-3. Once a transaction has failed because the database is away, all are refused at once, until `confirm` has reached it:
-   only who confirms waits for a database that does not answer.
-4. After that `confirm` waits for the lock of the epoch: a server that was silent may yet carry out the end of a write
-   on which we hung up, and until then what is read is not what will be.
+1. Order. Writers of all processes come one after the other: on SQLite by its lock, on PostgreSQL by the lock of the row
+   that holds the epoch. So events have increasing ids in the order in which they can be read.
+2. Epoch. A write names the epoch of this object. If another has taken over since, the write raises `Superseded` and
+   changes nothing: the epoch is compared under the lock, in the transaction of the write.
+3. Outage. Once a transaction has failed because the database is away, all are refused at once, until `confirm` has
+   reached it: only `confirm` waits for a database that does not answer.
+4. Late writes. `confirm` then waits for the lock of the epoch: a server that was silent may yet carry out the end of a
+   write on which we hung up.
 """
 
 import threading
@@ -27,7 +27,7 @@ from .schema import migrate
 
 
 class Transactions:
-    """Opens the database at `url`, brings it to the present schema, and begins transactions on it."""
+    """The transactions on the database at `url`, which is brought to the present schema first."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
@@ -35,7 +35,7 @@ class Transactions:
         self._writing = self._engine.execution_options(**{WRITES: True})
         # Without the lock two threads of ours would wait in SQLite's busy loop, which sleeps.
         self._writer = threading.Lock()
-        #: What this object's writes name; 0 where nobody ever took over.
+        #: Epoch that this object's writes name; 0 if nobody ever took over.
         self._epoch = 0
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
@@ -48,29 +48,29 @@ class Transactions:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads."""
+        """Begin a transaction that only reads."""
         self._refuse_while_away()
         with self._failures_named(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """A transaction that writes, unless another has taken over."""
+        """Begin a transaction that writes, unless another has taken over."""
         with self._locked() as (connection, epoch):
             self._compare(epoch)
             yield connection
 
     def take_over(self) -> int:
-        """Become the one that may write; all others get `Superseded` from now on."""
+        """Become the writer; all others get `Superseded` from now on."""
         with self._locked() as (connection, epoch):
             statements.set_epoch(connection, epoch + 1)
-            # Nobody else is between keeping a file and saving its workload: what has none has been left behind.
+            # Nobody else is between keeping a file and saving its workload: a file without a workload was left behind.
             statements.delete_files_of_nobody(connection)
         self._epoch = epoch + 1
         return self._epoch
 
     def confirm(self) -> None:
-        """Reach the database and find that nobody has taken over; else `StoreUnavailable`, `Superseded`."""
+        """Reach the database and check that nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
         if self._away is None:
             with self._failures_named(), self._engine.connect() as connection:
                 epoch = statements.epoch(connection)
@@ -90,7 +90,7 @@ class Transactions:
     def _locked(self) -> Iterator[tuple[sa.Connection, int]]:
         self._refuse_while_away()
         with self._writer:
-            self._refuse_while_away()  # who had the lock before may have found out
+            self._refuse_while_away()  # the last holder of the lock may have found out
             with self._failures_named(), self._writing.begin() as connection:
                 yield connection, statements.lock_epoch(connection)
 

@@ -1,11 +1,15 @@
-"""Carry a decision out: write it down, then tell the backends.
+"""Carrying decisions out: they are recorded first, and then the backends are reconciled with the records.
 
 Rules
 -----
-1. The intent is saved before the deed: ADMITTED before `launch`, STOPPING before `stop`. So a crash at any instant
-   leaves a record from which the next step goes on, and no deed is done twice (backends are idempotent).
-2. Deeds follow from the records alone, not from the decision: ADMITTED is launched, STOPPING is stopped.
-3. A workload whose backend could not be observed is left alone: it may run already.
+Intent first: the intent is saved before the backend is called, ADMITTED before `launch` and STOPPING before `stop`. So
+a crash at any instant leaves a record from which the next step goes on, and nothing is done twice (backends are
+idempotent).
+
+Records decide: calls of a backend follow from the records alone, not from the decision. ADMITTED work is launched, and
+STOPPING work is stopped.
+
+Unobserved backends: a workload whose backend could not be observed is left alone, because it may run already.
 """
 
 import asyncio
@@ -27,34 +31,34 @@ from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, 
 from jupyter_gq.scheduling.wording import describe_preemptor
 from jupyter_gq.store.protocol import Record
 
-from .observe import RunKey, Seen
+from .observe import ObservedRuns, RunKey
 
 log = logging.getLogger(__name__)
 
-#: Tells a runner how long it has after SIGTERM, which itself says nothing of that.
+#: Environment variable that tells a runner for how many seconds it may go on after SIGTERM.
 STOP_GRACE = "GQ_STOP_GRACE"
-#: So many launches are written down together: each alone would cost a write to the disk.
-TOGETHER = 50
-#: A run that outlives its grace is told again so often.
-TELL_AGAIN = Seconds(10)
+#: Number of launches that are recorded together: each write to the disk takes time.
+LAUNCHES_PER_WRITE = 50
+#: Time between two stops of a run that outlives its grace.
+STOP_AGAIN = Seconds(10)
 
 
-class Actor:
-    """Applies decisions and keeps the backends in step with the records."""
+class Executor:
+    """Records decisions, and reconciles the backends with the records."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        #: Tokens of runs that are about to be launched; nothing else ever holds one.
+        #: Tokens of runs that are about to be launched. No other object keeps a token in plain text.
         self._tokens: dict[RunKey, str] = {}
-        #: When each run was told to stop by this process: for the first time, and last.
-        self._told: dict[RunKey, tuple[Instant, Instant]] = {}
-        #: Launched, and not yet written down.
+        #: When this process told each run to stop: the first time, and the last time.
+        self._stopped: dict[RunKey, tuple[Instant, Instant]] = {}
+        #: Ids of workloads whose launch has not been recorded yet.
         self._launched: list[str] = []
 
-    # --- the decision, into the records
+    # --- from the decision to the records
 
-    def write_down(self, decision: Decision) -> None:
-        """Save what was decided, all of it together."""
+    def record_decision(self, decision: Decision) -> None:
+        """Save all instructions of a decision in one commit."""
         changes: list[Change] = []
         for instruction in decision.instructions:
             changes.extend(self._changes(instruction))
@@ -76,7 +80,7 @@ class Actor:
             case Unwarn():
                 return _activity_change(record, None, "")
             case _:
-                # Never decided of work whose backend cannot do it (`invariants.check_possible`).
+                # The core decides this only if the backend can do it (`invariants.check_capabilities`).
                 log.error("%s: no backend can carry out %s", instruction.workload, type(instruction).__name__)
                 return []
 
@@ -105,96 +109,101 @@ class Actor:
             requeue=workload.kind is Kind.TRAINING,
         )
         by = self._context.records.get(evict.by) if evict.by is not None else None
-        eviction = Eviction(reason=evict.reason.value, sentence=evict.sentence, by=_for_whom(evict.reason, by), at=now)
+        eviction = Eviction(
+            reason=evict.reason.value, sentence=evict.sentence, by=_name_preemptor(evict.reason, by), at=now
+        )
         if workload.kind is Kind.NOTEBOOK:
             remember_eviction(self._context.store, workload.owner, eviction)
         log.info("%s of %s is evicted: %s", workload.id, workload.owner, evict.sentence)
-        return [stop_change(workload, stop, DetailChange(eviction=eviction, sentence=evict.sentence))]
+        return [make_stop_change(workload, stop, DetailChange(eviction=eviction, sentence=evict.sentence))]
 
-    # --- the records, into deeds
+    # --- from the records to the backends
 
-    async def carry_out(self, seen: Seen) -> Exception | None:
-        """Launch what is ADMITTED, stop what is STOPPING, tell a backend again of what it forgot.
+    async def reconcile(self, observed: ObservedRuns) -> Exception | None:
+        """Launch ADMITTED work, stop STOPPING work, and launch again to a backend whatever it forgot.
 
-        Return the first failure that is the defect of one workload: all else is done, and others may be told so.
+        Returns the first failure that concerns one workload only. All other work is done nevertheless.
         """
         names = [record.workload.id for record in self._context.records.begun()]
-        failure = await self._each(names, lambda record: self._bring_into_step(record, seen), seen.unseen)
-        self._tidy()
+        failure = await self._for_each(
+            names, lambda record: self._reconcile_record(record, observed), observed.unobserved
+        )
+        self._drop_ended_runs()
         return failure
 
     async def launch_admitted(self, names: Sequence[str]) -> Exception | None:
-        """Launch those of them that are ADMITTED; return as `carry_out` does."""
-        return await self._each(names, self._launch_if_admitted)
+        """Launch the workloads of these ids that are ADMITTED; return the first failure as `reconcile` does."""
+        return await self._for_each(names, self._launch_if_admitted)
 
-    async def _each(
-        self, names: Iterable[str], deed: Callable[[Record], Awaitable[None]], unseen: Set[Kind] = frozenset()
+    async def _for_each(
+        self, names: Iterable[str], operation: Callable[[Record], Awaitable[None]], left_alone: Set[Kind] = frozenset()
     ) -> Exception | None:
+        """Run an operation on each record, without those of the kinds that are left alone; return the first failure."""
         failure: Exception | None = None
-        # A store that went away ended the loop before these were written down: the next look tells what became of them.
+        # Left over if the store failed in the last loop. The next observation tells what became of these launches.
         self._launched = []
         for name in names:
-            # Requests are answered while a backend works: the record may have changed since the loop began.
+            # Requests are answered while a backend works, so the record may have changed since the loop began.
             record = self._context.records.alive(name)
-            if record is None or record.workload.kind in unseen:
+            if record is None or record.workload.kind in left_alone:
                 continue
             try:
-                await deed(record)
+                await operation(record)
             except (StoreUnavailable, Superseded):
-                raise  # what the others are to become is not known any more
-            except Exception as error:  # noqa: BLE001 - one workload's defect must not keep the others waiting
+                raise  # the records of the other workloads are not known any more
+            except Exception as error:  # noqa: BLE001 - a defect of one workload must not keep the others waiting
                 failure = failure or error
-            if len(self._launched) >= TOGETHER:
-                self._write_launched()
-                await asyncio.sleep(0)  # what a backend does beside us goes on, and so do requests
-        self._write_launched()
+            if len(self._launched) >= LAUNCHES_PER_WRITE:
+                self._record_launches()
+                await asyncio.sleep(0)  # lets requests and the backend's own tasks go on
+        self._record_launches()
         return failure
 
-    async def _bring_into_step(self, record: Record, seen: Seen) -> None:
-        if self._is_forgotten(record.workload, seen):
-            await self._remind(record)
+    async def _reconcile_record(self, record: Record, observed: ObservedRuns) -> None:
+        if self._is_forgotten(record.workload, observed):
+            await self._launch_again(record)
         await self._launch_if_admitted(record)
         if record.workload.state is State.STOPPING:
             await self._stop(record)
 
     async def _launch_if_admitted(self, record: Record) -> None:
         if record.workload.state is State.ADMITTED:
-            await (self._launch(record) if record.workload.stop is None else self._give_up(record))
+            await (self._launch(record) if record.workload.stop is None else self._cancel_admission(record))
 
     async def _launch(self, record: Record) -> None:
         workload = record.workload
         key = (workload.id, workload.run)
         if key not in self._tokens and workload.kind is Kind.TRAINING:
-            # After a restart the token of the admission is lost: the run gets another one.
+            # The token of the admission is lost after a restart: the run gets another one.
             hashed = self._new_token(workload, workload.run)
             self._context.records.commit([Change(workload=workload.id, token_hash=hashed)])
-        # Kept until the launch went well: one that fails by a defect is tried again, and needs no other.
+        # Kept until the launch went well: a launch that fails by a defect is tried again with the same token.
         token = self._tokens.get(key, "")
         self._context.known_runs.add(key)
         try:
             await self._context.backend_of(workload.kind).launch(self._launch_of(record, token))
         except (BackendError, OSError) as error:
             self._context.known_runs.discard(key)
-            self._refused(workload, error)
+            self._record_failed_launch(workload, error)
             return
         self._tokens.pop(key, None)
         self._launched.append(workload.id)
 
-    def _write_launched(self) -> None:
-        """That they were launched; after a crash before this, the next look at the backend says so too."""
+    def _record_launches(self) -> None:
+        """Record the launches since the last call. After a crash before this, the next observation records them."""
         launched, self._launched = self._launched, []
         records = [record for name in launched if (record := self._context.records.alive(name)) is not None]
         admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
         self._context.records.commit([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
-    def _refused(self, workload: Workload, error: Exception) -> None:
+    def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
         told = f"It could not be started: {error}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
 
-    async def _give_up(self, record: Record) -> None:
-        """It was stopped before it was launched; no backend shows it, so there is nothing to end."""
+    async def _cancel_admission(self, record: Record) -> None:
+        """Requeue or end a workload that was stopped before its launch. No backend has to be told."""
         workload = record.workload
         requeue = workload.stop is not None and workload.stop.requeue
         now = self._context.clock.now()
@@ -210,24 +219,24 @@ class Actor:
         if stop is None:
             return
         if record.detail.given_back:
-            # Its spawner ends it. The Hub is not asked: it may be starting the same server anew just now.
+            # The spawner ends the server. The Hub is not asked: it may be starting the same server again just now.
             await self._release_unused(record)
             return
         now, key = self._context.clock.now(), (workload.id, workload.run)
         grace = self._grace(stop)
-        # The grace of who could not be told at once begins when he is.
-        first, last = self._told.get(key, (now, None))
+        # The grace begins when the run can be told, which is later than `stop.at` if its backend could not be observed.
+        first, last = self._stopped.get(key, (now, None))
         if last is not None and last < stop.at:
             first, last = now, None
-        if last is not None and now < max(last, first + grace) + TELL_AGAIN:
+        if last is not None and now < max(last, first + grace) + STOP_AGAIN:
             return
         left = Seconds(max(0.0, first + grace - now))
         backend = self._context.backend_of(workload.kind)
         if await self._attempt(workload, "told to stop", lambda: backend.stop(workload.id, workload.run, left)):
-            self._told[key] = (first, now)
+            self._stopped[key] = (first, now)
 
     async def _release_unused(self, record: Record) -> None:
-        """A ticket that was given back before any process held its share: nothing has to end."""
+        """Release the share of a ticket that was given back, unless a process holds it."""
         workload = record.workload
         if record.detail.pid is not None:
             return
@@ -241,26 +250,27 @@ class Actor:
             self._context.records.commit([Change(workload=workload.id, event=Event.CANCELLED, fields=fields)])
 
     def _grace(self, stop: Stop) -> Seconds:
+        """Return the time between the stop and the end of the run that its reason allows."""
         settings = self._context.settings
         return settings.cancel_grace if stop.reason is EvictReason.STOPPED_BY_USER else settings.grace
 
-    async def _remind(self, record: Record) -> None:
-        """Tell the backend again of a run that it forgot; its process, or its pod, is found or gone."""
+    async def _launch_again(self, record: Record) -> None:
+        """Launch a run to the backend that forgot it; the backend finds the process or the pod, or that it is gone."""
         launch, backend = self._launch_of(record, ""), self._context.backend_of(record.workload.kind)
         if await self._attempt(record.workload, "told to its backend again", lambda: backend.launch(launch)):
             self._context.known_runs.add((record.workload.id, record.workload.run))
 
-    def _is_forgotten(self, workload: Workload, seen: Seen) -> bool:
-        """A run that its backend does not know and should: that happens after a restart only."""
+    def _is_forgotten(self, workload: Workload, observed: ObservedRuns) -> bool:
+        """Tell whether the backend does not know a run that it should know, as happens after a restart only."""
         if workload.state not in {State.STARTING, State.RUNNING, State.STOPPING}:
             return False
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
-        return forgetful and seen.of(workload.id, workload.run) is None
+        return forgetful and observed.find(workload.id, workload.run) is None
 
-    async def _attempt(self, workload: Workload, what: str, deed: Callable[[], Awaitable[None]]) -> bool:
-        """A deed that is tried again by the next step when it fails."""
+    async def _attempt(self, workload: Workload, what: str, operation: Callable[[], Awaitable[None]]) -> bool:
+        """Run an operation on a backend; log a failure and return False, so that the next step tries again."""
         try:
-            await deed()
+            await operation()
         except (BackendError, OSError) as error:
             log.warning("%s could not be %s, it is tried again: %s", workload.id, what, error)
             return False
@@ -271,14 +281,15 @@ class Actor:
         return Launch(workload=record.workload, detail=record.detail, environment=environment, token=token)
 
     def _new_token(self, workload: Workload, run: int) -> str | None:
+        """Make a token for a run of a job, keep it until the launch, and return its hash; None for a notebook."""
         if workload.kind is not Kind.TRAINING:
             return None
         token = self._context.new_token()
         self._tokens[(workload.id, run)] = token
         return token_hash(token)
 
-    def _tidy(self) -> None:
-        self._told = {key: told for key, told in self._told.items() if self._is_present(*key)}
+    def _drop_ended_runs(self) -> None:
+        self._stopped = {key: times for key, times in self._stopped.items() if self._is_present(*key)}
         self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
 
     def _is_present(self, workload: str, run: int) -> bool:
@@ -286,15 +297,18 @@ class Actor:
         return record is not None and record.workload.run == run
 
 
-def _for_whom(reason: EvictReason, by: Record | None) -> str | None:
-    """As the owner reads it: inside a queue the job, else the queue or the user."""
+def _name_preemptor(reason: EvictReason, by: Record | None) -> str | None:
+    """Return the name that the victim's owner reads: of the job if it is in the same queue, else of queue or user."""
     if by is None:
         return None
     return by.workload.name if reason is EvictReason.PREEMPTED else describe_preemptor(by.workload)
 
 
-def stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
-    """The intent to end a run. One that is only ADMITTED stays so until it is known whether it was launched."""
+def make_stop_change(workload: Workload, stop: Stop, detail: DetailChange) -> Change:
+    """Return the change that records the intent to end a run.
+
+    An ADMITTED workload keeps its state until it is known whether it was launched.
+    """
     event = None if workload.state is State.ADMITTED else Event.STOP_REQUESTED
     return Change(workload=workload.id, event=event, fields=WorkloadChange(stop=stop), detail=detail)
 

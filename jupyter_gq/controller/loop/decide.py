@@ -1,11 +1,14 @@
-"""What the core decides now, and what it would decide if there were one workload more: asked of one scheduler.
+"""Decisions about the present state, and previews of one workload more, by one scheduler that keeps its index.
 
 Rules
 -----
-1. A scheduler that remembers is kept from question to question: each costs what has changed since the last one, not
-   what there is. What it says is what `run_cycle` says of the same snapshot.
-2. It is put back only when all went well: after a question that failed, the next one begins anew.
-3. Who asks what would be changes nothing. Between taking it up and putting it back nothing is awaited.
+One scheduler: the scheduler is kept from question to question, so each question costs what has changed since the last
+one, not the size of the cluster. Its answers are those of `run_cycle` on the same snapshot.
+
+Fresh after a failure: the scheduler is kept only if a question was answered. After a failure the next question indexes
+the whole snapshot.
+
+No effect: a preview changes nothing. Nothing is awaited while the scheduler is in use.
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -14,6 +17,7 @@ from dataclasses import replace
 
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
+from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.decision import Decision
@@ -21,41 +25,44 @@ from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.preview import admission
 
 
-class Deciding:
-    """Asked by the loop, and by requests beside it."""
+class Decider:
+    """The scheduler of the service, for the loop and for requests."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        #: None before the first question, and after one that failed.
+        #: None before the first question, and after a question that failed.
         self._scheduler: Scheduler | None = None
 
     def decide(self) -> Decision:
-        """Return what is to be done now."""
-        return self.of(self._context.snapshot())
+        """Return the decision about the present state."""
+        return self.decide_on(self._context.snapshot(), self._context.clock.now())
 
-    def of(self, snapshot: Snapshot) -> Decision:
-        """Return what is to be done about that snapshot, which is one of now."""
-        with self._knowing(snapshot) as scheduler:
-            return scheduler.decide(self._context.clock.now())
+    def decide_on(self, snapshot: Snapshot, now: Instant) -> Decision:
+        """Return the decision about a snapshot of the present state."""
+        with self._borrow_scheduler(snapshot) as scheduler:
+            return scheduler.decide(now)
 
-    def outlooks(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
-        """What would happen to each of them if it alone were queued now, by the caller. Their ids are nobody's."""
+    def preview(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
+        """Return what would happen to each workload if the caller queued it alone now; their ids must be unused."""
         snapshot = self._context.snapshot()
         queues = {workload.queue for workload in workloads}
         if queues <= {queue.name for queue in snapshot.queues}:
-            with self._knowing(snapshot) as scheduler:
-                return self._each(scheduler, snapshot, workloads)
-        # Another tree is counted anew: not by the scheduler that is kept, which would count the old one anew after it.
-        snapshot = _only_rivals(self._context.snapshot([caller]), queues)
-        return self._each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
+            with self._borrow_scheduler(snapshot) as scheduler:
+                return self._preview_each(scheduler, snapshot, workloads)
+        # Another queue tree needs another index. The kept scheduler would have to index everything twice for it.
+        snapshot = _only_same_pools(self._context.snapshot([caller]), queues)
+        return self._preview_each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
 
-    def _each(self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]) -> list[admission.Outlook]:
+    def _preview_each(
+        self, scheduler: Scheduler, snapshot: Snapshot, workloads: Sequence[Workload]
+    ) -> list[admission.Outlook]:
         now = self._context.clock.now()
         decisions = [scheduler.decide_with(admission.queued(workload), now) for workload in workloads]
         return [admission.outlook(snapshot, *each) for each in zip(workloads, decisions, strict=True)]
 
     @contextmanager
-    def _knowing(self, snapshot: Snapshot) -> Iterator[Scheduler]:
+    def _borrow_scheduler(self, snapshot: Snapshot) -> Iterator[Scheduler]:
+        """Provide the kept scheduler, or a new one, with the index of this snapshot."""
         policy = self._context.settings.policy
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
@@ -66,8 +73,8 @@ class Deciding:
         self._scheduler = scheduler
 
 
-def _only_rivals(snapshot: Snapshot, queues: Set[str]) -> Snapshot:
-    """Without work of other pools: it neither helps nor hinders, the question costs as much as the pool is large."""
+def _only_same_pools(snapshot: Snapshot, queues: Set[str]) -> Snapshot:
+    """Return the snapshot without workloads of other pools than those of `queues`: they change nothing there."""
     pools = {queue.pool for queue in snapshot.queues if queue.name in queues}
-    rivals = {queue.name for queue in snapshot.queues if queue.pool in pools}
-    return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.queue in rivals))
+    same = {queue.name for queue in snapshot.queues if queue.pool in pools}
+    return replace(snapshot, workloads=tuple(w for w in snapshot.workloads if w.queue in same))

@@ -1,12 +1,17 @@
-"""When will a waiting job start? Learns from what ran and from how its own forecasts turned out.
+"""Forecasts of when waiting jobs start, which learn from finished jobs and from how earlier forecasts turned out.
 
 Rules
 -----
-1. A forecast is made beside the loop, in a thread on a frozen snapshot, so that no step waits for it; only durations
-   learnt meanwhile count at once. It is bounded, and made anew not more often than `EVERY`, while anybody waits.
-2. While much happens it would be old before it is made: it waits until nothing begins or ends, but not for long.
-3. The first forecast of each wait is held against the start that follows; what comes out of it outlives a restart.
-4. Only jobs that ran through in one run and succeeded say how long jobs run.
+Beside the loop: a forecast is made in a thread on a frozen snapshot, so that no step waits for it. Only durations that
+are learnt meanwhile count at once. A forecast is bounded, and made again at most every `EVERY` seconds while a job
+waits.
+
+Calm moments: while much happens, a forecast would be old before it is made. It is made when nothing begins or ends, but
+not much later.
+
+Outcomes: the first forecast of each wait is compared with the start that follows. The outcomes outlive a restart.
+
+Durations: only jobs that succeeded in one run say how long jobs run.
 
 See docs/decisions/0053-no-start-time-for-notebooks.md.
 """
@@ -27,27 +32,28 @@ from jupyter_gq.simulation.forecaster import Forecaster
 log = logging.getLogger(__name__)
 
 EVERY = Seconds(10)
-#: So long a step in which nothing begins or ends is waited for.
-PATIENCE = Seconds(30)
-#: The oldest waiting jobs get a forecast; looking further ahead would be guessing.
+#: The longest time for which a forecast waits for a step in which nothing begins or ends.
+LONGEST_DELAY = Seconds(30)
+#: Number of jobs that get a forecast, the oldest first; a forecast for more would be a guess.
 FORESEEN = 50
 AHEAD = Horizon(ends=500)
-#: Finished jobs that are read at the start.
+#: Number of finished jobs whose durations are read at the start.
 HISTORY = 500
 _SETTING = "forecast_outcomes"
-#: Listeners hear of a forecast that moved by more than a minute and a fifth of what is left.
+#: Listeners are told of a forecast that moved by more than a minute and by more than a fifth of the time that is left.
 _MINUTE, _PART = 60.0, 0.2
 
 
 class Forecasts:
-    """Keeps `Context.expected_starts` and `Context.durations`."""
+    """The forecasts and durations that requests read from `Context.expected_starts` and `Context.durations`."""
 
     def __init__(self, context: Context, mention: Callable[[str], None]) -> None:
+        """`mention` tells the listeners of a job that its view has changed."""
         self._context, self._mention = context, mention
-        #: Jobs that did not wait at the last look.
+        #: Jobs that were not pending at the last update.
         self._begun: set[str] = set()
         self._revision = -1
-        #: Something has changed since the last forecast, and when that was first seen.
+        #: When a change since the last forecast was first seen; None = nothing has changed.
         self._due_since: Instant | None = None
         self._due = asyncio.Event()
         remembered = context.store.setting(_SETTING) or {}
@@ -56,28 +62,31 @@ class Forecasts:
             self._learn_duration(record.workload)
 
     async def run(self) -> None:
-        """Make them anew when it is time, until cancelled."""
+        """Make forecasts whenever they are due, until cancelled."""
         while True:
             await self._due.wait()
             try:
                 await self.make()
-            except Exception:  # the last guard of a loop: the next one may go well
+            except Exception:  # the last guard of a loop: the next forecast may go well
                 log.exception("no forecast could be made; it is tried again")
-                self._due.set()  # also when nothing changes by which the next one would be due
+                self._due.set()  # also if nothing changes that would make the next forecast due
             await asyncio.sleep(EVERY)
 
-    def look(self, *, calm: bool) -> None:
-        """Learn from what changed. `calm`: nothing happened in this step, and nothing is about to."""
+    def update(self, *, calm: bool) -> None:
+        """Learn from what has changed, and make a forecast due if it is time.
+
+        `calm`: nothing happened in this step, and nothing is about to happen.
+        """
         changed, now = self._context.records.revision != self._revision, self._context.clock.now()
         if changed:
             self._learn()
         if self._due_since is None and (changed or self._forecaster.told):
             self._due_since = now
-        if self._due_since is not None and (calm or now >= self._due_since + PATIENCE):
+        if self._due_since is not None and (calm or now >= self._due_since + LONGEST_DELAY):
             self._due.set()
 
     async def make(self) -> None:
-        """Make them anew."""
+        """Forecast the starts of the oldest pending jobs, and publish them."""
         context, now = self._context, self._context.clock.now()
         self._due_since = None
         self._due.clear()
@@ -94,14 +103,15 @@ class Forecasts:
             of=[workload.id for workload in waiting[:FORESEEN]],
             horizon=AHEAD,
         )
-        still = [workload.id for workload in waiting[:FORESEEN] if self._waits_as_then(workload)]
-        self._show(self._forecaster.tell({name: expected[name] for name in still}, now), now)
+        still = [workload.id for workload in waiting[:FORESEEN] if self._still_waits(workload)]
+        self._publish(self._forecaster.tell({name: expected[name] for name in still}, now), now)
 
-    def _waits_as_then(self, workload: Workload) -> bool:
+    def _still_waits(self, workload: Workload) -> bool:
+        """Tell whether the workload waits, and has not run since `workload` was read."""
         record = self._context.records.alive(workload.id)
         return record is not None and _waits(record.workload) and record.workload.run == workload.run
 
-    def _show(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
+    def _publish(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
         before = self._context.expected_starts
         after = {
             name: ExpectedStart(p50=now + found.p50, p90=now + found.p90, outcomes=found.outcomes)
@@ -134,7 +144,7 @@ class Forecasts:
             self._context.durations.add(workload, Seconds(workload.finished_at - workload.started_at))
 
     def _learn_start(self, name: str) -> bool:
-        """Hold what was told against what happened since; True when something was learnt."""
+        """Compare the first forecast of a wait with the start; return True if something was learnt."""
         record = self._context.records.alive(name)
         workload = None if record is None else record.workload
         if workload is not None and _waits(workload):

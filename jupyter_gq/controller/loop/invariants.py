@@ -1,4 +1,4 @@
-"""What must hold after every step, whatever happened. A breach is a defect of ours, found early."""
+"""Invariants that hold after every step, whatever happened. A breach is a defect of this package, found early."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,11 +12,11 @@ from jupyter_gq.scheduling.workloads import gang
 
 
 class InvariantBroken(DefectError):
-    """Something that must never be was found; the message has the numbers."""
+    """A state that must never exist; the message has the numbers."""
 
 
-def check_books(workloads: Iterable[Workload]) -> None:
-    """No device above one GPU; who holds is placed whole, and who does not hold has no place."""
+def check_placements(workloads: Iterable[Workload]) -> None:
+    """Check that no device is given away twice, that holders are placed whole, and that others have no place."""
     used: dict[str, int] = {}
     for workload in workloads:
         _check_whole(workload)
@@ -25,11 +25,11 @@ def check_books(workloads: Iterable[Workload]) -> None:
                 used[device] = used.get(device, 0) + workload.request_of(task.group).milli_per_device
     for device, milli in used.items():
         if milli > ONE_GPU:
-            raise InvariantBroken(f"device {device} is given away {milli} times a thousandth")
+            raise InvariantBroken(f"{milli} thousandths of the device {device} are given away")
 
 
 def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitted: Iterable[str]) -> None:
-    """A queue that has just been given something is within its limit, and so is each queue above it."""
+    """Check that each queue in which a workload of `admitted` starts is within its limit, and all queues above it."""
     by_name = {queue.name: queue for queue in queues}
     used: dict[str, int] = {}
     touched: set[str] = set()
@@ -48,8 +48,8 @@ def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitte
             raise InvariantBroken(f"queue {name} holds {used[name]} milli-GPU, above its limit of {limit}")
 
 
-def check_possible(decision: Decision, backends: Mapping[str, Backend]) -> None:
-    """Nothing is decided that the workload's backend cannot carry out."""
+def check_capabilities(decision: Decision, backends: Mapping[str, Backend]) -> None:
+    """Check that the backend of each workload can carry out its instruction; `backends` is by id of the workload."""
     for instruction in decision.instructions:
         backend = backends.get(instruction.workload)
         possible = (
@@ -63,7 +63,7 @@ def check_possible(decision: Decision, backends: Mapping[str, Backend]) -> None:
 
 
 def check_runs(workloads: Iterable[Workload], seen: Iterable[Observation]) -> None:
-    """No workload runs twice at the same time."""
+    """Check that no workload has two live runs at the same time."""
     runs: dict[str, int] = {}
     for observation in seen:
         if observation.phase is not Phase.ENDED:
@@ -84,7 +84,7 @@ def _check_whole(workload: Workload) -> None:
 
 
 def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlacement]) -> None:
-    """At least its smallest gang, unless it is known to have lost tasks; each task with the devices it asked for."""
+    """Check that a group has its min replicas, unless it lost tasks, and that each task has the devices it needs."""
     who = f"{workload.id} ({group.name})" if group.name else workload.id
     least = 0 if workload.stale_since is not None else group.min_members
     if not least <= len(placed) <= group.tasks:
@@ -95,6 +95,7 @@ def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlac
 
 
 def _upwards(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
+    """Return the names of a queue and of all queues above it."""
     chain = []
     while name is not None and name in queues:
         chain.append(name)

@@ -1,12 +1,14 @@
-"""Whether this service may act at this moment.
+"""The question whether this service may act at this moment.
 
 Rules
 -----
-1. It acts only while it leads, the store answers, and nobody has taken over there.
-2. Whether a write was kept is not known when the store did not answer: before it acts again, everything that is alive
-   is read anew. So memory and store agree, and nothing is launched or stopped from what was.
-3. Who has been replaced ends: `Superseded` is for nobody to catch but the loop's own caller. So does, for a while, who
-   has not reached the store for too long where another service might: `StoreAway`.
+Acting: a service acts only while it leads, the store answers, and no other service has taken over in the store.
+
+Reading again: if the store did not answer, it is unknown whether a write was kept. So before the service acts again, it
+reads all live records again. Memory and store then agree, and nothing is launched or stopped because of old records.
+
+Ending: a service that was replaced ends, so only the caller of the loop may catch `Superseded`. The same holds for
+`StoreAway`: a service that has not reached the store for too long steps back if another service might reach it.
 """
 
 import asyncio
@@ -16,23 +18,27 @@ from collections.abc import Callable
 from jupyter_gq.controller.context import Context
 from jupyter_gq.domain.errors import NotLeading, StoreUnavailable, Superseded
 
-from .store_outage import Absence
+from .store_outage import StoreOutage
 
 log = logging.getLogger(__name__)
 
 
-class Duty:
-    """Asked by the loop before each step, and once more before it acts."""
+class Leadership:
+    """The check of the loop before each step, and again before it acts, that this service leads."""
 
-    def __init__(self, context: Context, leads: Callable[[], bool], absence: Absence) -> None:
-        self._context, self._leads, self._absence = context, leads, absence
-        #: Why requests should go to another service, or come later; "" = this one can answer them.
+    def __init__(self, context: Context, leads: Callable[[], bool], outage: StoreOutage) -> None:
+        """`leads` tells whether this service holds the lease; `outage` measures how long the store does not answer."""
+        self._context, self._leads, self._outage = context, leads, outage
+        #: Why requests should go to another service, or come later; "" = this service can answer them.
         self.unready = "The service has just started and has not looked around yet."
 
-    async def begin(self) -> None:
-        """Return when the store answers and nobody has taken over; raise, and wait for it elsewhere, when not."""
+    async def confirm(self) -> None:
+        """Check that the store answers and that this service leads; read live records again after an outage.
+
+        Raises `StoreUnavailable`, `StoreAway`, `Superseded` or `NotLeading` if the service may not act.
+        """
         try:
-            # In a thread: a database that hangs must not keep requests waiting.
+            # Asked in a thread: a database that hangs must not keep requests waiting.
             await asyncio.to_thread(self._context.store.confirm)
             if self._context.records.settle():
                 self._context.seqs.clear()
@@ -40,16 +46,16 @@ class Duty:
                 log.info("the database answers again; what is alive was read anew")
         except StoreUnavailable as error:
             self.unready = str(error)
-            self._absence.bear(error)
+            self._outage.record_failure(error)
             raise
         except Superseded as error:
             self.unready = str(error)
             raise
-        self._absence.is_over()
+        self._outage.end()
         self.unready = ""
-        self.check()
+        self.require_lease()
 
-    def check(self) -> None:
-        """Raise `NotLeading` when another may lead by now."""
+    def require_lease(self) -> None:
+        """Raise `NotLeading` if another service may lead by now."""
         if not self._leads():
             raise NotLeading

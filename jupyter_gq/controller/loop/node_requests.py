@@ -13,5 +13,5 @@ def request_nodes(context: Context, wanted: WantedNodes) -> None:
     for backend in context.backends:
         supply = backend.capabilities.node_supply
         pools = {new.pool for new in supply.new_nodes()}
-        if not backend.kinds & context.unseen:
+        if not backend.kinds & context.unobserved:
             supply.request_nodes({pool: count for pool, count in wanted.count.items() if pool in pools})

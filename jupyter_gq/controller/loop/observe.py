@@ -1,4 +1,4 @@
-"""Look at every backend, write down what has ended or begun, and end what should not be there."""
+"""Observing all backends: what has begun or ended is recorded, and runs that should not exist are ended."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,47 +14,48 @@ from jupyter_gq.domain.errors import BackendError
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import Record
 
-from .run_end import judge
+from .run_end import interpret
 
 log = logging.getLogger(__name__)
 
+#: Id of a workload and number of its run.
 RunKey = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
-    """One look at all backends."""
+class ObservedRuns:
+    """The observations of all backends in one step."""
 
-    #: By workload and run, with the backend that shows it.
+    #: Each run with the backend that shows it.
     runs: Mapping[RunKey, tuple[Backend, Observation]]
-    #: Kinds whose backend could not be observed this time.
-    unseen: frozenset[Kind]
+    #: Kinds of workload whose backend could not be observed this time.
+    unobserved: frozenset[Kind]
 
-    def of(self, workload: str, run: int) -> Observation | None:
-        """That run, when it was seen."""
+    def find(self, workload: str, run: int) -> Observation | None:
+        """Return the observation of a run; None if no backend shows it."""
         found = self.runs.get((workload, run))
         return found[1] if found else None
 
 
 class Observer:
-    """Turns observations into changes of the records."""
+    """Observes the backends and turns what they show into changes of the records."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        #: Backends whose failure has been logged, so that it is said once.
+        #: Backends whose failure has been logged, by identity: a failure is logged once.
         self._failing: set[int] = set()
-        #: Workloads without a record, and pods without a ticket, that have been reported.
+        #: Workloads without a record, and pods without a ticket, that have been logged.
         self._unknown: set[str] = set()
 
-    async def look(self) -> Seen:
-        """Ask every backend what it sees; one that fails leaves its kinds unseen."""
+    async def observe(self) -> ObservedRuns:
+        """Return the runs of all backends. The kinds of a backend that fails are unobserved."""
         runs: dict[RunKey, tuple[Backend, Observation]] = {}
-        unseen: set[Kind] = set()
+        unobserved: set[Kind] = set()
         for backend in self._context.backends:
             try:
                 observations = await backend.observe()
             except (BackendError, OSError) as error:
-                unseen |= backend.kinds
+                unobserved |= backend.kinds
                 if id(backend) not in self._failing:
                     self._failing.add(id(backend))
                     log.warning("a backend cannot be observed, its workloads are left as they are: %s", error)
@@ -62,66 +63,66 @@ class Observer:
             self._failing.discard(id(backend))
             runs.update({(seen.workload, seen.run): (backend, seen) for seen in observations})
         self._context.known_runs = set(runs)
-        self._context.unseen = frozenset(unseen)
-        return Seen(runs=runs, unseen=frozenset(unseen))
+        self._context.unobserved = frozenset(unobserved)
+        return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
-    async def record(self, seen: Seen) -> None:
-        """Write down what it means, then let the backends forget what has ended and end what nobody knows."""
+    async def record(self, observed: ObservedRuns) -> None:
+        """Record what the observations mean; then end runs without a record and let the backends forget ended ones."""
         now = self._context.clock.now()
         changes = [
             change
             for record in self._context.records.begun()
-            if record.workload.kind not in seen.unseen
-            for change in self._judged(record, seen, now)
+            if record.workload.kind not in observed.unobserved
+            for change in self._changes(record, observed, now)
         ]
         self._context.records.commit(changes)
         self._tell_owners(changes)
-        self._remember_processes(seen)
-        self._remember_troubles(seen)
-        for (workload, run), (backend, observation) in seen.runs.items():
+        self._remember_processes(observed)
+        self._remember_troubles(observed)
+        for (workload, run), (backend, observation) in observed.runs.items():
             record = self._context.records.alive(workload)
             if record is None or not record.workload.holds or record.workload.run != run:
-                await self._tidy(backend, workload, run, observation)
+                await self._clean_up(backend, workload, run, observation)
         strays = [
             stray
             for backend in self._context.backends
-            if not backend.kinds & seen.unseen
+            if not backend.kinds & observed.unobserved
             for stray in backend.capabilities.strays()
         ]
         self._report_strays(strays)
-        if not seen.unseen:
-            self._unknown &= {workload for workload, _ in seen.runs} | {stray.pod for stray in strays}
+        if not observed.unobserved:
+            self._unknown &= {workload for workload, _ in observed.runs} | {stray.pod for stray in strays}
 
-    def _judged(self, record: Record, seen: Seen, now: Instant) -> list[Change]:
+    def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
         workload = record.workload
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
-        return judge(record, seen.of(workload.id, workload.run), now, forgetful=forgetful)
+        return interpret(record, observed.find(workload.id, workload.run), now, forgetful=forgetful)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
-        """Whose notebook ended without his doing reads why when he chooses the next one."""
+        """Remember for the owner why a notebook ended, to be shown on the page where the next one is chosen."""
         for change in changes:
             eviction = change.eviction
             record = self._context.records.get(change.workload) if eviction is not None else None
             if eviction is not None and record is not None and record.workload.kind is Kind.NOTEBOOK:
                 remember_eviction(self._context.store, record.workload.owner, eviction)
 
-    def _remember_processes(self, seen: Seen) -> None:
+    def _remember_processes(self, observed: ObservedRuns) -> None:
         self._context.pids = {
             record.workload.id: observation.pids
             for record in self._context.records.notebooks()
-            if (observation := seen.of(record.workload.id, record.workload.run)) is not None
+            if (observation := observed.find(record.workload.id, record.workload.run)) is not None
         }
 
-    def _remember_troubles(self, seen: Seen) -> None:
-        """Of runs that are not seen at present it stays as it was said last."""
+    def _remember_troubles(self, observed: ObservedRuns) -> None:
+        """Remember what is wrong with each run. A run that cannot be observed keeps the last sentence."""
         kept = {
             name: told
             for name, told in self._context.troubles.items()
-            if (record := self._context.records.alive(name)) is not None and record.workload.kind in seen.unseen
+            if (record := self._context.records.alive(name)) is not None and record.workload.kind in observed.unobserved
         }
         told = {
             name: observation.sentence
-            for (name, run), (_, observation) in seen.runs.items()
+            for (name, run), (_, observation) in observed.runs.items()
             if observation.phase is Phase.RUNNING and observation.sentence and self._is_present(name, run)
         }
         for name in told.keys() - self._context.troubles.keys():
@@ -132,8 +133,8 @@ class Observer:
         record = self._context.records.alive(workload)
         return record is not None and record.workload.run == run
 
-    async def _tidy(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
-        """An ended run whose end is written down is forgotten; a run that should not be alive is ended."""
+    async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:
+        """Let the backend forget an ended run whose end is recorded, and end a live run that should not exist."""
         if backend.capabilities.keeps_unknown and self._context.records.get(workload) is None:
             self._report_unknown(workload)
             return
@@ -144,16 +145,16 @@ class Observer:
                 log.warning("run %d of %s is alive and should not be: it is ended", run, workload)
                 await backend.stop(workload, run, Seconds(0))
         except (BackendError, OSError) as error:
-            log.warning("run %d of %s could not be tidied away, it is tried again: %s", run, workload, error)
+            log.warning("run %d of %s could not be removed, it is tried again: %s", run, workload, error)
 
     def _report_unknown(self, workload: str) -> None:
-        """The database may be a restored backup: nothing is ended that it may have known."""
+        """Log a run without a record. It goes on: the database may be a restored backup that lost the record."""
         if workload not in self._unknown:
             self._unknown.add(workload)
             log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
-        """A server is ended by the Hub, never here; but who keeps devices from others is named, once."""
+        """Log pods of notebooks that keep devices from others, each once. Only the Hub may end a server."""
         for stray in strays:
             if stray.pod not in self._unknown:
                 self._unknown.add(stray.pod)

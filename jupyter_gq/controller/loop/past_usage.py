@@ -1,9 +1,7 @@
-"""Past usage of each training queue, kept from step to step and across restarts.
+"""The past usage of each training queue, kept from step to step and across restarts.
 
-The arithmetic is that of `scheduling.quota.past_usage`.
-
-It is saved once in each of its steps, so a restart forgets a tenth of a half-life at most; while the service is down,
-what holds devices afterwards counts as having held them.
+The arithmetic is that of `scheduling.quota.past_usage`. The usage is saved once in each step of its decay, so a restart
+loses a tenth of a half-life at most. Work that holds devices after a restart counts as if it had held them meanwhile.
 """
 
 from collections.abc import Mapping
@@ -16,19 +14,19 @@ from jupyter_gq.scheduling.decision import Admit, Decision
 from jupyter_gq.scheduling.quota.past_usage import Usage, advance, enter
 from jupyter_gq.scheduling.workloads import gang
 
-#: The small document in the store.
+#: Key of the document in the store.
 KEY = "past-use"
 
 
-class PastUse:
-    """Feeds `Context.past_use`, which snapshots carry; empty while no half-life is set."""
+class PastUsage:
+    """The usage that snapshots carry (`Context.past_use`); empty while no half-life is set."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._usage: Usage | None = None
 
-    def look(self) -> None:
-        """Count what has been held since the last look."""
+    def update(self) -> None:
+        """Add the devices that were held since the last call."""
         context = self._context
         half_life, now = context.settings.policy.usage.half_life, context.clock.now()
         if half_life is None:
@@ -40,8 +38,11 @@ class PastUse:
             context.store.put_setting(KEY, _document(after))
         self._usage, context.past_use = after, after.known
 
-    def count(self, decision: Decision) -> None:
-        """What starts for the first time costs at once. Before the decision is written down."""
+    def charge_entries(self, decision: Decision) -> None:
+        """Charge the entry cost of each job that starts for the first time.
+
+        Call this before the decision is recorded.
+        """
         context = self._context
         rule = context.settings.policy.usage
         if self._usage is None or not rule.entry_cost:
@@ -53,6 +54,7 @@ class PastUse:
                 self._usage = enter(self._usage, record.workload.queue, milli, rule.entry_cost)
 
     def _held(self) -> Mapping[str, int]:
+        """Return the milli-GPU that jobs hold, by queue."""
         held: dict[str, int] = {}
         for record in self._context.records.begun():
             workload = record.workload

@@ -1,13 +1,17 @@
-"""Forgets finished work after a while: its record, its output, its files.
+"""Garbage collection of finished work: after a while its record, its output and its files are deleted.
 
 Rules
 -----
-1. Forgotten is only what is final, has been for longer than `c.TrainingQueues.keep_finished_days`, and has no run that
-   a backend still knows.
-2. Files first, then the output in small pieces, the record last: what a killed service left is found again.
-3. A job is gone for those who ask from the first step on: a lab that saw a part of its output would write that under
-   the cell.
-4. It happens in a thread, in transactions of a moment each: requests and the loop go on.
+Old work only: a workload is deleted if it has been final for longer than `c.TrainingQueues.keep_finished_days` and no
+backend knows a run of it.
+
+Order: files are deleted first, then the output in small pieces, and the record last. So the next sweep finds whatever a
+killed service left.
+
+Hidden at once: a job is hidden from requests before anything of it is deleted. A lab that read a part of its output
+would write that part under the cell.
+
+Short transactions: the work is done in a thread, in short transactions, so that requests and the loop go on.
 """
 
 import asyncio
@@ -20,56 +24,54 @@ from jupyter_gq.store.protocol import Record
 
 log = logging.getLogger(__name__)
 
-#: Time between two looks.
+#: Time between two sweeps.
 EVERY = Seconds(3600)
-#: Records that are looked at together.
+#: Number of records that are read together.
 _PAGE = 100
 
 
 class Retention:
-    """Looks for finished work that is old enough."""
+    """The sweeps for finished work that is old enough."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     async def run(self) -> None:
-        """Look every hour, until cancelled."""
+        """Sweep every hour, until cancelled."""
         while True:
             try:
                 await self.sweep()
-            except Exception:  # the last guard of a loop: what is left is found an hour later
-                log.exception("old jobs could not be forgotten; it is tried again")
+            except Exception:  # the last guard of a loop: the next sweep finds whatever is left
+                log.exception("old jobs could not be deleted; it is tried again")
             await asyncio.sleep(EVERY)
 
     async def sweep(self) -> int:
-        """Forget what is due; return how many records that were."""
+        """Delete all finished work that is due; return the number of workloads."""
         kept_for = self._context.settings.keep_finished
         if kept_for <= 0:
             return 0
-        before, last, forgotten = Instant(self._context.clock.now() - kept_for), "", 0
+        before, last, deleted = Instant(self._context.clock.now() - kept_for), "", 0
         while page := await asyncio.to_thread(self._context.store.finished, before, last, _PAGE):
             last = page[-1].workload.id
             for record in page:
                 if self._is_due(record, before):
-                    await self._forget(record)
-                    forgotten += 1
-        if forgotten:
-            log.info(
-                "%d jobs and servers that ended more than %.0f days ago were forgotten", forgotten, kept_for / 86400
-            )
-        return forgotten
+                    await self._delete(record)
+                    deleted += 1
+        if deleted:
+            log.info("%d jobs and servers that ended more than %.0f days ago were deleted", deleted, kept_for / 86400)
+        return deleted
 
     def _is_due(self, record: Record, before: Instant) -> bool:
         workload = record.workload
         ended = workload.submitted_at if workload.finished_at is None else workload.finished_at
         return ended < before and all(known != workload.id for known, _ in self._context.known_runs)
 
-    async def _forget(self, record: Record) -> None:
+    async def _delete(self, record: Record) -> None:
         workload, context = record.workload, self._context
-        context.forgetting.add(workload.id)
+        context.deleting.add(workload.id)
         if workload.kind is Kind.TRAINING:
             await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
         while not await asyncio.to_thread(context.store.forget, workload.id):
-            """Each call takes away a few pieces of output; in between others may write."""
+            """Each call deletes a few pieces of output; between the calls other requests may write."""
         context.seqs.pop(workload.id, None)
-        context.forgetting.discard(workload.id)
+        context.deleting.discard(workload.id)

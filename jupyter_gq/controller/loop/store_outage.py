@@ -1,29 +1,29 @@
-"""How long the store has been away, and for how long that is borne."""
+"""The time for which the store has not answered, and its maximum."""
 
 from collections.abc import Callable
 
 from jupyter_gq.domain.errors import StoreAway, StoreUnavailable
 
 
-class Absence:
-    """Counts from the first question without an answer to the first with one."""
+class StoreOutage:
+    """The outage of the store: it lasts from the first question without an answer to the next answer."""
 
     def __init__(self, most: float | None = None, elapsed: Callable[[], float] = lambda: 0.0) -> None:
-        """`most`: in seconds; None = it is borne for ever, where no other service could do better.
+        """`most` is the longest outage in seconds; None = any length, if no other service could do better.
 
-        `elapsed`: a clock that nobody sets.
+        `elapsed` is a monotonic clock in seconds.
         """
         self._most, self._elapsed = most, elapsed
         self._since: float | None = None
 
-    def bear(self, error: StoreUnavailable) -> None:
-        """It did not answer. Raises `StoreAway` when that has been so for too long."""
+    def record_failure(self, error: StoreUnavailable) -> None:
+        """Record that the store did not answer. Raises `StoreAway` if the outage has lasted for too long."""
         now = self._elapsed()
         if self._since is None:
             self._since = now
         if self._most is not None and now >= self._since + self._most:
             raise StoreAway(error, now - self._since) from error
 
-    def is_over(self) -> None:
-        """It has answered."""
+    def end(self) -> None:
+        """Record that the store has answered."""
         self._since = None

@@ -22,8 +22,8 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.loop.act import stop_change
-from jupyter_gq.controller.loop.decide import Deciding
+from jupyter_gq.controller.loop.act import make_stop_change
+from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
 from jupyter_gq.controller.views.views import said_cpus, said_memory
@@ -60,8 +60,8 @@ _ERROR_TEXT = 500
 class Jobs:
     """The requests about jobs. A job that is not the caller's is `NotFound`."""
 
-    def __init__(self, context: Context, presenter: Presenter, pods: JobPods, deciding: Deciding) -> None:
-        self._context, self._presenter, self._pods, self._deciding = context, presenter, pods, deciding
+    def __init__(self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider) -> None:
+        self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
         """Queue a job. With a key that was seen before: the job of that time, and False."""
@@ -84,7 +84,7 @@ class Jobs:
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
         """Return what would happen if the job were submitted now; refuse for the same reasons as `submit`."""
         workload = self._checked(caller, request, "preview")
-        (outlook,) = self._deciding.outlooks(caller, [workload])
+        (outlook,) = self._decider.preview(caller, [workload])
         return Preview(
             starts_now=outlook.starts_now,
             sentence=outlook.sentence,
@@ -181,7 +181,7 @@ class Jobs:
     # --- inside
 
     def _own(self, caller: Caller, job: str) -> Record:
-        record = None if job in self._context.forgetting else self._context.records.get(job)
+        record = None if job in self._context.deleting else self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no job {job!r}.")
         return record
@@ -258,7 +258,7 @@ class Jobs:
         if workload.stop is not None:
             # The job is being paused: from now on it is being ended.
             return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
-        return stop_change(workload, stop, detail)
+        return make_stop_change(workload, stop, detail)
 
     def _note_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
         for piece in pieces:

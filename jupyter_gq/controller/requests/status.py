@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.loop.leadership import Duty
+from jupyter_gq.controller.loop.leadership import Leadership
 from jupyter_gq.controller.views.overview import describe_devices
 from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.scheduling.wording import UNOBSERVED
@@ -17,7 +17,7 @@ class ServiceStatus:
     """The health and the readiness of a service that leads."""
 
     context: Context
-    duty: Duty
+    leadership: Leadership
     #: The last failures of the loop, by kind of work; empty while all goes well.
     failures: Mapping[str, str]
 
@@ -26,18 +26,18 @@ class ServiceStatus:
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
-        well = error is None and not self.failures and not context.unseen and probe is ProbeState.OK
+        well = error is None and not self.failures and not context.unobserved and probe is ProbeState.OK
         return Health(
             status="ok" if well else "degraded",
             version=installed_version(),
             devices=describe_devices(context.probe),
             policy=error or "ok",
-            runs=UNOBSERVED if context.unseen else "ok",
+            runs=UNOBSERVED if context.unobserved else "ok",
         )
 
     def explain_unready(self) -> str:
         """Return why requests should go to another service or come later; "" = this service answers them."""
-        return self.duty.unready
+        return self.leadership.unready
 
 
 def installed_version() -> str:

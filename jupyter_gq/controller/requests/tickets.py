@@ -21,7 +21,7 @@ from jupyter_gq.client.models import (
 )
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.loop.act import stop_change
+from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.records.last_evictions import forget_eviction
 from jupyter_gq.controller.views.presenter import Presenter
@@ -189,7 +189,7 @@ class Tickets:
             at=now,
             requeue=False,
         )
-        return [stop_change(workload, stop, {**given_back, **sentence})]
+        return [make_stop_change(workload, stop, {**given_back, **sentence})]
 
     def _present(self, user: str, server: str) -> Record | None:
         """Return the newest ticket of that server that nobody has ended; None if there is none."""

@@ -7,7 +7,7 @@ from jupyter_gq.client.models import Bounds, Choice, DeviceList, DeviceView, Me,
 from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
-from jupyter_gq.controller.loop.decide import Deciding
+from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceProbe
@@ -45,8 +45,8 @@ class Totals:
 class Overview:
     """The requests about totals. Choices are dry runs of the cycle; they are kept until something changes."""
 
-    def __init__(self, context: Context, deciding: Deciding) -> None:
-        self._context, self._deciding = context, deciding
+    def __init__(self, context: Context, decider: Decider) -> None:
+        self._context, self._decider = context, decider
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
     def describe_user(self, caller: Caller) -> Me:
@@ -91,11 +91,20 @@ class Overview:
         """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
         context = self._context
         state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
-        return state_document(state, self._deciding.of(state.snapshot))
+        return state_document(state, self._decider.decide_on(state.snapshot, state.at))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
         context = self._context
-        stamp = (context.records.revision, context.settings, snapshot.nodes, snapshot.new_nodes)
+        # What is told of a requested node counts whole minutes.
+        minute = int(context.clock.now() // 60) if any(new.request for new in snapshot.new_nodes) else 0
+        stamp = (
+            context.records.revision,
+            context.settings,
+            snapshot.nodes,
+            snapshot.new_nodes,
+            snapshot.unobserved,
+            minute,
+        )
         key = (caller.user, caller.groups)
         known = self._choices.get(key)
         if known is not None and known[0] == stamp:
@@ -118,7 +127,7 @@ class Overview:
                 possible[amount] = workload
             except (QuotaExceeded, NeverFits) as refusal:
                 found[amount] = Choice(gpus=format_gpus(amount), available=False, sentence=str(refusal))
-        outlooks = self._deciding.outlooks(caller, tuple(possible.values()))
+        outlooks = self._decider.preview(caller, tuple(possible.values()))
         for amount, outlook in zip(possible, outlooks, strict=True):
             now, told = outlook.starts_now, outlook.sentence
             found[amount] = Choice(gpus=format_gpus(amount), available=True, starts_now=now, sentence=told)

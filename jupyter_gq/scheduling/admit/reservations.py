@@ -14,7 +14,7 @@ Same place: the place is recorded and stays the same from cycle to cycle. Anothe
 lost. If the wait for the place is long (`reserve_after`), another one is also taken if the owner could start there in
 less than a quarter of the time.
 
-Others are bound: no other workload starts on reserved devices or is nominated there, except those that may pass (see
+Bound work: no other workload starts on reserved devices or is nominated there, except those that may pass (see
 `state.reservations`).
 
 Free elsewhere: the owner may start anywhere else at any time.
@@ -147,7 +147,7 @@ def _with_recorded_place(inputs: CycleInputs, allocations: Allocations, reservat
 
 
 class _Planner:
-    """Chooses places to reserve. It changes allocations on trial only."""
+    """A planner that chooses places to reserve, and changes allocations on trial only."""
 
     def __init__(self, inputs: CycleInputs, allocations: Allocations, evictions: Evictions) -> None:
         self._inputs = inputs

@@ -3,7 +3,7 @@
 Rules
 -----
 Told at once: whoever drains a node ends whatever is left there in the end. So training work that can be paused is told
-first. It has its grace period, saves its state and waits with its seniority, whether or not it fits elsewhere.
+first. Such work has its grace period, saves its state and waits with its seniority, whether or not it fits elsewhere.
 
 Left alone: notebooks stay until they end, and so does training work that is not preemptible, since neither could go on
 by itself.

@@ -9,7 +9,7 @@ Time to recover: for `Policy.stale_after` the workload keeps what it has. Elasti
 lacks, all or nothing, in its turn among pending work. If it is nominated for that much, it is left alone.
 
 Then requeued: after that the whole workload goes, preemptible or not, since it holds devices with which it cannot go
-on. It keeps its seniority.
+on. The workload keeps its seniority.
 """
 
 from jupyter_gq.domain.reasons import EvictReason

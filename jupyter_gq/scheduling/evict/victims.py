@@ -20,7 +20,7 @@ from jupyter_gq.scheduling.workloads.disruption import disruption
 
 
 class _Leaf:
-    """The candidates of one leaf queue in one pool, in their order. Those that have gone are skipped from the front."""
+    """The candidates of one leaf queue in one pool, in their order; gone candidates are skipped from the front."""
 
     __slots__ = ("past", "start", "victims")
 
@@ -32,7 +32,7 @@ class _Leaf:
 
 
 class VictimIndex:
-    """All preemptible work with devices, by pool and leaf queue, for many searches in one cycle.
+    """An index of all preemptible work with devices, by pool and leaf queue, for many searches in one cycle.
 
     A search that takes from the front pays nothing for candidates that have gone, however many they are.
     """
@@ -138,7 +138,7 @@ def is_present(allocations: Allocations, evictions: Evictions, victim: Workload)
 def staying_workloads(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> list[Workload]:
     """Return the workloads that hold devices, can be evicted and were not, each as the cycle has left it.
 
-    It looks at every workload, so use it only for what is rare.
+    The function looks at every workload, so use it only for what is rare.
     """
     there = [w for w in index.workloads.values() if w.state in EVICTABLE and w.id not in evictions.evicted]
     return [allocations.replicas.current(workload) for workload in there if index.is_observed(workload)]

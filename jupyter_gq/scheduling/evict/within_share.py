@@ -3,8 +3,8 @@
 Rules
 -----
 Exchange only: what a queue takes above its fair share, other queues would take back, and the victims would start again
-in its place, for ever. So a queue above its fair share may only exchange. It uses no more than before, and no larger
-workload takes the place of smaller ones.
+in its place, for ever. So a queue above its fair share may only exchange: the queue uses no more than before, and no
+larger workload takes the place of smaller ones.
 
 Where it is asked: of the leaf queue of the preemptor, and of the queues that are above all victims. For the other
 queues the rules of reclaim provide.

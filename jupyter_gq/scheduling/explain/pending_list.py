@@ -44,7 +44,7 @@ class QueueEntries:
 
 
 class PendingList(Sequence[Pending]):
-    """One entry for each pending workload, by queue and inside a queue in its order. Written at the first access."""
+    """A list with one entry for each pending workload, by queue and in its order, written at the first access."""
 
     def __init__(self, queues: Sequence[QueueEntries], count: int) -> None:
         """`count`: the number of entries, so that the length needs none of them."""

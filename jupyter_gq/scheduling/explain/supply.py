@@ -1,4 +1,4 @@
-"""What there is for pending work: how much is idle, where it would fit, and which other resource is short.
+"""The supply for pending work: how much is idle, where it would fit, and which other resource is short.
 
 Use it only after everything has been decided. Each answer is found out once for like requests of a pool, whatever
 their queue.
@@ -53,7 +53,7 @@ class Idle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """What like requests would find if nothing were reserved."""
+    """The room that like requests would find if nothing were reserved."""
 
     #: Milli-GPU that are idle and reserved.
     reserved: int

@@ -3,8 +3,8 @@
 Rules
 -----
 1. Lending: an idle, suspendable notebook is suspended for preemptible work that is within its deserved quota and does
-   not fit, before any running work is disturbed. It must have been idle for `IdleRule.after`, and its owner does not
-   keep it. It keeps its quota.
+   not fit, before any running work is disturbed. The notebook must have been idle for `IdleRule.after`, and its owner
+   does not keep it. A suspended notebook keeps its quota.
 2. Borrowers: only preemptible training work starts on the share of a suspended notebook, and only if nothing else is
    free.
 3. Return: a suspended notebook gets its devices back as soon as it is used again (`is_wanted_back`), before any other

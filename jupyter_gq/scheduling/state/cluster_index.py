@@ -43,7 +43,7 @@ from .withheld_index import WithheldIndex
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterConfig:
-    """Everything in a snapshot but its workloads, and the policy. An index is made for one configuration."""
+    """A snapshot without its workloads, and the policy. An index is made for one configuration."""
 
     nodes: tuple[Node, ...]
     queues: tuple[Queue, ...]
@@ -62,7 +62,10 @@ class ClusterConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterCapacity:
-    """What a cluster can still do. No index depends on it, so it may change without indexing anything anew."""
+    """The capacity that a cluster still has for nodes and launches.
+
+    No index depends on it, so it may change without indexing anything anew.
+    """
 
     #: What the cluster may add to pools that grow.
     new_nodes: tuple[NewNodes, ...]
@@ -71,7 +74,7 @@ class ClusterCapacity:
 
 
 class ClusterIndex:
-    """Everything that is known before a cycle begins, in the form in which cycles ask for it."""
+    """The knowledge before a cycle begins, in the form in which cycles ask for it."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         """Index the snapshot. Raises `InvalidSnapshot` if its queues are not a tree."""

@@ -25,7 +25,7 @@ from .reservations import Reservations
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleInputs:
-    """What a cycle is given. Steps only read it; the parts of the index that change in a cycle are in `Allocations`."""
+    """The input of a cycle. Steps only read it; the parts of the index that change in a cycle are in `Allocations`."""
 
     index: ClusterIndex
     now: Instant
@@ -44,7 +44,7 @@ class CycleInputs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleState:
-    """All parts of the state of one cycle."""
+    """The parts of the state of one cycle."""
 
     inputs: CycleInputs
     #: Which workloads get devices.

@@ -1,4 +1,4 @@
-"""What a cycle finds out about pending workloads on the way; only explanations use it."""
+"""Findings of a cycle about pending workloads; only explanations use them."""
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims

@@ -5,13 +5,13 @@ Rules
 Owners: a reservation is made for a workload that has waited long (see `admit.reservations`). What an idle notebook has
 lent is reserved as well, against workloads that could not give it back (see `idle.lending`).
 
-Others are bound: no other workload starts on reserved devices or is nominated there, except one that may pass
+Bound work: no other workload starts on reserved devices or is nominated there, except one that may pass
 (`may_pass`): a higher priority of the same queue; work of another queue, if the owner would borrow anyway or if that
 work stays within its deserved quota; work that is expected to end before all devices of the place can be free; work
 that the owner is entitled to take back at once.
 
 No new claims: by these exceptions a reservation keeps the order inside a queue and protects what a queue is guaranteed
-against borrowers. It gives no workload a claim that the workload does not have without it.
+against borrowers. A reservation gives no workload a claim that the workload does not have without it.
 
 Served owners: a workload that has got a place loses its reservation.
 """
@@ -112,7 +112,7 @@ class Reservations:
         ]
 
     def may_pass(self, workload: Workload, reservation: Reservation) -> bool:
-        """Tell whether `workload` may use the reserved devices (see the rule on others)."""
+        """Tell whether `workload` may use the reserved devices (see the rule on bound work)."""
         owner = reservation.workload
         if workload.id == owner.id:
             return True

@@ -22,7 +22,7 @@ DAVE = Caller(user="dave", groups=frozenset({"vision"}))
 
 @pytest.fixture
 def deciding(world: World):
-    return world.controller._deciding
+    return world.controller._decider
 
 
 async def busy(world: World) -> None:
@@ -42,9 +42,9 @@ async def test_it_says_what_a_cycle_that_sees_everything_for_the_first_time_says
     await busy(world)
     kept = deciding._scheduler
     jobs = [a_job("preview", queue, gpus) for queue in ("vision", "nlp") for gpus in ("0.25", "0.5", "1", "2")]
-    assert deciding.outlooks(ANN, jobs) == [cold(world, job) for job in jobs]
+    assert deciding.preview(ANN, jobs) == [cold(world, job) for job in jobs]
     amounts = [a_notebook("carol", gpus, id="choice") for gpus in ("0.25", "0.5", "1")]
-    assert deciding.outlooks(CAROL, amounts) == [cold(world, notebook) for notebook in amounts]
+    assert deciding.preview(CAROL, amounts) == [cold(world, notebook) for notebook in amounts]
     assert deciding._scheduler is kept, "nothing was counted anew"
     context = world.controller._context
     assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
@@ -54,7 +54,7 @@ async def test_who_has_no_place_in_the_tree_yet_is_answered_and_the_scheduler_ke
     await busy(world)
     kept = deciding._scheduler
     amounts = [a_notebook("dave", gpus, id="choice") for gpus in ("0.25", "0.5")]
-    assert deciding.outlooks(DAVE, amounts) == [cold(world, notebook, DAVE) for notebook in amounts]
+    assert deciding.preview(DAVE, amounts) == [cold(world, notebook, DAVE) for notebook in amounts]
     deciding.decide()
     assert deciding._scheduler is kept
 
@@ -63,7 +63,7 @@ async def test_a_question_that_fails_spoils_nothing(world, deciding):
     await busy(world)
     known = world.controller._context.snapshot().workloads[0]
     with pytest.raises(ValueError, match="known already"):
-        deciding.outlooks(ANN, [known])
+        deciding.preview(ANN, [known])
     context = world.controller._context
     assert deciding.decide() == run_cycle(context.snapshot(), context.settings.policy, world.clock.now())
     assert world.controller.jobs.preview(ANN, JobRequest(queue="vision", gpus="0.25")).sentence

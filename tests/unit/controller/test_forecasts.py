@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jupyter_gq.controller.loop import forecasts
-from jupyter_gq.controller.loop.forecasts import PATIENCE
+from jupyter_gq.controller.loop.forecasts import LONGEST_DELAY
 
 from .world import ANN, World
 
@@ -82,7 +82,7 @@ async def test_durations_and_outcomes_outlive_a_restart(world: World):
 
 
 async def test_a_forecast_waits_for_a_step_in_which_nothing_happens_but_not_for_ever(world: World):
-    for passed, due in ((0, False), (PATIENCE, True)):
+    for passed, due in ((0, False), (LONGEST_DELAY, True)):
         looking, job = world.controller.forecasts, world.send(ANN, "vision", "1")
         await world.controller.step()  # it is launched
         assert not looking._due.is_set()

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from jupyter_gq.controller.loop.store_outage import Absence
+from jupyter_gq.controller.loop.store_outage import StoreOutage
 from jupyter_gq.domain.errors import NotLeading, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store.sql import SqlStore
@@ -140,7 +140,7 @@ async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_t
 
 async def test_where_another_may_reach_the_store_the_loop_ends_when_it_was_away_for_too_long(world):
     """Counted from the first question without an answer since the last one that had one."""
-    world.controller.absence = Absence(60, world.clock.now)
+    world.controller.outage = StoreOutage(60, world.clock.now)
     world.controller.__post_init__()
     job = world.send(ANN, "vision")
     await world.step(2)

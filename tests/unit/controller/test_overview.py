@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import MiB
+from jupyter_gq.domain.errors import BackendError
 from tests.fakes import a_node
 
 from .world import ADMIN, ANN, BOB, CAROL, World, a_submission, story_settings
@@ -55,6 +56,22 @@ async def test_choices_follow_what_happens(world):
         True,
         False,
     ]
+
+
+async def test_choices_follow_whether_servers_can_be_seen(world):
+    """Nothing is recorded when a backend is lost or found, and the choices change all the same."""
+    world.servers.observe, observe = cannot_be_seen, world.servers.observe
+    await world.step()
+    blind = world.controller.overview.describe_user(ANN).choices[1]
+    assert (blind.available, blind.starts_now) == (True, False)
+    assert blind.sentence.startswith("Would wait: what runs cannot be seen at present")
+    world.servers.observe = observe
+    await world.step()
+    assert world.controller.overview.describe_user(ANN).choices[1].starts_now
+
+
+async def cannot_be_seen():
+    raise BackendError("it does not answer")
 
 
 async def test_a_group_that_the_hub_adds_changes_the_quota_at_once(world):
