@@ -2,6 +2,8 @@
 
 Each field has a default that means "nothing yet". `store.codec` writes and reads these records; no other module knows
 the names under which they are stored.
+
+See docs/decisions/0065-type-what-a-record-remembers.md.
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,8 @@ Older rows: a field that the document lacks takes the default of the dataclass, 
 Newer rows: an unknown key of a workload, or of a part of a detail, is ignored. An unknown key of a detail itself is
     kept and written back. So a record survives going back one release.
 Sparse details: a field of a detail that has its default is not written.
+
+See docs/decisions/0065-type-what-a-record-remembers.md.
 """
 
 import json

@@ -6,6 +6,8 @@ One holder: only the cycle itself (`cycle.py`) holds a `CycleState`. A step take
 signature says what it may change.
 
 No trace: `CycleState.undo` returns the index to what it was before the cycle.
+
+See docs/decisions/0064-split-the-state-of-a-cycle.md.
 """
 
 from dataclasses import dataclass

@@ -272,8 +272,11 @@ describe('bindings that are disposed', () => {
 
   it('write nothing any more', async () => {
     const [desk, job] = await bound();
+    const timers = jest.getTimerCount();
     desk.notebook.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'new()' });
+    expect(jest.getTimerCount()).toBe(timers + 1);
     desk.bindings.dispose();
+    expect(jest.getTimerCount()).toBe(timers);
     desk.bindings.dispose();
     desk.training.recordJob({ ...job, phase: 'failed', finished_at: 2000 });
     await desk.print(job, 'late\n');

@@ -108,6 +108,7 @@ describe('the stream of a job', () => {
     const stream = new JobStream(service.fetch);
     stream.fetchMore();
     stream.dispose();
+    expect(jest.getTimerCount()).toBe(0);
     await settled(stream);
     expect(service.asked).toEqual([]);
   });
