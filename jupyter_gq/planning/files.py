@@ -21,5 +21,5 @@ def load_state(path: Path) -> StateFile:
 
 
 def counted(number: int, noun: str) -> str:
-    """ "1 node", "2 nodes"."""
+    """Return a number with its noun, such as "1 node" or "2 nodes"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
