@@ -161,7 +161,7 @@ async def test_a_gang_starts_together_or_not_at_all_and_fails_together(world, kw
     world.clock.ahead += 301
     end = await world.end(gang)
     assert end.outcome is Outcome.REFUSED
-    assert end.sentence == "1 of the 2 tasks did not start in 300 s."
+    assert end.sentence == "1 of its 2 tasks did not start in 300 s."
     pauses = world.backend.cluster_nodes.back_off.until
     assert (bool(pauses(good)), bool(pauses(slow))) == (False, True)
     await forgotten(world, gang)
