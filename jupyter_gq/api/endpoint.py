@@ -79,7 +79,7 @@ class Endpoint(RequestHandler):
             self._refused = error
 
     def data_received(self, chunk: bytes) -> None:
-        """Collect the body, or throw it away once the request is refused."""
+        """Collect the body, refuse it above the limit, and throw it away once the request is refused."""
         if self._refused is None:
             self._body += chunk
             if len(self._body) > self._limit:  # sent in chunks, or unpacked

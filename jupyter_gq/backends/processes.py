@@ -63,7 +63,7 @@ class ProcessTable:
         return process is not None and process.ticks == ticks and not process.dead
 
     def tree(self, pid: int) -> set[int]:
-        """Return the living processes among a process, its descendants and the rest of its session."""
+        """Return the living among a process, the session that it leads, and the descendants of all of these."""
         found: set[int] = set()
         waiting = [pid, *self._sessions.get(pid, ())]
         while waiting:

@@ -83,7 +83,7 @@ class Context:
     _core_view: CoreView = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know which backend runs what."""
+        """Index the backends by the kinds of workload that they run."""
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
 
@@ -174,7 +174,7 @@ class Context:
         return share_environment(self.devices_of(workload), workload.request.milli_per_device)
 
     def last_seq(self, job: str) -> int:
-        """Return the highest stored sequence number of a job's output."""
+        """Return the highest stored sequence number of a job's output; 0 if there is none."""
         if job not in self.seqs:
             self.seqs[job] = self.store.last_seq(job)
         return self.seqs[job]

@@ -266,7 +266,7 @@ def _task_faults(who: str, task: TaskPlacement, nodes: Mapping[str, Node]) -> It
 
 
 def _device_faults(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence for each device that is given away more than once; suspended workloads gave up their bytes."""
+    """Yield a sentence for each device of which more than 1 GPU is given away; suspended workloads do not count."""
     held: dict[str, int] = {}
     memory = {device.id: device.memory for node in snapshot.nodes for device in node.devices}
     holders = [w for w in snapshot.workloads if w.holds and w.state is not State.SUSPENDED]

@@ -132,7 +132,7 @@ class Executor:
         return failure
 
     async def launch_admitted(self, names: Sequence[str]) -> Exception | None:
-        """Launch the workloads of these ids that are ADMITTED; return the first failure as `reconcile` does."""
+        """Launch these workloads if ADMITTED, or cancel the admission if told to stop; return the first failure."""
         return await self._for_each(names, self._launch_if_admitted)
 
     async def _for_each(

@@ -47,9 +47,9 @@ END_TIMEOUT = 5.0
 
 
 def run_task(sigterm: SigtermHandler) -> Result:
-    """Run the task until it ends; return its result.
+    """Run the task until it ends; return its result, LOST also if the service or the device check gave no answer.
 
-    Raise `StoppedBeforeStart` or `RunError` if the task has not started.
+    Raise `StoppedBeforeStart` or `RunError` if the task must not or cannot start.
     """
     settings = read_settings(os.environ)
     sigterm.grace = settings.grace

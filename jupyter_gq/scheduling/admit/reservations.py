@@ -203,7 +203,7 @@ class _Planner:
         return max((self._expected_end(user)[0] for user in self._users_of(place)), default=self._inputs.now)
 
     def reserve(self, workload: Workload, place: Place, reservations: Reservations) -> None:
-        """Reserve the place for the workload."""
+        """Reserve the place for the workload, from the last estimated end of the work that is there now."""
         reservations.reserve(workload, place, not_before=self._not_before(place))
 
     def _not_before(self, place: Place) -> Instant:

@@ -18,7 +18,7 @@ from .reservations import Reservations
 def instructions_of(
     index: ClusterIndex, allocations: Allocations, reservations: Reservations, evictions: Evictions
 ) -> tuple[Instruction, ...]:
-    """Return everything to be done: first what starts, in the order of admission, then the rest as it was decided."""
+    """Return all instructions: resumes, starts in order of admission, evictions, warnings, shrinks, changed places."""
     return (
         *allocations.resumed,
         *_starts(allocations),

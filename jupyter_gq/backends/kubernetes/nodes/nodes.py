@@ -187,7 +187,7 @@ class Nodes:
         return view is not None and view.cordoned
 
     def slots(self, node: str) -> tuple[str, ...]:
-        """Return the slots that the node offers now."""
+        """Return the slots, one for each GPU or slice, that the node offers now; none if it is in no pool."""
         view, pool = self._views.get(node), self.pool(node)
         if view is None or pool is None:
             return ()

@@ -228,7 +228,7 @@ class _Case:
         return _refused(f"{waiting} of its {run.tasks} tasks did not start in {limit:.0f} s.", closed)
 
     def _nodes_to_close(self, node: str, pod: PodView) -> tuple[str, ...]:
-        """Apply the back-off rule: return the node if it is to take nothing new for a while, else nothing."""
+        """Return the node, to be closed for a while, unless it is "" or has GPUs while the pod holds none."""
         return (node,) if node and (pod.slots or node not in self.cluster.gpu_nodes) else ()
 
 

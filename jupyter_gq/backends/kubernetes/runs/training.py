@@ -167,7 +167,7 @@ class TrainingRuns:
         return Run(id=key[0], number=key[1], launched_at=self._day(), known_at=self._now())
 
     def _adopt(self, key: RunKey) -> None:
-        """Take up a run that is known by its pods only, unless all of them are being deleted."""
+        """Take up a run that is known by its pods only, unless all are being deleted before they have finished."""
         if all(pod.terminating and not pod.finished for pod in self.pods.of_run(key)):
             return
         log.info("found a run by its pods: workload=%s run=%d", *key)
