@@ -245,7 +245,7 @@ async def test_a_cancelled_job_needs_no_node_and_the_pool_waits_before_it_asks_a
     again = growing.send()
     await growing.steps(50)
     assert await growing.placeholders() == []
-    assert "A new node of gpu is asked for next." in growing.job(again).sentence
+    assert "The cluster is asked for a new node of gpu." in growing.job(again).sentence
     await growing.steps(20)
     await growing.refused(1)
 

@@ -173,7 +173,7 @@ async def test_after_three_places_the_start_is_refused_and_nothing_is_left(hub, 
     async with Person(hub, "cem") as cem:
         await cem.spawn({"gpus": "0.25"})
         events = await cem.progress()
-        assert "asked 3 times for a place with 0.25 GPU, and refused. No room." in events[-1]["message"]
+        assert "asked 3 times for a place with 0.25 GPU and refused. No room." in events[-1]["message"]
         await eventually(lambda: pods.of("cem") is None)
         assert service.of("cem", "DELETE tickets/*")
 
