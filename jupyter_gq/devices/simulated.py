@@ -120,7 +120,7 @@ class _Watched:
         self._percent: int | None = None
 
     def cpu(self, now: float) -> int | None:
-        """0 to 100; None at the first question, when there is nothing to compare with."""
+        """Return the CPU use, 0 to 100; None at the first call, which has nothing to compare with."""
         if self._asked_at is not None and now - self._asked_at < _SHORTEST_WINDOW:
             return self._percent
         percent = min(100, round(self.process.cpu_percent()))
