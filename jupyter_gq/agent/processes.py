@@ -16,6 +16,8 @@ PodOf = Callable[[Path], str | None]
 
 #: The mark that stands in for cgroups where pods have none.
 POD_VARIABLE = "JUPYTER_GQ_POD_UID"
+#: Bytes; the owner of a process chooses the size of its environment.
+_MOST_ENVIRONMENT = 256 * 1024
 #: A segment of a cgroup's path. With systemd `kubepods-burstable-pod<uid>.slice`, its dashes written as underscores;
 #: with cgroupfs `pod<uid>`. The uid of a static pod is a hash without dashes.
 _POD = re.compile(
@@ -48,7 +50,8 @@ def by_cgroup(process: Path) -> str | None:
 
 def by_environment(process: Path) -> str | None:
     """Return the pod by the environment, for kubelets that run pods as plain processes."""
-    return pod_in_environment((process / "environ").read_bytes())
+    with (process / "environ").open("rb") as file:
+        return pod_in_environment(file.read(_MOST_ENVIRONMENT))
 
 
 class Processes:

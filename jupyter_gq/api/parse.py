@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from jupyter_gq.domain import bounded_json
+from jupyter_gq.domain.errors import InvalidJson
 from jupyter_gq.domain.json_types import JsonValue
 
 from .errors import ApiRefusal, refusal
@@ -19,7 +21,7 @@ _MOST_NAMED = 3
 
 
 def parse_json(body: bytes) -> JsonValue:
-    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8.
+    """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8 within the bounds of this service.
 
     RFC 8259 forbids NaN and lone surrogates.
     """
@@ -27,16 +29,12 @@ def parse_json(body: bytes) -> JsonValue:
         raise bad_json("the body is empty")
     try:
         text = body.decode("utf-8")
-        document = json.loads(text, parse_constant=_no_constant)
+        document = bounded_json.parse(text)
         if "\\ud" in text.lower():  # an escape may make half of a character, which no file or database takes
             json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except RecursionError as error:
-        raise bad_json("it is nested too deeply") from error
     except UnicodeError as error:
         raise bad_json("it is not valid Unicode text in UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise bad_json(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
-    except ValueError as error:
+    except InvalidJson as error:
         raise bad_json(str(error)) from error
     return document
 
@@ -65,10 +63,6 @@ def invalid_fields(error: ValidationError) -> ApiRefusal:
     if more > 0:
         sentences.append(f"And {more} more.")
     return refusal(422, "invalid_request", " ".join(sentences), field=next(iter(found)) or None)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _path(location: Sequence[int | str]) -> str:

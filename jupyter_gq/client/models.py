@@ -443,6 +443,9 @@ class Health(BaseModel):
     devices: str
     policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
     runs: str = Field(default="ok", description='"ok", or why nothing is started or ended at present.')
+    set_aside: int = Field(
+        default=0, description="Workloads that the service cannot read, decide on or show; its log names them."
+    )
 
 
 class Readiness(BaseModel):

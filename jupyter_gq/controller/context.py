@@ -25,6 +25,7 @@ from .clock import Clock
 from .core_view import CoreView
 from .events import Broker
 from .records.records import Records
+from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,11 @@ class Context:
         """Index the backends by the kinds of workload that they run."""
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
+
+    @property
+    def set_aside(self) -> SetAside:
+        """The workloads on which a step failed."""
+        return self.records.set_aside
 
     @property
     def settings(self) -> Settings:

@@ -44,6 +44,8 @@ _ENTRY = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<model>\S+)")  # noqa: RU
 _MEMORY = re.compile(r".+-(?P<gb>\d{1,4})GB", re.IGNORECASE)
 #: Bytes.
 _LONGEST_REPORT = 32
+#: MiB; a process may report any number.
+_LARGEST_REPORT = 2**31
 #: Seconds; CPU use over less is noise.
 _SHORTEST_WINDOW = 0.5
 
@@ -185,7 +187,7 @@ def _reported_memory(process: psutil.Process) -> MiB:
         # An older file was left by an earlier process of the same pid.
         if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_mtime < process.create_time() - 1:
             return MiB(0)
-        return MiB(max(0, int(os.read(handle, _LONGEST_REPORT))))
+        return MiB(min(_LARGEST_REPORT, max(0, int(os.read(handle, _LONGEST_REPORT)))))
     except (OSError, ValueError):
         return MiB(0)
     finally:

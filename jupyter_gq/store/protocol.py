@@ -9,11 +9,12 @@ Guarantees
 4. A full disk raises `domain.errors.StorageFull` and changes nothing.
 5. A database that does not answer raises `StoreUnavailable`; whether that write was kept is not known. From then on
    every call raises at once, until `confirm` finds the database back.
-6. After `take_over` every write of stores that were opened on this database before raises `Superseded` and changes
+6. A row that cannot be read is left out of every answer and listed in `unreadable`; the other rows are answered.
+7. After `take_over` every write of stores that were opened on this database before raises `Superseded` and changes
    nothing, writes that began at the same moment included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -73,6 +74,11 @@ class OutputEvent:
 
 class Store(Protocol):
     """The memory of the service."""
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """The rows that could not be read since the store was opened, each with the reason."""
+        ...
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with ids."""

@@ -1,6 +1,6 @@
 """The store on SQL. SQLite in WAL mode with one writer; PostgreSQL by its URL passes the same contract."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -12,7 +12,7 @@ from jupyter_gq.domain.workload import Kind
 from . import statements
 from .codec import decode_json, encode_json
 from .protocol import NewEvent, OutputEvent, Record, StoredEvent
-from .rows import record_of, record_or_none, row_of, stored_event
+from .rows import RowDecoder, row_of
 from .transactions import Transactions
 
 #: Operations that change the outputs of a cell; a later `set` makes them superfluous.
@@ -27,6 +27,12 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self._database = Transactions(url)
+        self._decoder = RowDecoder()
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """The rows that could not be read since the store was opened, each with the reason."""
+        return self._decoder.unreadable
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with ids."""
@@ -38,12 +44,12 @@ class SqlStore:
     def get(self, workload: str) -> Record | None:
         """Return a record; None if there is none of that id."""
         with self._database.read() as connection:
-            return record_or_none(statements.workload_by_id(connection, workload))
+            return self._record_or_none(statements.workload_by_id(connection, workload))
 
     def live(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         with self._database.read() as connection:
-            return tuple(record_of(row) for row in statements.live_workloads(connection))
+            return self._decoder.records(statements.live_workloads(connection))
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
@@ -54,14 +60,26 @@ class SqlStore:
         """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
-            rows = statements.newest_workloads(connection, kind=kind, owner=owner, limit=limit, before=age)
-            return tuple(record_of(row) for row in rows)
+            found: list[Record] = []
+            while rows := statements.newest_workloads(
+                connection, kind=kind, owner=owner, limit=limit - len(found), before=age
+            ):
+                found += self._decoder.records(rows)
+                if len(found) == limit:
+                    break
+                age = (rows[-1].submitted_at, rows[-1].id)
+            return tuple(found)
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
         """Return final records that were submitted before that time and have an id above `after`, by id."""
         with self._database.read() as connection:
-            rows = statements.finished_workloads(connection, submitted_before, after, limit)
-            return tuple(record_of(row) for row in rows)
+            found: list[Record] = []
+            while rows := statements.finished_workloads(connection, submitted_before, after, limit - len(found)):
+                found += self._decoder.records(rows)
+                if len(found) == limit:
+                    break
+                after = rows[-1].id
+            return tuple(found)
 
     def forget(self, workload: str, pieces: int = 20) -> bool:
         """Remove `pieces` pieces of output; if none is left, the files; if there is none, the record.
@@ -84,7 +102,7 @@ class SqlStore:
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
         """Return the record that this owner submitted with that key; None if there is none."""
         with self._database.read() as connection:
-            return record_or_none(statements.workload_by_key(connection, owner, key))
+            return self._record_or_none(statements.workload_by_key(connection, owner, key))
 
     def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
         """Append pieces that are new and continue the sequence; return the highest stored number (0: none).
@@ -109,7 +127,7 @@ class SqlStore:
         """
         with self._database.read() as connection:
             rows = statements.outputs_after(connection, workload, after, limit)
-        return tuple(OutputEvent(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
+        return self._decoder.outputs(rows)
 
     def last_seq(self, workload: str) -> int:
         """Return the highest stored sequence number; 0 if there is none."""
@@ -120,7 +138,7 @@ class SqlStore:
         """Return events with an id above `event`, in order."""
         with self._database.read() as connection:
             rows = statements.events_after(connection, event, limit)
-        return tuple(stored_event(row) for row in rows)
+        return self._decoder.events(rows)
 
     def event_range(self) -> tuple[int, int]:
         """Return the smallest and the largest stored id; (0, 0) if there is none."""
@@ -172,6 +190,9 @@ class SqlStore:
     def close(self) -> None:
         """Release the database."""
         self._database.close()
+
+    def _record_or_none(self, row: statements.Row | None) -> Record | None:
+        return None if row is None else next(iter(self._decoder.records([row])), None)
 
 
 def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:

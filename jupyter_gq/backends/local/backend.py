@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, boot_id, reap
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.devices.limits import share_environment
@@ -58,6 +59,7 @@ class LocalRuns:
         self._starter = Starter(state_dir=self._root, command=options.command)
         self._ledger = Ledger(self._root / "runs")
         self._lookout = Lookout(now)
+        self._observer = RunObserver()
         self._devices: tuple[Device, ...] = ()
         #: Our own children that were not collected yet, and the exit codes of those that were.
         self._children: set[int] = set()
@@ -125,13 +127,14 @@ class LocalRuns:
         table = self._lookout.table((t.pid, t.ticks) if t else (0, 0) for run in runs for t in run.tasks)
         # After the look: what is dead in the table has its exit code then.
         self._collect_children()
-        return [self._ended.get(run.key) or self._observe(run, table) for run in self._ledger.all()]
+        return [self._ended.get(run.key) or self._observe_alone(run, table) for run in self._ledger.all()]
 
     async def forget(self, workload: str, run: int) -> None:
         """Forget a run whose end is recorded; its files stay."""
         self._ledger.remove(workload, run)
         self._ended.pop((workload, run), None)
         self._lingering.pop((workload, run), None)
+        self._observer.forget((workload, run))
 
     # -- starting
 
@@ -203,6 +206,9 @@ class LocalRuns:
         self._ledger.remove(*run.key)
 
     # -- watching
+
+    def _observe_alone(self, run: Run, table: ProcessTable) -> Observation:
+        return self._observer.observe(run.key, Instant(run.launched_at), lambda: self._observe(run, table))
 
     def _observe(self, run: Run, table: ProcessTable) -> Observation:
         run = self._adopt(run, table)

@@ -1,17 +1,17 @@
 """The files of jobs on this machine; see `backends.bundles.BundleStore` for the guarantees."""
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 from jupyter_gq.backends.bundles import PodFiles, encode_bundle
+from jupyter_gq.client.user_files import LARGE_FILE
 from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
-from .accounts import Account, Accounts, acting_as
-from .files import FULL, make_private_folder, read_owned, write_private
-from .folders import job_folder, make_service_folders
+from .accounts import Account, Accounts
+from .deletion import delete_folder
+from .files import FULL, make_private_folder, read_owned_end, read_owned_json, write_private
+from .folders import job_folder, make_service_folders, task_folder
 
 
 class LocalBundles:
@@ -39,7 +39,7 @@ class LocalBundles:
         try:
             self._fill(folder, content, account)
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            self.delete(job, owner)
             if isinstance(error, PermissionError) and account.switch:
                 raise BackendError(
                     f"The system user {account.name} cannot reach {folder.parent}. Let others pass (chmod o+x) the "
@@ -49,30 +49,21 @@ class LocalBundles:
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one."""
-        content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner))
-        try:
-            notebook = json.loads(content or b"null")
-        except ValueError:
-            return None
-        return notebook if isinstance(notebook, dict) else None
+        return read_owned_json(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner), limit=LARGE_FILE)
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
-        """Return the last `tail` bytes of the newest run's log, of all its tasks; None before a run."""
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
+        """Return the last `tail` bytes of the log of that run, shared by its tasks; None before the run has one."""
         account = self._accounts.of(owner)
-        run = _newest(job_folder(self._root, job) / "runs", account)
-        if run is None:
-            return None
-        tasks = _numbered(run, account)
-        logs = [(task.name, read_owned(task / "log", account, tail=tail // len(tasks))) for task in tasks]
-        texts = [(name, content.decode(errors="replace")) for name, content in logs if content is not None]
+        files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]
+        logs = [read_owned_end(file, account, size=tail // tasks) for file in files]
+        texts = [(task, log.decode(errors="replace")) for task, log in enumerate(logs) if log is not None]
         if len(texts) <= 1:
             return texts[0][1] if texts else None
-        return "\n".join(f"== task {name} ==\n{text}" for name, text in texts)
+        return "\n".join(f"== task {task} ==\n{text}" for task, text in texts)
 
     def delete(self, job: str, owner: str) -> None:
-        """Forget all files of the job. No error if there are none."""
-        # rmtree works with handles of folders and follows no link, so it is safe as root too.
-        shutil.rmtree(job_folder(self._root, job), ignore_errors=True)
+        """Delete all files of the job; do nothing if there are none."""
+        delete_folder(job_folder(self._root, job), self._root / "deleted")
 
     def _fill(self, folder: Path, content: bytes, account: Account) -> None:
         if account.switch:
@@ -86,15 +77,3 @@ def _refused(error: OSError) -> StorageFull | BackendError:
         return StorageFull("The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask for it.")
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")
 
-
-def _newest(runs: Path, account: Account) -> Path | None:
-    found = _numbered(runs, account)
-    return found[-1] if found else None
-
-
-def _numbered(folder: Path, account: Account) -> list[Path]:
-    with acting_as(account):
-        try:
-            return sorted((entry for entry in folder.iterdir() if entry.name.isdecimal()), key=lambda e: int(e.name))
-        except OSError:
-            return []

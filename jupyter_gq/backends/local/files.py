@@ -1,9 +1,12 @@
-"""Files of a job's folder: written whole and for their owner alone, read without following a link."""
+"""Files of a job's folder: written whole and for their owner alone, read within the bounds of `client.user_files`."""
 
 import errno
 import os
 import stat
 from pathlib import Path
+
+from jupyter_gq.client import user_files
+from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, acting_as
 
@@ -11,28 +14,22 @@ from .accounts import Account, acting_as
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def read_owned(path: Path, account: Account, *, tail: int | None = None) -> bytes | None:
-    """Return the content of a regular file that belongs to this account, or its last `tail` bytes.
+def read_owned_json(path: Path, account: Account, *, limit: int) -> JsonObject | None:
+    """Return the JSON object in a file of this account, of at most `limit` bytes; None if there is no such file.
 
-    None when it is not there, is a link, a pipe, or somebody else's.
+    Raises `UnusableFile` as `client.user_files` does.
     """
     with acting_as(account):
-        try:
-            # Without O_NONBLOCK a pipe in the file's place would hold the whole service up.
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != account.uid:
-        os.close(handle)
-        return None
-    with open(handle, "rb") as file:
-        if tail is not None:
-            file.seek(max(0, found.st_size - tail))
-        try:
-            return file.read(tail if tail is not None else -1)
-        except OSError:
-            return None
+        return user_files.read_json(path, limit=limit, uid=account.uid)
+
+
+def read_owned_end(path: Path, account: Account, *, size: int) -> bytes | None:
+    """Return the last `size` bytes of a file of this account; None if there is no such file.
+
+    Raises `UnusableFile` as `client.user_files` does.
+    """
+    with acting_as(account):
+        return user_files.read_end(path, size=size, uid=account.uid)
 
 
 def write_private(path: Path, content: bytes, account: Account) -> None:

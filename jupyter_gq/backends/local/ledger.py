@@ -7,12 +7,14 @@ The file is not in the job's folder: the owner of that could write another pid t
 import json
 import logging
 import os
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from jupyter_gq.backends.processes import boot_id
-from jupyter_gq.domain.json_types import JsonMapping
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 
 from .folders import checked_id
 
@@ -63,6 +65,9 @@ class Run:
         return f"{self.job}/{self.number}/{task}"
 
 
+_RUN = TypeAdapter(Run)
+
+
 class Ledger:
     """The runs that were launched and not forgotten."""
 
@@ -108,16 +113,14 @@ class Ledger:
 
 
 def _read(file: Path) -> Run | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return _run(json.loads(file.read_text(encoding="utf-8")))
-    # Left by a power cut: no process of that run is alive any more.
-    log.warning("ledger entry cannot be read and is ignored: %s", os.fspath(file))
-    return None
-
-
-def _run(entry: JsonMapping) -> Run:
+    try:
+        run = _RUN.validate_python(read_json(file, limit=SMALL_FILE))
+    except (UnusableFile, ValidationError) as error:
+        # Left by a power cut: no process of that run is alive any more.
+        log.warning("ledger entry cannot be read and is ignored: %s: %s", os.fspath(file), error)
+        return None
+    if run.boot == boot_id():
+        return run
     # After a restart of the machine every process is gone, whatever now has the same pid and tick.
-    same_boot = entry["boot"] == boot_id()
     gone = TaskProcess(pid=0, ticks=-1)
-    tasks = tuple(task and (TaskProcess(**task) if same_boot else gone) for task in entry["tasks"])
-    return Run(**{**entry, "tasks": tasks})
+    return replace(run, tasks=tuple(task and gone for task in run.tasks))

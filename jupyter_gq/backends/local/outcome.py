@@ -1,19 +1,22 @@
 """How a task ended, from what it wrote last and what was asked of it; and how a run ended, from its tasks."""
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_gq.backends.protocol import Outcome
+from jupyter_gq.client.user_files import SMALL_FILE
+from jupyter_gq.domain.errors import UnusableFile
 
 from .accounts import Account
-from .files import read_owned
+from .files import read_owned_json
 from .ledger import Run
 
 #: A task may only claim these of itself.
 _CLAIMS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
+#: The most characters of a sentence that a task may write.
+_LONGEST_SENTENCE = 2000
 #: What counts most for the whole run comes first.
 _WEIGHT = (Outcome.FAILED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
 
@@ -29,14 +32,11 @@ class End:
 
 def read_result(folder: Path, account: Account) -> End | None:
     """Return the end that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
-    content = read_owned(folder / "result.json", account)
-    if content is None:
-        return None
-    with suppress(ValueError, KeyError, TypeError, AttributeError):
-        result = json.loads(content)
-        outcome = Outcome(result["outcome"])
-        if outcome in _CLAIMS:
-            return End(outcome=outcome, sentence=str(result.get("sentence") or ""))
+    with suppress(UnusableFile, ValueError):
+        result = read_owned_json(folder / "result.json", account, limit=SMALL_FILE)
+        outcome = None if result is None else Outcome(result.get("outcome"))
+        if result is not None and outcome in _CLAIMS:
+            return End(outcome=outcome, sentence=str(result.get("sentence") or "")[:_LONGEST_SENTENCE])
     return None
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.capabilities import Capabilities
+from jupyter_gq.backends.observer import RunObserver
 from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, environment_of, read_process, user_of
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
@@ -69,6 +70,7 @@ class ServerRuns:
         self._now = now
         self._attach_timeout = attach_timeout
         self._lookout = Lookout(now)
+        self._observer = RunObserver()
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
@@ -119,17 +121,22 @@ class ServerRuns:
         """Return all servers that were launched; ended servers until `forget`."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
         table = self._lookout.table((process.pid, process.ticks) for process in watched)
-        return [server.ended or self._observe(server, table) for server in self._servers.values()]
+        return [server.ended or self._observe_alone(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
         """Forget a run whose end is recorded: the run need not be reported again."""
         server = self._servers.pop((workload, run), None)
+        self._observer.forget((workload, run))
         if server is not None and server.asking is not None:
             server.asking.cancel()
 
     def _know(self, server: _Server, process: Process) -> None:
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
+
+    def _observe_alone(self, server: _Server, table: ProcessTable) -> Observation:
+        key = (server.workload.id, server.workload.run)
+        return self._observer.observe(key, Instant(server.launched_at), lambda: self._observe(server, table))
 
     def _observe(self, server: _Server, table: ProcessTable) -> Observation:
         if server.kill_at is not None:

@@ -120,7 +120,7 @@ class Jobs:
         )
         shown = [self._context.records.alive(record.workload.id) or record for record in found[:limit]]
         following = shown[-1].workload.id if len(found) > limit and shown else None
-        return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
+        return JobList(jobs=self._presenter.show_each(shown, self._presenter.job), next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
         """Return the next pieces of output after the piece `after`."""
@@ -144,7 +144,9 @@ class Jobs:
     def read_log(self, caller: Caller, job: str) -> str:
         """Return the end of the log of the newest run; "" before there is one."""
         record = self._own(caller, job)
-        return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
+        workload = record.workload
+        log = self._context.bundles.log(job, workload.owner, LOG_TAIL, run=workload.run, tasks=workload.tasks)
+        return log or ""
 
     # --- the job's own runner
 

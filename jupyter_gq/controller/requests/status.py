@@ -26,14 +26,21 @@ class ServiceStatus:
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
+        set_aside = len(self.list_set_aside())
         well = error is None and not self.failures and not context.unobserved and probe is ProbeState.OK
         return Health(
-            status="ok" if well else "degraded",
+            status="ok" if well and not set_aside else "degraded",
             version=installed_version(),
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
+            set_aside=set_aside,
         )
+
+    def list_set_aside(self) -> list[str]:
+        """Return a sentence about each workload that the service cannot read, decide on or show. For admins."""
+        unreadable = [f"{place} cannot be read. {why}" for place, why in sorted(self.context.store.unreadable.items())]
+        return unreadable + self.context.set_aside.sentences()
 
     def explain_unready(self) -> str:
         """Return why requests should go to another service or come later; "" = this service answers them."""

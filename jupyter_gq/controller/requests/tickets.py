@@ -110,7 +110,7 @@ class Tickets:
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
-        return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
+        return NotebookList(notebooks=self._presenter.show_each(found, self._presenter.notebook))
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
         """Record the activity of the server's kernels."""
@@ -134,7 +134,7 @@ class Tickets:
         context.followed = {name: at for name, at in context.followed.items() if name in ids}
         lapsed = [record for record in waiting if now > context.followed[record.workload.id] + UNFOLLOWED]
         told = f"The request lapsed: nobody asked after it for {UNFOLLOWED:.0f} s."
-        context.records.commit([change for record in lapsed for change in self._given_back(record, told)])
+        context.records.commit_each([change for record in lapsed for change in self._given_back(record, told)])
 
     # --- inside
 

@@ -1,7 +1,8 @@
 """Makes views of records with what is known now, and tells listeners when only that changed."""
 
-from collections.abc import Iterable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Literal, TypeVar
 
 from jupyter_gq.client.models import JobView, NotebookView, TicketView
 from jupyter_gq.controller.context import Context
@@ -19,6 +20,9 @@ from . import views
 from .changes import News
 from .overview import over_quota
 from .views import Surroundings
+
+
+Shown = TypeVar("Shown")
 
 
 class Presenter:
@@ -59,12 +63,19 @@ class Presenter:
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
 
+    def show_each(self, records: Iterable[Record], show: Callable[[Record], Shown]) -> list[Shown]:
+        """Return the view of each record; a record that cannot be shown is set aside and left out."""
+        attempt = self._context.set_aside.attempt
+        views = (attempt(record.workload.id, "showing", partial(show, record)) for record in records)
+        return [view for view in views if view is not None]
+
     def mention(self, workload: str) -> None:
         """Tell its listeners how it looks now, without remembering that."""
         record = self._context.records.alive(workload)
         if record is not None and self._is_heard(workload):
             kind: Literal["job", "notebook"] = event_kind(record)
-            self._context.broker.mention(record.workload.owner, kind, workload, self.describe(record))
+            for described in self.show_each([record], self.describe):
+                self._context.broker.mention(record.workload.owner, kind, workload, described)
 
     def explain(self, pending: Iterable[Pending]) -> None:
         """Take in why each workload waits, and tell those whose sentence or position changed, or who have trouble."""
@@ -105,7 +116,7 @@ class Presenter:
             idle=context.settings.policy.idle,
             over_quota=self._over_quota.get(workload.id, record.detail.over_quota),
             usage=context.usage.get(workload.id),
-            trouble=context.troubles.get(workload.id, ""),
+            trouble=context.set_aside.describe(workload.id) or context.troubles.get(workload.id, ""),
             enforcement=self._enforcement(record, self._devices),
         )
 

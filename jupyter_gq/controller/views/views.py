@@ -136,7 +136,7 @@ def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
         why = around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
         return " ".join(filter(None, [told or why, _line(around)]))
     if phase == "waiting":
-        return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+        return around.pending.why.sentence if around.pending else around.trouble or NOT_YET_CONSIDERED
     if workload.state in FINAL:
         return told or _ended(workload)
     if workload.stop is not None:
@@ -189,7 +189,7 @@ def notebook_sentence(record: Record, around: Surroundings) -> str:
         case "waiting" if workload.state is State.ADMITTED:
             return "Your share is reserved; the server starts next."
         case "waiting":
-            return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+            return around.pending.why.sentence if around.pending else around.trouble or NOT_YET_CONSIDERED
         case "starting":
             return f"The server starts with {_place(workload, record.detail.place, around)}."
         case "running":

@@ -215,9 +215,9 @@ class TaskRun:
 
     def _result(self, runner: "subprocess.Popen[bytes]", overdue: bool) -> Result:
         try:
-            said = json.loads((self.folder.path / "result.json").read_text(encoding="utf-8"))
+            said = read_json(self.folder.path / "result.json", limit=SMALL_FILE) or {}
             return {"outcome": str(said["outcome"]), "sentence": str(said["sentence"])}
-        except (OSError, ValueError, KeyError, TypeError):
+        except (UnusableFile, KeyError):
             pass  # the runner wrote no result
         result = self._explain_missing_result(runner.returncode, overdue)
         log.info("%s %s", result["outcome"], result["sentence"])
