@@ -18,9 +18,10 @@ Model = TypeVar("Model", bound=BaseModel)
 #: Parts of the paths in pydantic's errors that name a branch of a union or a validator, not a field.
 _BRANCHES = frozenset({"str", "constrained-str", "int", "float", "bool"})
 _MOST_NAMED = 3
+_LONGEST_COUNT = 20
 
 
-def parse_json(body: bytes) -> JsonValue:
+def parse_json(body: bytes, max_values: int = bounded_json.MAX_NODES) -> JsonValue:
     """Return the document; raise a refusal of 400 if the body is not JSON in UTF-8 within the bounds of this service.
 
     RFC 8259 forbids NaN and lone surrogates.
@@ -29,7 +30,7 @@ def parse_json(body: bytes) -> JsonValue:
         raise bad_json("the body is empty")
     try:
         text = body.decode("utf-8")
-        document = bounded_json.parse(text)
+        document = bounded_json.parse(text, max_nodes=max_values)
         if "\\ud" in text.lower():  # an escape may make half of a character, which no file or database takes
             json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeError as error:
@@ -39,14 +40,25 @@ def parse_json(body: bytes) -> JsonValue:
     return document
 
 
+def parse_count(text: str) -> int | None:
+    """Return a whole number of decimal digits that fits into 64 bits; None for any other text."""
+    if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_COUNT):
+        return None
+    number = int(text)
+    return number if number < 2**63 else None
+
+
 def bad_json(why: str) -> ApiRefusal:
     """Make the refusal of a body that is not JSON; `why` is part of a sentence."""
     return refusal(400, "bad_json", f"The body of this request is not valid JSON: {why}. Send a JSON object.")
 
 
-def parse_model(model: type[Model], body: bytes) -> Model:
-    """Return the body as an instance of the model; types are not converted ("3" is not a number)."""
-    document = parse_json(body)
+def parse_model(model: type[Model], body: bytes, max_values: int = bounded_json.MAX_NODES) -> Model:
+    """Return the body as an instance of the model; types are not converted ("3" is not a number).
+
+    `max_values` is the number of JSON values that the body may have.
+    """
+    document = parse_json(body, max_values)
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:

@@ -31,9 +31,7 @@ def parse(text: str, *, max_nodes: int = MAX_NODES) -> JsonValue:
     if _count_nodes(text, max_nodes) > max_nodes:
         raise InvalidJson(f"it has more than {max_nodes} values")
     try:
-        document = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_integer
-        )
+        document = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=_parse_integer)
     except RecursionError:
         raise _nested_too_deeply() from None
     except json.JSONDecodeError as error:

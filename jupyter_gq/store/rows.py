@@ -65,12 +65,14 @@ class RowDecoder:
             try:
                 decoded = decode(row)
             except _DAMAGED as error:
-                place, why = name(row), f"{type(error).__name__}: {error}"
-                if place not in self.unreadable:
-                    log.error("%s cannot be read from the database and is set aside. %s", place, why)
-                self.unreadable[place] = why
+                self._set_aside(name(row), f"{type(error).__name__}: {error}")
                 continue
             yield decoded
+
+    def _set_aside(self, place: str, why: str) -> None:
+        if place not in self.unreadable:
+            log.error("%s cannot be read from the database and is set aside. %s", place, why)
+        self.unreadable[place] = why
 
 
 def _record_of(row: statements.Row) -> Record:

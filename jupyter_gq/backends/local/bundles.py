@@ -76,4 +76,3 @@ def _refused(error: OSError) -> StorageFull | BackendError:
     if error.errno in FULL:
         return StorageFull("The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask for it.")
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")
-

@@ -34,7 +34,7 @@ def read_result(folder: Path, account: Account) -> End | None:
     """Return the end that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
     with suppress(UnusableFile, ValueError):
         result = read_owned_json(folder / "result.json", account, limit=SMALL_FILE)
-        outcome = None if result is None else Outcome(result.get("outcome"))
+        outcome = None if result is None else Outcome(str(result.get("outcome")))
         if result is not None and outcome in _CLAIMS:
             return End(outcome=outcome, sentence=str(result.get("sentence") or "")[:_LONGEST_SENTENCE])
     return None

@@ -15,8 +15,8 @@ Unobserved backends: a workload whose backend could not be observed is left alon
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
-from functools import partial
 from dataclasses import replace
+from functools import partial
 
 from jupyter_gq.backends.protocol import Launch
 from jupyter_gq.controller.context import Context, token_hash

@@ -56,9 +56,14 @@ class SetAside:
 
     def describe(self, workload: str) -> str:
         """Return a sentence for the owner of a workload that is set aside; "" for any other workload."""
-        if not any(name == workload for name, _ in self._failures):
+        if workload not in self.workloads:
             return ""
         return "The scheduler cannot handle this workload and has set it aside. Ask your administrator to read the log."
+
+    @property
+    def workloads(self) -> frozenset[str]:
+        """The workloads that are set aside."""
+        return frozenset(workload for workload, _ in self._failures)
 
     def sentences(self) -> list[str]:
         """Return a sentence for the administrator about each failure, in a stable order."""

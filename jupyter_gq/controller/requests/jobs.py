@@ -290,10 +290,10 @@ def _cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
 
 def _job_error(output: JsonObject) -> CodeError | None:
     try:
-        error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", ""))[:_ERROR_TEXT])
+        error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", "")))
     except ValidationError:
         return None
-    return CodeError(ename=error.ename, evalue=error.evalue)
+    return CodeError(ename=error.ename[:_ERROR_TEXT], evalue=error.evalue[:_ERROR_TEXT])
 
 
 def _seq(event: JsonObject) -> int | None:
@@ -303,5 +303,5 @@ def _seq(event: JsonObject) -> int | None:
 
 def _name(submission: JobSubmission) -> str:
     """Return the name that the owner wrote, else the name of the notebook."""
-    written = " ".join(submission.name.split())
+    written = "".join(character for character in " ".join(submission.name.split()) if character.isprintable())
     return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"

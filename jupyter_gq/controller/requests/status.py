@@ -26,7 +26,7 @@ class ServiceStatus:
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
-        set_aside = len(self.list_set_aside())
+        set_aside = len(context.store.unreadable) + len(context.set_aside.workloads)
         well = error is None and not self.failures and not context.unobserved and probe is ProbeState.OK
         return Health(
             status="ok" if well and not set_aside else "degraded",

@@ -21,7 +21,6 @@ from .changes import News
 from .overview import over_quota
 from .views import Surroundings
 
-
 Shown = TypeVar("Shown")
 
 

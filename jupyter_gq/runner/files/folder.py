@@ -17,6 +17,8 @@ from jupyter_gq.domain.json_types import JsonObject
 
 _RESERVED = 8192
 _MOST_CHECKPOINTS = 10_000
+#: The latest time that is believed, in seconds since the epoch.
+_LATEST = 1e11
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +106,8 @@ class RunFolder:
         try:
             with os.scandir(self.checkpoint) as entries:
                 first = islice(entries, _MOST_CHECKPOINTS)
-                return max((entry.stat(follow_symlinks=False).st_mtime for entry in first), default=None)
+                saved = (entry.stat(follow_symlinks=False).st_mtime for entry in first)
+                return max((at for at in saved if 0 <= at <= _LATEST), default=None)  # user code can set any time
         except OSError:
             return None
 

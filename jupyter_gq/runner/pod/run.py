@@ -1,6 +1,5 @@
 """The run of a task in a pod,  from the exchange of its token to its result."""
 
-import json
 import logging
 import os
 import signal
@@ -11,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck
+from jupyter_gq.client.user_files import SMALL_FILE, read_json
+from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder

@@ -22,9 +22,7 @@ def test_a_run_that_fails_stays_as_it_was_seen_last_and_is_logged_once(caplog):
             seen = observer.observe(KEY, Instant(1.0), fails)
     assert (seen.phase, seen.pids) == (Phase.RUNNING, (7,))
     assert "too deep" in seen.sentence
-    assert [record.message for record in caplog.records] == [
-        "run 1 of job-1 cannot be observed and is left as it is"
-    ]
+    assert [record.message for record in caplog.records] == ["run 1 of job-1 cannot be observed and is left as it is"]
     assert observer.observe(KEY, Instant(1.0), lambda: SEEN) == SEEN
 
 
