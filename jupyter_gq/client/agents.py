@@ -2,16 +2,13 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from .bounds import MOST_ENTRIES, MOST_VARIABLES, Count, Name, Text
+from .strict_model import StrictModel
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class AgentDevice(_Strict):
+class AgentDevice(StrictModel):
     """A GPU as its driver describes it."""
 
     uuid: Name
@@ -21,7 +18,7 @@ class AgentDevice(_Strict):
     healthy: bool = True
 
 
-class AgentAllocation(_Strict):
+class AgentAllocation(StrictModel):
     """Devices that the kubelet gave to a pod."""
 
     namespace: Name
@@ -31,7 +28,7 @@ class AgentAllocation(_Strict):
     device_ids: list[Name] = Field(max_length=MOST_ENTRIES)
 
 
-class AgentShare(_Strict):
+class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
     pod_uid: Name
@@ -42,7 +39,7 @@ class AgentShare(_Strict):
     )
 
 
-class AgentReport(_Strict):
+class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
     probe: Name = Field(description="State of the driver: OK, NO_DRIVER, ...")
@@ -62,7 +59,7 @@ class AgentReport(_Strict):
     )
 
 
-class WatchedPod(_Strict):
+class WatchedPod(StrictModel):
     """A pod whose share the agent shall look at."""
 
     pod_uid: str
@@ -72,7 +69,7 @@ class WatchedPod(_Strict):
     devices: list[str] = Field(default_factory=list)
 
 
-class AgentCommand(_Strict):
+class AgentCommand(StrictModel):
     """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
 
     id: str
@@ -80,7 +77,7 @@ class AgentCommand(_Strict):
     pod_uid: str
 
 
-class AgentOrders(_Strict):
+class AgentOrders(StrictModel):
     """The answer to a report."""
 
     watch: list[WatchedPod] = Field(default_factory=list)

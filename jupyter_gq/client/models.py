@@ -14,6 +14,7 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .bounds import MOST_ARGUMENTS, MOST_ENTRIES, MOST_VARIABLES, Count, Duration, Line, Name, Text, Time, Value
 from .pods import PodAdditions
+from .strict_model import StrictModel
 
 MAX_NAME = 100
 
@@ -21,10 +22,6 @@ JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cance
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Problem(BaseModel):
@@ -35,7 +32,7 @@ class Problem(BaseModel):
     field: str | None = Field(default=None, description="Part of the request that it is about, such as gpus.")
 
 
-class Kernel(_Strict):
+class Kernel(StrictModel):
     """How to start the kernel that the notebook used."""
 
     name: Name
@@ -47,7 +44,7 @@ class Kernel(_Strict):
     env: dict[Name, Value] = Field(default_factory=dict, max_length=MOST_VARIABLES)
 
 
-class CellRef(_Strict):
+class CellRef(StrictModel):
     """A cell that will be run."""
 
     cell_id: Name
@@ -55,7 +52,7 @@ class CellRef(_Strict):
     seconds: Duration | None = Field(default=None, description="How long it last took here.")
 
 
-class Manifest(_Strict):
+class Manifest(StrictModel):
     """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
@@ -72,7 +69,7 @@ class Manifest(_Strict):
     targets: list[CellRef] = Field(min_length=1, max_length=MOST_ENTRIES, description="Cells whose output goes back.")
 
 
-class Bundle(_Strict):
+class Bundle(StrictModel):
     """The files that go along with a job."""
 
     manifest: Manifest
@@ -81,7 +78,7 @@ class Bundle(_Strict):
     )
 
 
-class JobRequest(_Strict):
+class JobRequest(StrictModel):
     """A user's request for a job (without the bundle this is a preview)."""
 
     name: str = Field(default="", max_length=MAX_NAME)
@@ -310,7 +307,7 @@ class NotebookList(BaseModel):
     notebooks: list[NotebookView]
 
 
-class TicketRequest(_Strict):
+class TicketRequest(StrictModel):
     """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
 
     server: Name = ""
@@ -331,14 +328,14 @@ class TicketView(BaseModel):
     pod: PodAdditions | None = Field(default=None, description="Where servers are pods: what its pod must carry.")
 
 
-class ProcessReport(_Strict):
+class ProcessReport(StrictModel):
     """The spawner tells which process holds the share."""
 
     pid: Count = Field(gt=0)
     started: Time = Field(description="Start time of the process, as the operating system tells it.")
 
 
-class KernelActivity(_Strict):
+class KernelActivity(StrictModel):
     """A kernel as the Jupyter server sees it."""
 
     id: Name
@@ -347,7 +344,7 @@ class KernelActivity(_Strict):
     last_active: Time = Field(description="End of its last execution, or its start.")
 
 
-class ActivityReport(_Strict):
+class ActivityReport(StrictModel):
     """The report that the server extension sends every few seconds."""
 
     at: Time
@@ -451,7 +448,7 @@ class DeviceList(BaseModel):
     devices: list[DeviceView]
 
 
-class OutputReport(_Strict):
+class OutputReport(StrictModel):
     """Pieces of output from a job's runner."""
 
     events: list[SentOutputEvent] = Field(max_length=2000)
@@ -463,7 +460,7 @@ class OutputAck(BaseModel):
     last_seq: int
 
 
-class Heartbeat(_Strict):
+class Heartbeat(StrictModel):
     """A runner says that it is alive."""
 
     run: Count

@@ -10,7 +10,7 @@ from jupyter_gq.domain.states import FINAL
 
 from . import statements
 from .codec import decode_detail, decode_json, decode_workload, encode_detail, encode_workload
-from .protocol import OutputEvent, Record, StoredEvent
+from .protocol import OutputPiece, Record, StoredEvent
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def row_of(record: Record) -> statements.Values:
-    """Return the row of a record."""
+    """Return the row of the table `workloads` for a record, by column."""
     workload = record.workload
     return {
         "id": workload.id,
@@ -47,7 +47,7 @@ class RowDecoder:
         """Return the records of these rows."""
         return tuple(self._decode(rows, _record_of, lambda row: f"The workload {row.id}"))
 
-    def outputs(self, rows: Iterable[statements.Row]) -> tuple[OutputEvent, ...]:
+    def outputs(self, rows: Iterable[statements.Row]) -> tuple[OutputPiece, ...]:
         """Return the pieces of output of these rows."""
         return tuple(self._decode(rows, _output_of, lambda row: f"The output {row.seq} of {row.workload}"))
 
@@ -84,8 +84,8 @@ def _record_of(row: statements.Row) -> Record:
     )
 
 
-def _output_of(row: statements.Row) -> OutputEvent:
-    return OutputEvent(seq=row.seq, payload=_object(row.payload))
+def _output_of(row: statements.Row) -> OutputPiece:
+    return OutputPiece(seq=row.seq, payload=_object(row.payload))
 
 
 def _event_of(row: statements.Row) -> StoredEvent:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair
+from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
 from jupyter_gq.client.user_files import LARGE_FILE, read_json
 from jupyter_gq.domain.errors import UnusableFile
 from jupyter_gq.domain.json_types import JsonObject
@@ -39,7 +39,7 @@ def read_bundle(path: Path) -> Bundle:
         kernel = manifest["kernel"]
         return Bundle(
             notebook=notebook,
-            cells=pair(manifest, notebook),
+            cells=pair_cells(manifest, notebook),
             cwd=manifest["cwd"],
             kernel_name=kernel["name"],
             kernel_title=kernel.get("display_name") or kernel["name"],

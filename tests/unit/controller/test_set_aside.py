@@ -72,11 +72,11 @@ async def test_a_job_that_cannot_be_shown_is_left_out_of_lists_and_its_run_goes_
     bad, good = world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.5")
     await world.step(2)
     impossible = DetailChange(progress=Progress(fraction=7.0, text="more than all"))
-    world.controller._context.records.note(Change(workload=bad, detail=impossible))
+    world.controller._context.records.change_in_memory(Change(workload=bad, detail=impossible))
     assert listed(world) == [good]
     world.controller.jobs.cancel(BOB, good)
     await world.step(3)
-    assert world.controller._context.records.alive(bad) is not None
+    assert world.controller._context.records.find_unfinished(bad) is not None
     assert world.job(good).phase == "cancelled"
     assert world.controller.status.check_health().set_aside == 1
 
