@@ -32,7 +32,7 @@ _PATIENCE = 10.0
 
 
 class NodeAgent(Application):
-    """Observes the GPUs of one node of a cluster, and tells the service; one runs on each node with GPUs."""
+    """The program that observes the GPUs of one node of a cluster and reports them to the service."""
 
     name = "jupyter-gq agent"
     description = "The agent of one node of a Kubernetes cluster. A DaemonSet starts it."
@@ -47,30 +47,33 @@ class NodeAgent(Application):
         "Default: the environment variable `GQ_SERVICE_URL`."
     ).tag(config=True)
     token_file = Unicode(
-        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod; read for each "
-        "report, as the kubelet renews it. Default: the environment variable `GQ_TOKEN_FILE`, else "
-        "`/var/run/secrets/jupyter-gq/token`."
+        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod. The kubelet "
+        "renews the token, so the agent reads the file for each report. Default: the environment variable "
+        "`GQ_TOKEN_FILE`, else `/var/run/secrets/jupyter-gq/token`."
     ).tag(config=True)
     node_name = Unicode(
         help="Name of the node as the cluster knows it. Default: the environment variable `NODE_NAME`."
     ).tag(config=True)
     pod_resources = Unicode(
         "/var/lib/kubelet/pod-resources/kubelet.sock",
-        help="Socket on which the kubelet says which devices it gave to which pod.",
+        help="Socket on which the kubelet lists the devices that it assigned to each pod.",
     ).tag(config=True)
     proc = Unicode(
         "/proc",
-        help="The /proc of the node, where the processes of its pods are seen: with `hostPID` it is the agent's own.",
+        help="The /proc in which the agent finds the processes of the node's pods. With `hostPID` the agent's own "
+        "/proc is that of the node.",
     ).tag(config=True)
     processes = Enum(
         ["cgroup", "environment"],
         "cgroup",
-        help="How the pod of a process is known: `cgroup` = by its cgroup, as container runtimes name it; "
-        "`environment` = by the variable `JUPYTER_GQ_POD_UID`, for a kubelet that runs pods as plain processes.",
+        help="How the agent finds the pod of a process: `cgroup` = by the name that container runtimes give to its "
+        "cgroup; `environment` = by its variable `JUPYTER_GQ_POD_UID`, for a kubelet that runs pods as plain "
+        "processes.",
     ).tag(config=True)
     report_every = Float(
         5.0,
-        help="Seconds between two reports at the most; the service may ask for more often, and hears changes at once.",
+        help="Longest time between two reports, in seconds. The service may ask for more frequent reports, and changes "
+        "are reported at once.",
     ).tag(config=True)
 
     @default("service_url")

@@ -32,7 +32,7 @@ _WELCOME = """
                           3. Watch the loss curve grow under the cell; stop the server: the job goes on.
                           4. In a private window log in as bob, send a cell to the queue nlp with 0.5 GPU,
                              and see ann's job give way and come back by itself.
-  Who uses what           {url}/services/jupyter-gq/
+  Devices and their use   {url}/services/jupyter-gq/
   Settings                {config}
                           (edit the quotas: a change takes effect within seconds)
   Log                     {log}
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="play the story of the README without a browser and print what happened",
     )
-    parser.add_argument("--reset", action="store_true", help="forget what an earlier demo left in that folder")
+    parser.add_argument("--reset", action="store_true", help="delete what an earlier demo left in that folder")
 
 
 def default_folder() -> Path:

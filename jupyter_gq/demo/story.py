@@ -115,14 +115,16 @@ class Story:
     async def _the_owner_reclaims_and_the_job_comes_back(self, ann: Person, bob: Person, job: str) -> None:
         notebook = shortened(await bob.read_notebook(NOTEBOOK), epochs=20)
         kernel = await bob.start_kernel(NOTEBOOK)
-        his = await bob.send(notebook, NOTEBOOK, kernel, training_cell(notebook), name="check", queue="nlp", gpus="0.5")
+        check = await bob.send(
+            notebook, NOTEBOOK, kernel, training_cell(notebook), name="check", queue="nlp", gpus="0.5"
+        )
         paused = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "paused")
         self._saw("ann", paused["sentence"])
-        await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"running", "done"})
+        await until(lambda: bob.job(check["id"]), lambda seen: seen["phase"] in {"running", "done"})
         self._saw("bob", "Bob's cell runs on the 0.5 GPU that nlp is guaranteed")
-        done = await until(lambda: bob.job(his["id"]), lambda seen: seen["phase"] in {"done", "failed"})
+        done = await until(lambda: bob.job(check["id"]), lambda seen: seen["phase"] in {"done", "failed"})
         expect(done["phase"] == "done", "Bob's job succeeds", done)
-        self._saw("bob", "It is done")
+        self._saw("bob", "Bob's job is done")
         resumed = await until(lambda: ann.job(job), lambda seen: seen["phase"] == "running")
         expect(resumed["run"] == 2, "Ann's job runs for the second time", resumed)
         printed = await until(lambda: text_of_run(ann, job, 2), lambda text: "epoch" in text.lower())

@@ -134,14 +134,14 @@ class SimulatedDevices(Configurable):
 
     devices = Unicode(
         "2x A100-40GB",
-        help="What is simulated: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
+        help="Simulated devices: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
         "Any model that ends in `-<N>GB` is possible.",
     ).tag(config=True)
     mode = Enum(
         ["auto", "always", "never"],
         "auto",
-        help="When devices are simulated: `auto` = when this machine has no NVIDIA GPU (a driver that is broken is "
-        "reported instead); `always`; `never`.",
+        help="When devices are simulated: `auto` = if this machine has no NVIDIA GPU (a broken driver is reported, not "
+        "replaced); `always`; `never`.",
     ).tag(config=True)
 
     #: Part of the ids where several machines simulate devices.

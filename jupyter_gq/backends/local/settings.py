@@ -45,33 +45,36 @@ class LocalBackend(LoggingConfigurable):
 
     system_users = Bool(
         False,
-        help="Run each job as the operating-system user who has its owner's name. Needs a service that is root; "
-        "for LocalProcessSpawner. Off: jobs run as the service's own user, as under SimpleLocalProcessSpawner.",
+        help="True: run each job as the operating-system user with the name of its owner, as LocalProcessSpawner runs "
+        "servers; the service must be root. False: jobs run as the service's own user, as under "
+        "SimpleLocalProcessSpawner. Default: False.",
     ).tag(config=True)
     command = List(
         Unicode(),
-        help="Command that runs a job; its folder, `--run N` and `--task I` follow. "
+        help="Command that runs a job. The folder of the job, `--run N` and `--task I` are appended to it. "
         "Default: the service's Python with `-P -m jupyter_gq.runner`.",
     ).tag(config=True)
     env_keep = List(
-        Unicode(), list(KEPT), help="Names (or patterns such as LC_*) of variables of the service that jobs keep."
+        Unicode(),
+        list(KEPT),
+        help="Environment variables of the service that jobs inherit: names, or patterns such as LC_*.",
     ).tag(config=True)
     linger_timeout = Float(
-        10.0, help="Seconds that a job's processes may go on after it said that it ended; then they are killed."
+        10.0, help="Seconds that processes of a job may outlive its reported end. After that they are killed."
     ).tag(config=True)
-    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after one of them failed.").tag(
+    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after a task has failed.").tag(
         config=True
     )
-    node_name = Unicode(help="What this machine is called in the lab. Default: its host name.").tag(config=True)
+    node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,
-        help="CPU cores of this machine that jobs may ask for together; what a job asks for is set aside in the "
-        "books, and not enforced. Default: all that the service may use.",
+        help="CPU cores of this machine that all running jobs together may ask for. The amount of a job is counted, "
+        "but not enforced. Default: all cores that the service may use.",
     ).tag(config=True)
     memory = _Amount(
         parse_memory,
-        help='The same of memory: GiB as a number, or text such as "48 GiB". Less leaves room for notebooks, which '
-        "are not counted. Default: all that the service may use.",
+        help="Memory of this machine that all running jobs together may ask for: GiB as a number, or text such as "
+        '"48 GiB". Notebooks are not counted, so leave memory for them. Default: all memory that the service may use.',
     ).tag(config=True)
 
     @default("command")

@@ -15,7 +15,8 @@ class ServersBackend(LoggingConfigurable):
 
     attach_timeout = Float(
         180.0,
-        help="Seconds that the Hub has to start a notebook server after its share was given; then the share is free.",
+        help="Seconds that the Hub has to start a notebook server after its share was admitted. After that the share "
+        "is free again.",
     ).tag(config=True)
 
     def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:
