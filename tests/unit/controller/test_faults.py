@@ -21,7 +21,9 @@ from tests.fakes import (
 
 from .world import ANN, BOB, play
 
-UNSEEN = "Waiting: what runs cannot be seen at present, so nothing is started or ended; what runs goes on."
+UNSEEN = (
+    "Waiting: the state of running work is unknown at the moment, so nothing is started or ended; running work goes on."
+)
 
 
 class BlindAndNeverStops(CannotBeObserved, NeverStops):
