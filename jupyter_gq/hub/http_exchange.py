@@ -1,4 +1,4 @@
-"""One HTTP request through the pure-Python proxy: the answer goes to the browser while it comes from the server.
+"""An HTTP request through the pure-Python proxy: the answer goes to the browser while it comes from the server.
 
 The proxy's own way keeps each answer until it is complete, and works on ten requests at a time, for an hour each. Ten
 streams of one user then stop the Hub for everybody, also after the user has closed them.
@@ -52,7 +52,7 @@ class ServerFailed(MachineError):
 
 
 class HttpExchange:
-    """One request of a browser, which `handler` handles, and the server's answer to it."""
+    """A request of a browser, which `handler` handles, and the server's answer to it."""
 
     def __init__(self, handler: RequestHandler, request: HTTPRequest, *, silence: float | None) -> None:
         """`request` goes to the server; the answer has to begin within `silence` seconds, None = at any time."""
@@ -81,9 +81,7 @@ class HttpExchange:
         client = SimpleAsyncHTTPClient(force_instance=True, max_clients=1, max_body_size=_ANY_LENGTH)
         client.tcp_client = self._connector
         try:
-            async with self._limit:
-                if self._silence is not None:
-                    self._limit.reschedule(asyncio.get_running_loop().time() + self._silence)
+            async with asyncio.timeout(self._silence) as self._limit:
                 await client.fetch(self._request, raise_error=False)
         except Exception as error:  # of the network, of TLS, or of an answer that is no HTTP
             self._connector.close_opened()
