@@ -45,7 +45,7 @@ SPARE = 200
 LARGEST_MESSAGE = 1024**3
 
 
-class Handler(ProxyHandler):  # type: ignore[misc]
+class BrowserHandler(ProxyHandler):  # type: ignore[misc]
     """The handler of one request, or one WebSocket connection, of a browser."""
 
     max_message_size = LARGEST_MESSAGE
@@ -138,9 +138,8 @@ def allow_many_connections() -> int:
 
 
 if __name__ == "__main__":
-    Handler.most_exchanges = allow_many_connections()
-    configproxy.ProxyHandler = (
-        Handler  # the proxy has no setting for its handler class, nor for the options of its server
-    )
+    BrowserHandler.most_exchanges = allow_many_connections()
+    # The proxy has no setting for its handler class, nor for the options of its server.
+    configproxy.ProxyHandler = BrowserHandler
     cli.HTTPServer = partial(HTTPServer, idle_connection_timeout=IDLE)
     sys.exit(cli.main())
