@@ -78,7 +78,7 @@ class Surroundings:
     #: What is wrong with what runs; "" = nothing.
     trouble: str = ""
     #: How strongly a notebook's share is enforced.
-    enforcement: str = limits.LEVEL
+    enforcement: str = limits.ENFORCEMENT_LEVEL
 
 
 def job_view(record: Record, around: Surroundings) -> JobView:
