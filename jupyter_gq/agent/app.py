@@ -73,8 +73,8 @@ class NodeAgent(Application):
     ).tag(config=True)
     report_every = Float(
         5.0,
-        help="Longest interval between two reports, in seconds. The service may ask for a shorter one. After a change of "
-        "its orders the agent reports at once.",
+        help="Longest interval between two reports, in seconds. The service may ask for a shorter one. A change of its "
+        "orders makes the agent report at once.",
     ).tag(config=True)
 
     @default("service_url")

@@ -64,8 +64,12 @@ class KubeletSocket:
             try:
                 listed = self._call(channel, messages.LIST, messages.ListRequest(), messages.ListResponse)
             except grpc.RpcError as error:
-                raise KubeletError(f"The kubelet does not answer at {self._socket}: {_describe_error(error)}.") from error
-            return KubeletView(allocations=tuple(_list_allocations(listed)), allocatable=self._list_allocatable(channel))
+                raise KubeletError(
+                    f"The kubelet does not answer at {self._socket}: {_describe_error(error)}."
+                ) from error
+            return KubeletView(
+                allocations=tuple(_list_allocations(listed)), allocatable=self._list_allocatable(channel)
+            )
 
     def _list_allocatable(self, channel: grpc.Channel) -> tuple[str, ...] | None:
         """Return the ids of the devices that the kubelet can give to pods; None if it does not tell."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-#: A function that returns the uid of the pod that a process belongs to, from its folder in /proc; None if there is none.
+#: A function that returns the uid of a process's pod from its folder in /proc; None if the process is in no pod.
 PodFinder = Callable[[Path], str | None]
 
 #: The environment variable that names the pod if a kubelet runs pods without cgroups.

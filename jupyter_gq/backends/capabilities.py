@@ -200,8 +200,8 @@ class Capabilities:
     can_suspend: bool = False
     #: The backend can add tasks to a run and take some away.
     can_resize: bool = False
-    #: The backend stores no runs: after a restart of the service each live run is launched again, with its record. For a
-    #: run that was RUNNING or STOPPING, the backend then only finds its processes and never starts new ones.
+    #: The backend stores no runs: after a restart of the service each live run is launched again, with its record. For
+    #: a run that was RUNNING or STOPPING, the backend then only finds its processes and never starts new ones.
     forgetful: bool = False
     #: A run of a workload that is not in the store is kept and reported; otherwise such a run is stopped.
     keeps_unknown: bool = False

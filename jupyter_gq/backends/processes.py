@@ -64,7 +64,7 @@ class ProcessTable:
         return process is not None and process.ticks == ticks and not process.dead
 
     def tree(self, pid: int) -> set[int]:
-        """Return the ids of living processes: this one, those in the session that it leads, and all their descendants."""
+        """Return the ids of living processes: the given one, the session that it leads, and all their descendants."""
         found: set[int] = set()
         waiting = [pid, *self._sessions.get(pid, ())]
         while waiting:

@@ -72,7 +72,7 @@ class Launch:
 
 
 class Backend(Protocol):
-    """A place where workloads run. Its methods may take some time and are called one at a time."""
+    """A place where workloads run. The methods may take some time and are called one at a time."""
 
     #: Kinds of workload that this backend runs.
     kinds: frozenset[Kind]

@@ -464,8 +464,8 @@ class TaskDeviceCheck(BaseModel):
     """The result of the check whether the container of a task sees its own devices and no others."""
 
     result: Literal["RIGHT", "WRONG", "UNCLEAR", "UNCHECKED", "UNWATCHED"] = Field(
-        description="UNCLEAR: the node cannot tell. UNCHECKED: no agent has checked the container yet. UNWATCHED: no agent "
-        "reports from the node at present."
+        description="UNCLEAR: the node cannot tell. UNCHECKED: no agent has checked the container yet. UNWATCHED: no "
+        "agent reports from the node at present."
     )
     required: bool = Field(description="Whether the task must not start before its container was checked.")
     sentence: str

@@ -53,15 +53,15 @@ class Person:
         answer.raise_for_status()
         return answer.text
 
-    async def start_server(self, gpus: str, server: str = "", timeout: float = 300) -> None:
+    async def start_server(self, gpus: str, server: str = "", within: float = 300) -> None:
         """Start a server with a share of `gpus` and wait until it is ready; raise `ProductRefused` if it is refused.
 
-        `timeout` is in seconds.
+        `within` is in seconds.
         """
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:
             raise ProductRefused(answer.status_code, answer.json().get("message", answer.text))
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(within):
             while not (state := (await self.servers()).get(server)) or not state["ready"]:
                 if state is None:
                     raise ProductRefused(409, f"The server of {self.name} is not starting any more.")
@@ -213,7 +213,7 @@ def _execute_request(session: str, code: str) -> JsonObject:
 
 
 async def _collect_output(connection: WebSocketClientConnection, message_id: str) -> str:
-    """Read messages until the request has ended; return the text that it printed. Raise `DemoCellFailed` if it fails."""
+    """Read messages until the request ends; return the text that it printed. Raise `DemoCellFailed` if it fails."""
     printed: list[str] = []
     while True:
         raw = await connection.read_message()

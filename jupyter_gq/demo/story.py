@@ -90,7 +90,11 @@ class Story:
         try:
             await bob.start_server("0.25", "second")
         except ProductRefused as refusal:
-            expect(refusal.status == 403 and "0.25" in refusal.message, "the refusal has status 403 and the numbers", refusal.message)
+            expect(
+                refusal.status == 403 and "0.25" in refusal.message,
+                "it is a 403 with the numbers",
+                refusal.message,
+            )
             self._record_step("bob", f"A second one is refused: {refusal.message}")
         else:
             raise StepFailed("Bob got a second server beyond Bob's fixed quota.")
@@ -119,7 +123,9 @@ class Story:
     async def _reclaim_and_continue(self, ann: Person, bob: Person, job: str) -> None:
         notebook = set_epochs(await bob.read_notebook(NOTEBOOK), epochs=20)
         kernel = await bob.start_kernel(NOTEBOOK)
-        bobs = await bob.send(notebook, NOTEBOOK, kernel, find_training_cell(notebook), name="check", queue="nlp", gpus="0.5")
+        bobs = await bob.send(
+            notebook, NOTEBOOK, kernel, find_training_cell(notebook), name="check", queue="nlp", gpus="0.5"
+        )
         paused = await poll_until(lambda: ann.job(job), lambda found: found["phase"] == "paused")
         self._record_step("ann", paused["sentence"])
         await poll_until(lambda: bob.job(bobs["id"]), lambda found: found["phase"] in {"running", "done"})
@@ -130,7 +136,9 @@ class Story:
         resumed = await poll_until(lambda: ann.job(job), lambda found: found["phase"] == "running")
         expect(resumed["run"] == 2, "Ann's job runs for the second time", resumed)
         printed = await poll_until(lambda: get_run_text(ann, job, 2), lambda text: "epoch" in text.lower())
-        self._record_step("ann", f"Ann's continues: {next(line for line in printed.splitlines() if 'epoch' in line.lower())}")
+        self._record_step(
+            "ann", f"Ann's continues: {next(line for line in printed.splitlines() if 'epoch' in line.lower())}"
+        )
 
     async def _take_an_idle_share(self, ann: Person, bob: Person, carol: Person) -> None:
         await ann.start_server("0.5")
@@ -190,22 +198,22 @@ async def run_alongside(work: Coroutine[object, None, T]) -> AsyncIterator["asyn
 
 
 async def poll_until(
-    fetch: Callable[[], Awaitable[T]], is_expected: Callable[[T], bool], timeout: float = STEP_TIMEOUT
+    fetch: Callable[[], Awaitable[T]], is_expected: Callable[[T], bool], seconds: float = STEP_TIMEOUT
 ) -> T:
     """Fetch a value again and again until it is as expected; return it.
 
-    Raise `StepFailed` with the last value after `timeout` seconds.
+    Raise `StepFailed` with the last value after `seconds`.
     """
     found: T | None = None
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             while True:
                 found = await fetch()
                 if is_expected(found):
                     return found
                 await asyncio.sleep(0.2)
     except TimeoutError as error:
-        raise StepFailed(f"Waited {timeout:.0f} s; the last value was: {str(found)[:1500]}") from error
+        raise StepFailed(f"Waited {seconds:.0f} s; the last value was: {str(found)[:1500]}") from error
 
 
 async def get_notebook(person: Person) -> JsonObject:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from .probe import DeviceProbe, ProbeState
 from .simulated import SimulatedDevices
 
-#: States of a machine without a GPU. Every other problem is reported: jobs for real GPUs must not run on simulated ones.
+#: States of a machine without a GPU. Other problems are reported: jobs for real GPUs must not run on simulated ones.
 _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES})
 
 

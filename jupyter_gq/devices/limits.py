@@ -29,7 +29,7 @@ def memory_quota(device: Device, milli: MilliGpu) -> MiB:
 
 
 def share_environment(devices: Sequence[Device], milli_per_device: MilliGpu) -> dict[str, str]:
-    """Return the environment variables that tell a process its devices and its part of each; no devices mean CPU only."""
+    """Return the variables that tell a process its devices and its part of each; no devices mean CPU only."""
     if not devices:
         return {
             "CUDA_VISIBLE_DEVICES": "",

@@ -4,7 +4,7 @@ Rules
 -----
 - Unknown stays unknown: a device that cannot be sampled, or a process of which the driver does not tell the memory or
   the utilisation, makes that figure None.
-- Sum and maximum: memory is the sum over processes and devices; utilisation is the highest of any process on any device.
+- Sum and maximum: memory is the sum over processes and devices; utilisation is the highest of any process and device.
 - Unlisted means no use: a process that the driver does not list uses nothing.
 """
 

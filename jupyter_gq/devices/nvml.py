@@ -86,7 +86,9 @@ class NvmlProbe:
             except ImportError:
                 return _named_status(ProbeState.NOT_INSTALLED)
             if not hasattr(module, "nvmlDeviceGetProcessUtilization"):
-                detail = "The installed module pynvml is not the one of nvidia-ml-py: uninstall it and install nvidia-ml-py."
+                detail = (
+                    "The installed module pynvml is not the one of nvidia-ml-py: uninstall it and install nvidia-ml-py."
+                )
                 return ProbeStatus(state=ProbeState.NOT_INSTALLED, detail=detail)
             self._opened = module
         try:
@@ -128,7 +130,7 @@ class NvmlProbe:
         return running
 
     def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
-        """Return the highest utilisation of each process in the window, in per cent; None if the driver does not tell."""
+        """Return the highest utilisation of each process in the window, 0 to 100; None if the driver does not tell."""
         try:
             # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
             since = int((self._now() - _WINDOW) * 1_000_000)

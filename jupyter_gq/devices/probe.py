@@ -14,7 +14,7 @@ class ProbeState(StrEnum):
     OK = "OK"
     NOT_INSTALLED = "NOT_INSTALLED"  # the module pynvml cannot be imported
     NO_DRIVER = "NO_DRIVER"  # libnvidia-ml.so.1 is missing or not loaded
-    DRIVER_MISMATCH = "DRIVER_MISMATCH"  # library and kernel module are of different versions: the machine needs a restart
+    DRIVER_MISMATCH = "DRIVER_MISMATCH"  # library and kernel module differ in version: the machine needs a restart
     NO_PERMISSION = "NO_PERMISSION"
     NO_DEVICES = "NO_DEVICES"  # the driver works and finds no device
     LOST = "LOST"  # a device fell off the bus

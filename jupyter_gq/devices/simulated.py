@@ -1,7 +1,7 @@
 """Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
-The utilisation of a simulated device is the CPU use of a process (100 = one core or more). Its memory is what the
-process reports: `jupyter_gq.simulate_memory` writes whole MiB as text to the file
+The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that the
+process reports. `jupyter_gq.simulate_memory` writes whole MiB as text to the file
 `<temporary folder>/jupyter-gq-sim-<uid>/<pid>`.
 """
 
@@ -106,7 +106,9 @@ class SimulatedProbe:
             if pid not in self._watched:
                 self._watched[pid] = _WatchedProcess(psutil.Process(pid))
             watched = self._watched[pid]
-            return Usage(pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu_percent(self._now()))
+            return Usage(
+                pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu_percent(self._now())
+            )
         except psutil.Error:
             self._watched.pop(pid, None)
             return None

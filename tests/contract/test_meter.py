@@ -28,7 +28,7 @@ for line in sys.stdin:
         pass
     print("done", flush=True)
 """
-#: Has a kernel as its only child, which reads the same input. Use by the server itself does not count as use of the share.
+#: Has a kernel as its only child, which reads the same input. Use by the server itself does not count.
 SERVER = f"""
 import subprocess, sys, jupyter_gq
 jupyter_gq.simulate_memory(5)

@@ -1,9 +1,9 @@
 """The real service over a machine whose tasks are pods, as a process: `cluster_process.py PORT FOLDER`.
 
 The test plays the kubelet in FOLDER. The file `launched/<job>.<run>` is a run that was launched, and the file
-`ended/<job>.<run>` is the way in which it ended. The file `device_check`, if it exists, is the result of the device check
-of all tasks. The token of a pod is `pod:<job>:<run>:<task>`, which the cluster confirms. After a kill and a restart the
-service continues with its database, and the machine with its files.
+`ended/<job>.<run>` is the way in which it ended. The file `device_check`, if it exists, is the result of the device
+check of all tasks. The token of a pod is `pod:<job>:<run>:<task>`, which the cluster confirms. After a kill and a
+restart the service continues with its database, and the machine with its files.
 """
 
 import asyncio

@@ -85,9 +85,7 @@ def asked(service):
     return sum(path.startswith("tickets/") for _, path in service.asked)
 
 
-async def test_first_kernel_of_a_pod_waits_for_the_device_check(
-    in_pod, service, begin, jp_serverapp, until
-):
+async def test_first_kernel_of_a_pod_waits_for_the_device_check(in_pod, service, begin, jp_serverapp, until):
     service.answers[TICKET] = checked("UNCHECKED", "No agent has checked it yet.")
     GQProvisioner.devices_longest = 60.0
     waiting = asyncio.create_task(begin())
@@ -140,7 +138,9 @@ async def test_kernel_may_be_started_again_after_a_missing_check(in_pod, service
         (CHOSEN, (503, {"code": "not_leading", "message": "Another leads."})),
     ],
 )
-async def test_kernels_start_if_the_check_is_impossible_or_not_required(monkeypatch, in_pod, service, begin, given, answer):
+async def test_kernels_start_if_the_check_is_impossible_or_not_required(
+    monkeypatch, in_pod, service, begin, given, answer
+):
     monkeypatch.setenv(DEVICES_GIVEN_VARIABLE, given)
     service.answers[TICKET] = answer
     assert (await begin())[0] == 201

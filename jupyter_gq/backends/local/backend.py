@@ -2,8 +2,8 @@
 
 Rules
 -----
-- Ledger first: the ledger entry of a run is written before its first process starts, and each process has the run's mark
-  in its environment. So a service that opens the ledger later finds every process, or knows that there is none.
+- Ledger first: the ledger entry of a run is written before its first process starts, and each process has the run's
+  mark in its environment. So a service that opens the ledger later finds every process, or knows that there is none.
 - Devices until the end: a run holds its devices until its last process has ended, even if a process left its session.
 - Stop, then kill: `stop` sends SIGTERM to the runners and sets a deadline; `observe` kills the processes that are left
   after it.
@@ -182,7 +182,9 @@ class LocalRuns:
             if process is None:
                 found = self._marked_processes(run, [task], table)
                 leaders = [table.process(pid) for pid in found]
-                first = min((p for p in leaders if p is not None and p.session == p.pid), key=lambda p: p.ticks, default=None)
+                first = min(
+                    (p for p in leaders if p is not None and p.session == p.pid), key=lambda p: p.ticks, default=None
+                )
                 if first is not None:
                     run = _with_process(run, task, TaskProcess(pid=first.pid, ticks=first.ticks))
         if self._ledger.get(*run.key) != run:

@@ -85,7 +85,10 @@ class LocalBundles:
 def _translate_error(error: OSError) -> StorageFull | BackendError:
     """Return the error for the owner of a job whose files the disk did not take."""
     if error.errno in DISK_FULL_ERRORS:
-        return StorageFull("The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask your administrator for more.")
+        return StorageFull(
+            "The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask your "
+            "administrator for more."
+        )
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")
 
 

@@ -1,8 +1,8 @@
 """The environment variables of a task.
 
-Four sources are combined, and later ones override earlier ones: the service's own variables that jobs keep, the notebook
-server's variables (from the manifest), the variables of the launch, and the task's own. No secret of the service is
-passed on.
+Four sources are combined, and later ones override earlier ones: the service's own variables that jobs keep, the
+notebook server's variables (from the manifest), the variables of the launch, and the task's own. No secret of the
+service is passed on.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The folders of the local backend: `<state_dir>/jobs/<job>/` belongs to the owner, `<state_dir>/runs/` to the service."""
+"""The folders of the local backend: `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` is the service's."""
 
 import re
 import stat

@@ -1,7 +1,7 @@
 """The ledger of runs: a small file for each run with its processes, in a folder that only the service can write.
 
-The file is written before the first process starts. So a service that was killed in between knows for which processes to
-search. The file is not in the job's folder, because the owner of that folder could replace a process id in it, and the
+The file is written before the first process starts. So after a crash the service knows which processes to search
+for. The file is not in the job's folder, because the owner of that folder could replace a process id in it, and the
 service would signal that process.
 """
 

@@ -57,10 +57,13 @@ class LocalBackend(LoggingConfigurable):
         "Default: the service's Python with `-P -m jupyter_gq.runner`.",
     ).tag(config=True)
     env_keep = List(
-        Unicode(), list(KEPT_VARIABLES), help="Names (or patterns such as LC_*) of variables of the service that jobs keep."
+        Unicode(),
+        list(KEPT_VARIABLES),
+        help="Names (or patterns such as LC_*) of variables of the service that jobs keep.",
     ).tag(config=True)
     linger_timeout = Float(
-        10.0, help="Seconds for which a job's processes may run on after the job reported its end; then they are killed."
+        10.0,
+        help="Seconds for which a job's processes may run on after the job has reported its end.",
     ).tag(config=True)
     gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after one of them failed.").tag(
         config=True
@@ -68,8 +71,8 @@ class LocalBackend(LoggingConfigurable):
     node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,
-        help="CPU cores of this machine that all jobs together may request. Requests are counted, but the use of a job is "
-        "not limited. Default: all cores that the service may use.",
+        help="CPU cores of this machine that all jobs together may request. Requests are counted, but use is not "
+        "limited. Default: all cores that the service may use.",
     ).tag(config=True)
     memory = _Amount(
         parse_memory,

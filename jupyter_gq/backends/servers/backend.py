@@ -2,7 +2,8 @@
 
 Rules
 -----
-- Processes decide: a share is held until the server's process and all that it started have ended, whatever the Hub says.
+- Processes decide: a share is held until the server's process and all that it started have ended, even if the Hub
+  reports the end earlier.
 - No memory on disk: after a restart of the service the controller launches each live notebook again, with the process
   that it has recorded.
 - Checked processes: a process counts as the server only if its start time and the user in its environment agree.
@@ -80,7 +81,7 @@ class ServerRuns:
     kinds = frozenset({Kind.NOTEBOOK})
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
-        """`now` returns the time in seconds since the epoch; a server must be attached within `attach_timeout` seconds."""
+        """`now` returns the time in seconds since the epoch; servers must be attached within `attach_timeout` s."""
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
@@ -126,7 +127,10 @@ class ServerRuns:
         self._set_process(server, process)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Ask the Hub to stop a server; after `grace` seconds `observe` kills what is left. A second call adds no time."""
+        """Ask the Hub to stop a server; `observe` kills what is left after `grace` seconds.
+
+        A later call never adds time.
+        """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             return

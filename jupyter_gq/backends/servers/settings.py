@@ -15,8 +15,8 @@ class ServersBackend(LoggingConfigurable):
 
     attach_timeout = Float(
         180.0,
-        help="Seconds within which the Hub must start a notebook server after its share was assigned; then the share is "
-        "free again.",
+        help="Seconds within which the Hub must start a notebook server after its share was assigned. After that the "
+        "share is free again.",
     ).tag(config=True)
 
     def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:

@@ -35,7 +35,9 @@ class DeviceChecks:
             workload = present()
             lookup = self.context.backend_of(workload.kind).capabilities.pod_lookup
             if lookup is None:
-                raise NotFound("Nothing of this kind runs in pods here, so no agent checks which devices a container can open.")
+                raise NotFound(
+                    "Nothing of this kind runs in pods here, so no agent checks which devices a container can open."
+                )
             check = lookup.attestation(workload.id, workload.run, task)
             left = until - elapsed()
             if check.is_settled or left <= 0:

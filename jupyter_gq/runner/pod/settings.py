@@ -12,7 +12,7 @@ from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE
 BUNDLE_LIMIT = 512 * 1024 * 1024
 #: Default of GQ_SERVICE_TIMEOUT: seconds to wait at the start for a service that cannot be reached.
 SERVICE_TIMEOUT = 600.0
-#: Default of GQ_REFUSAL_TIMEOUT: seconds after which a refusal is final; the service may hear of the pod after the pod starts.
+#: Default of GQ_REFUSAL_TIMEOUT: seconds after which a refusal is final; the service may learn of the pod late.
 REFUSAL_TIMEOUT = 30.0
 #: Defaults of GQ_DEVICES_WAIT and GQ_DEVICES_LONGEST: seconds to wait for the device check, if it is not required and
 #: if it is.

@@ -8,7 +8,7 @@ from jupyter_gq.agent import podresources
 from jupyter_gq.agent.kubelet import KubeletError, KubeletSocket
 from jupyter_gq.client.agents import AgentAllocation
 
-from .kubelets import WithoutAllocatable, BrokenKubelet, FakeKubelet, SilentKubelet, a_pod
+from .kubelets import BrokenKubelet, FakeKubelet, SilentKubelet, WithoutAllocatable, a_pod
 
 #: A response as the kubelet's own Go types of Kubernetes 1.35 write it: three pods, one of which has two devices and a
 #: network card. The topology, CPUs, memory and claim in it are fields that the agent does not know.
