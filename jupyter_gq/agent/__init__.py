@@ -1,1 +1,1 @@
-"""The agent of one node, which observes the GPUs and reports to the service; it listens on no port and has no rights."""
+"""The agent of one node: it observes the GPUs and reports to the service, listens on no port and has no rights."""

@@ -1,7 +1,7 @@
 """Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
-The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that the
-process reports. `jupyter_gq.simulate_memory` writes whole MiB as text to the file
+The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that
+the process reports. `jupyter_gq.simulate_memory` writes whole MiB as text to the file
 `<temporary folder>/jupyter-gq-sim-<uid>/<pid>`.
 """
 
