@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.problems import PlainProblem, ServiceError
-from jupyter_gq.client.transport import Transport, path_of
+from jupyter_gq.client.transport import Transport, join_path
 from jupyter_gq.domain.errors import MachineError
 
 #: Seconds that an answer may take beyond the time for which the service was asked to wait.
@@ -44,7 +44,7 @@ class ServiceConnection:
     def __init__(self, url: str, token_file: Path, node: str, *, longest_wait: float) -> None:
         """`longest_wait` is the longest time in seconds for which a report asks the service to wait."""
         self._transport = _PodTransport(url, token_file, longest_wait + _EXTRA_TIMEOUT)
-        self._path = path_of("agents", node, "report")
+        self._path = join_path("agents", node, "report")
 
     @property
     def url(self) -> str:

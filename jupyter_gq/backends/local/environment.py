@@ -8,7 +8,7 @@ service is passed on.
 import os
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.variables import matches, of_manifest
+from jupyter_gq.client.variables import matches, select_variables
 
 from .accounts import Account
 
@@ -31,7 +31,7 @@ def base_environment(
     `kept` are patterns for names of the service's variables; `manifest` and `launch` are the variables of these two.
     """
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
-    environment |= of_manifest(manifest)
+    environment |= select_variables(manifest)
     if account.switch:
         environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
     return environment | dict(launch)
