@@ -457,13 +457,14 @@ class JobToken(BaseModel):
     last_seq: int = Field(description="Highest stored piece of output: number on from there.")
 
 
-class TaskDevices(BaseModel):
-    """Whether what runs in a pod was seen to have its own devices and no others."""
+class TaskDeviceCheck(BaseModel):
+    """The result of the check whether the container of a task sees its own devices and no others."""
 
-    sight: Literal["RIGHT", "WRONG", "UNCLEAR", "UNSEEN", "UNWATCHED"] = Field(
-        description="UNCLEAR: its node cannot tell. UNSEEN: nobody has looked yet. UNWATCHED: nobody looks at present."
+    result: Literal["RIGHT", "WRONG", "UNCLEAR", "UNCHECKED", "UNWATCHED"] = Field(
+        description="UNCLEAR: the node cannot tell. UNCHECKED: no agent has checked the container yet. UNWATCHED: no "
+        "agent reports from the node at present."
     )
-    required: bool = Field(description="Nothing of it may begin before it was looked at.")
+    required: bool = Field(description="Whether the task must not start before its container was checked.")
     sentence: str
 
 
