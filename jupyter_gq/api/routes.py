@@ -233,7 +233,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.JOB_TOKEN,
         summary="Whether a task in a pod sees its own devices and no others. Can wait for the result.",
         run=runs.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
     ),
     Route(
@@ -300,7 +300,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.READ,
         summary="Whether a server in a pod sees its own devices and no others. Can wait for the result.",
         run=notebooks.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
         refusals=(409,),
     ),

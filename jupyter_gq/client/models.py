@@ -463,13 +463,14 @@ class JobToken(BaseModel):
     last_seq: int = Field(description="Number of the last piece of output that is stored.")
 
 
-class TaskDevices(BaseModel):
-    """The result of the device check: whether a pod was seen to have its own devices and no others."""
+class TaskDeviceCheck(BaseModel):
+    """The result of the check whether the container of a task sees its own devices and no others."""
 
-    sight: Literal["RIGHT", "WRONG", "UNCLEAR", "UNSEEN", "UNWATCHED"] = Field(
-        description="UNCLEAR: the node cannot tell. UNSEEN: not checked yet. UNWATCHED: no agent checks at present."
+    result: Literal["RIGHT", "WRONG", "UNCLEAR", "UNCHECKED", "UNWATCHED"] = Field(
+        description="UNCLEAR: the node cannot tell. UNCHECKED: no agent has checked the container yet. UNWATCHED: no "
+        "agent reports from the node at present."
     )
-    required: bool = Field(description="Whether no code may run in the pod before the check.")
+    required: bool = Field(description="Whether the task must not start before its container was checked.")
     sentence: str
 
 
