@@ -33,9 +33,11 @@ class AgentShare(StrictModel):
 
     pod_uid: Name
     memory_mib: Count | None = None
-    utilisation: Count | None = Field(default=None, description="Highest of its processes, 0 to 100.")
+    utilisation: Count | None = Field(
+        default=None, description="Highest value among the processes of the pod, 0 to 100."
+    )
     visible: list[Name] | None = Field(
-        default=None, max_length=MOST_ENTRIES, description="Devices that its containers can open; null: unknown."
+        default=None, max_length=MOST_ENTRIES, description="Devices that the pod's containers can open; null: unknown."
     )
 
 
@@ -43,10 +45,12 @@ class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
     probe: Name = Field(description="State of the driver: OK, NO_DRIVER, ...")
-    detail: Text = Field(default="", description="One sentence on it.")
+    detail: Text = Field(default="", description="One sentence on the state of the driver.")
     devices: list[AgentDevice] = Field(default_factory=list, max_length=MOST_ENTRIES)
     allocations: list[AgentAllocation] | None = Field(
-        default=None, max_length=MOST_ENTRIES, description="From the kubelet; null: it could not be asked."
+        default=None,
+        max_length=MOST_ENTRIES,
+        description="What the kubelet assigned; null: the kubelet did not answer.",
     )
     shares: list[AgentShare] = Field(default_factory=list, max_length=MOST_ENTRIES)
     missing: dict[Name, Text] = Field(
@@ -60,7 +64,7 @@ class AgentReport(StrictModel):
 
 
 class WatchedPod(StrictModel):
-    """A pod whose share the agent shall look at."""
+    """A pod whose share the agent shall observe."""
 
     pod_uid: str
     namespace: str
@@ -70,7 +74,7 @@ class WatchedPod(StrictModel):
 
 
 class AgentCommand(StrictModel):
-    """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
+    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`."""
 
     id: str
     kind: Literal["suspend", "resume"]

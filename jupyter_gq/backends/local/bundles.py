@@ -10,12 +10,12 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, Accounts
 from .deletion import delete_folder
-from .files import FULL, make_private_folder, read_owned_end, read_owned_json, write_private
+from .files import DISK_FULL_ERRORS, make_private_folder, read_owned_end, read_owned_json, write_private
 from .folders import job_folder, make_service_folders, task_folder
 
 
 class LocalBundles:
-    """Keeps the files of jobs in `<state_dir>/jobs`, each folder for its owner's account alone."""
+    """The store of the files of jobs in `<state_dir>/jobs`; only the account of its owner can read a job's folder."""
 
     #: Runners read and write these files themselves.
     pod_files: PodFiles | None = None
@@ -26,18 +26,18 @@ class LocalBundles:
         make_service_folders(self._root, open_path=system_users)
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Keep the bundle of a new job; everything or nothing."""
+        """Store the bundle of a new job; on any error nothing is left. For the errors see `BundleStore.write`."""
         content = encode_bundle(bundle, max_bytes)
-        account = self._accounts.of(owner)
+        account = self._accounts.look_up(owner)
         folder = job_folder(self._root, job)
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError as error:
             raise Conflict(f"There are already files of a job {job}.") from error
         except OSError as error:
-            raise _refused(error) from error
+            raise _translate_error(error) from error
         try:
-            self._fill(folder, content, account)
+            self._write_files(folder, content, account)
         except OSError as error:
             self.delete(job, owner)
             if isinstance(error, PermissionError) and account.switch:
@@ -45,15 +45,17 @@ class LocalBundles:
                     f"The system user {account.name} cannot reach {folder.parent}. Let others pass (chmod o+x) the "
                     "folders above it, or choose another SchedulerService.state_dir."
                 ) from error
-            raise _refused(error) from error
+            raise _translate_error(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one."""
-        return read_owned_json(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner), limit=LARGE_FILE)
+        return read_owned_json(
+            job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner), limit=LARGE_FILE
+        )
 
     def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         """Return the last `tail` bytes of the log of that run, shared by its tasks; None before the run has one."""
-        account = self._accounts.of(owner)
+        account = self._accounts.look_up(owner)
         files = [task_folder(self._root, job, run, task) / "log" for task in range(tasks)]
         logs = [read_owned_end(file, account, size=tail // tasks) for file in files]
         texts = [(task, log.decode(errors="replace")) for task, log in enumerate(logs) if log is not None]
@@ -65,14 +67,19 @@ class LocalBundles:
         """Delete all files of the job; do nothing if there are none."""
         delete_folder(job_folder(self._root, job), self._root / "deleted")
 
-    def _fill(self, folder: Path, content: bytes, account: Account) -> None:
+    def _write_files(self, folder: Path, content: bytes, account: Account) -> None:
+        """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""
         if account.switch:
             os.chown(folder, account.uid, account.gid)
         write_private(folder / "bundle.json", content, account)
         make_private_folder(folder / "checkpoint", account)
 
 
-def _refused(error: OSError) -> StorageFull | BackendError:
-    if error.errno in FULL:
-        return StorageFull("The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask for it.")
+def _translate_error(error: OSError) -> StorageFull | BackendError:
+    """Return the error for the owner of a job whose files the disk did not take."""
+    if error.errno in DISK_FULL_ERRORS:
+        return StorageFull(
+            "The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask your "
+            "administrator for more."
+        )
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")

@@ -37,7 +37,7 @@ def delete_folder(folder: Path, holding: Path) -> None:
         except NotADirectoryError:
             folder.unlink()
         except FileNotFoundError:
-            pass  # it was deleted before
+            pass  # an earlier deletion has moved the folder already
         _clear(held, holding)
 
 

@@ -13,7 +13,7 @@ One workload: if no decision can be made because of one workload, the workload i
 No effect: a preview changes nothing. Nothing is awaited while the scheduler is in use.
 """
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -34,12 +34,10 @@ class Decider:
         self._context = context
         #: None before the first question, and after a question that failed.
         self._scheduler: Scheduler | None = None
-        #: Workloads about which no decision can be made, as they were when that was found.
-        self._culprits: dict[str, Workload] = {}
 
     def decide(self) -> Decision:
         """Return the decision about the present state, without the workloads about which none can be made."""
-        snapshot, now = self._without_culprits(self._context.snapshot()), self._context.clock.now()
+        snapshot, now = self._context.snapshot(), self._context.clock.now()
         try:
             return self.decide_on(snapshot, now)
         except Exception as error:
@@ -47,9 +45,8 @@ class Decider:
             if not culprits:
                 raise
             for culprit in culprits:
-                self._culprits[culprit.id] = culprit
-                self._context.set_aside.add(culprit.id, "deciding", error)
-            return self.decide_on(self._without_culprits(snapshot), now)
+                self._context.exclude(culprit, error)
+            return self.decide_on(self._context.snapshot(), now)
 
     def decide_on(self, snapshot: Snapshot, now: Instant) -> Decision:
         """Return the decision about a snapshot of the present state."""
@@ -58,7 +55,7 @@ class Decider:
 
     def preview(self, caller: Caller, workloads: Sequence[Workload]) -> list[admission.Outlook]:
         """Return what would happen to each workload if the caller queued it alone now; their ids must be unused."""
-        snapshot = self._without_culprits(self._context.snapshot())
+        snapshot = self._context.snapshot()
         queues = {workload.queue for workload in workloads}
         if queues <= {queue.name for queue in snapshot.queues}:
             with self._borrow_scheduler(snapshot) as scheduler:
@@ -66,17 +63,6 @@ class Decider:
         # Another queue tree needs another index. The kept scheduler would have to index everything twice for it.
         snapshot = _only_same_pools(self._context.snapshot([caller]), queues)
         return self._preview_each(Scheduler(snapshot, self._context.settings.policy), snapshot, workloads)
-
-    def _without_culprits(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot without the workloads about which no decision can be made; a changed one is tried again.
-
-        Their devices count as out of order, since something may still run there.
-        """
-        present = {workload.id: workload for workload in snapshot.workloads if workload.id in self._culprits}
-        for name in [name for name, culprit in self._culprits.items() if present.get(name) != culprit]:
-            del self._culprits[name]
-            self._context.set_aside.forget(name)
-        return _without(snapshot, self._culprits.values())
 
     def _find_culprits(self, snapshot: Snapshot, now: Instant) -> Sequence[Workload]:
         """Return the workloads that each make every decision fail, found by halving; none if there is no such workload.
@@ -119,20 +105,6 @@ class Decider:
             scheduler.follow(snapshot, policy)
         yield scheduler
         self._scheduler = scheduler
-
-
-def _without(snapshot: Snapshot, culprits: Collection[Workload]) -> Snapshot:
-    """Return the snapshot without these workloads; the devices that they hold count as out of order."""
-    if not culprits:
-        return snapshot
-    names = {culprit.id for culprit in culprits}
-    held = {device for culprit in culprits for task in culprit.placement for device in task.devices}
-    nodes = tuple(
-        replace(node, devices=tuple(replace(d, healthy=d.healthy and d.id not in held) for d in node.devices))
-        for node in snapshot.nodes
-    )
-    workloads = tuple(workload for workload in snapshot.workloads if workload.id not in names)
-    return replace(snapshot, nodes=nodes, workloads=workloads)
 
 
 def _only_same_pools(snapshot: Snapshot, queues: Set[str]) -> Snapshot:
