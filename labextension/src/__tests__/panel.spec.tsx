@@ -1,4 +1,5 @@
 import { Notification } from '@jupyterlab/apputils';
+import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { Queues } from '../panel/queues';
@@ -87,6 +88,19 @@ describe('the panel', () => {
     training.recordJob(aJob({ id: 'c' }));
     await jest.advanceTimersByTimeAsync(60_000);
     expect(update).toHaveBeenCalledTimes(1);
+    panel.dispose();
+    jest.useRealTimers();
+  });
+
+  it('has one clock, however often it is moved on the page, and none while it is hidden', async () => {
+    jest.useFakeTimers();
+    const { panel } = await aPanel();
+    const timers = jest.getTimerCount();
+    Widget.detach(panel);
+    Widget.attach(panel, document.body);
+    expect(jest.getTimerCount()).toBe(timers);
+    panel.hide();
+    expect(jest.getTimerCount()).toBe(timers - 1);
     panel.dispose();
     jest.useRealTimers();
   });
