@@ -20,6 +20,12 @@ async function aPanel(): Promise<{ panel: PanelWidget; training: FakeTraining; a
   return { panel, training, app };
 }
 
+/** Return the number of timers that are left when all is drawn. */
+async function countTimers(): Promise<number> {
+  await perform(() => jest.advanceTimersByTimeAsync(100));
+  return jest.getTimerCount();
+}
+
 const row = (id: string): HTMLElement | null => document.querySelector(`[data-job="${id}"]`);
 
 afterEach(() => {
@@ -95,12 +101,12 @@ describe('the panel', () => {
   it('has one clock, however often it is moved on the page, and none while it is hidden', async () => {
     jest.useFakeTimers();
     const { panel } = await aPanel();
-    const timers = jest.getTimerCount();
+    const timers = await countTimers();
     Widget.detach(panel);
     Widget.attach(panel, document.body);
-    expect(jest.getTimerCount()).toBe(timers);
+    expect(await countTimers()).toBe(timers);
     panel.hide();
-    expect(jest.getTimerCount()).toBe(timers - 1);
+    expect(await countTimers()).toBe(timers - 1);
     panel.dispose();
     jest.useRealTimers();
   });
