@@ -25,6 +25,11 @@ COMMANDS = {
         "kubernetes",
         "find out how shares see their device on a node",
     ),
+    "check-config": (
+        "jupyter_gq.check_config",
+        "service",
+        "say what is wrong with a configuration file, and what it would change",
+    ),
     "copy-database": ("jupyter_gq.store.command", "service", "take the service's data along to another database"),
     "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on so many GPUs, beside static quotas"),
 }

@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from jupyter_gq.domain.json_types import JsonObject
+from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .pods import PodAdditions
 
@@ -91,7 +92,12 @@ class JobRequest(_Strict):
         default=None, max_length=MAX_NAME, description="Only GPUs of this model, as the pool names it. Default: any."
     )
     tasks: int = Field(default=1, ge=1, le=64, description="All of them start together, or none.")
-    priority: int = Field(default=0, ge=-100, le=100, description="Inside the queue; higher first.")
+    priority: int = Field(
+        default=0,
+        ge=MIN_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Inside the queue; higher first. At most the `max_priority` of the queue.",
+    )
     expected_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -353,6 +359,9 @@ class QueueView(BaseModel):
     over_quota_weight: int
     priority: int
     member: bool = Field(description="The asking user may submit to it.")
+    max_priority: int = Field(
+        default=0, description="The highest priority that the asking user may give to a job in this queue."
+    )
 
 
 class QueueList(BaseModel):
@@ -443,6 +452,9 @@ class Health(BaseModel):
     devices: str
     policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
     runs: str = Field(default="ok", description='"ok", or why nothing is started or ended at present.')
+    warnings: list[str] = Field(
+        default_factory=list, description="What in the configuration is probably not meant, such as unknown users."
+    )
 
 
 class Readiness(BaseModel):

@@ -98,10 +98,17 @@ class Context:
 
     def nodes(self) -> tuple[Node, ...]:
         """Return all nodes, each device in its pool. A node that two backends offer counts once."""
-        settings, offers = self.settings, [backend.nodes() for backend in self.backends]
+        settings, offers = self.settings, self._offers()
         if (settings, offers) != self._nodes_of:
             self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
         return self._nodes
+
+    def offered_nodes(self) -> tuple[Node, ...]:
+        """Return all nodes as the backends see them, also with devices that are in no pool."""
+        return tuple(_united(self._offers()))
+
+    def _offers(self) -> list[tuple[Node, ...]]:
+        return [backend.nodes() for backend in self.backends]
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return what clusters may still add to pools that grow, with what became of asking for it."""

@@ -123,7 +123,7 @@ export interface components {
              */
             tasks?: number;
             /**
-             * @description Inside the queue; higher first.
+             * @description Inside the queue; higher first. At most the `max_priority` of the queue.
              * @default 0
              */
             priority?: number;
@@ -357,6 +357,8 @@ export interface components {
             priority: number;
             /** @description The asking user may submit to it. */
             member: boolean;
+            /** @description The highest priority that the asking user may give to a job in this queue. */
+            max_priority: number;
         };
         /** @description An execution in the present session of a kernel. */
         RanCell: {

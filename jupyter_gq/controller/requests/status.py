@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.leadership import Leadership
+from jupyter_gq.controller.loop.name_check import NameCheck
 from jupyter_gq.controller.views.overview import describe_devices
 from jupyter_gq.devices.probe import ProbeState
 from jupyter_gq.scheduling.wording import UNOBSERVED
@@ -20,6 +21,7 @@ class ServiceStatus:
     leadership: Leadership
     #: The last failures of the loop, by kind of work; empty while all goes well.
     failures: Mapping[str, str]
+    names: NameCheck
 
     def check_health(self) -> Health:
         """Return whether the loop, the settings, the devices and the backends are well, and what is wrong."""
@@ -33,6 +35,7 @@ class ServiceStatus:
             devices=describe_devices(context.probe),
             policy=error or "ok",
             runs=UNOBSERVED if context.unobserved else "ok",
+            warnings=[*context.settings_source.warnings, *self.names.warnings],
         )
 
     def explain_unready(self) -> str:

@@ -14,6 +14,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
 from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy, UsageRule
 from jupyter_gq.scheduling.policy import Placement as PlacementRule
 
+from .last_good import LastGood
 from .pools import device_pools, pod_pools, pool_for
 from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
@@ -51,7 +52,9 @@ class TrainingQueues(Configurable):
         to higher ones first, default 0), preempt_min_runtime and reclaim_min_runtime (seconds that a job runs before it
         is paused for a higher priority of its own queue, and for another queue; default: as the queue above says, else
         as c.Fairness says), parent (name of a queue above), users, groups (lists of names; neither:
-        everybody). Default: none, so nothing can be sent to training.""",
+        everybody), max_priority (highest priority that users may give to a job, from 0 to 100; default: as the queue
+        above says, else 0), managers, manager_groups (lists of names of those who may give any priority up to 100, here
+        and in the queues below; administrators always may). Default: none, so nothing can be sent to training.""",
     ).tag(config=True)
     grace = Number(
         30,
@@ -308,6 +311,14 @@ class Settings:
         """Return the CPU and memory of each task of a job of that queue that names none."""
         return next((entry.defaults for entry in self.training if entry.queue.name == queue), Defaults())
 
+    def named_users(self) -> frozenset[str]:
+        """Return the names of all users in the settings."""
+        return frozenset(self.user_quotas).union(*(entry.users | entry.managers for entry in self.training))
+
+    def named_groups(self) -> frozenset[str]:
+        """Return the names of all groups in the settings."""
+        return frozenset(self.group_quotas).union(*(entry.groups | entry.manager_groups for entry in self.training))
+
     def leaves_of(self, user: str, groups: frozenset[str]) -> tuple[str, ...]:
         """Names of the queues to which this user may send jobs."""
         return tuple(entry.queue.name for entry in self.leaves() if entry.admits(user, groups))
@@ -329,6 +340,16 @@ class SettingsSource(Protocol):
     @property
     def error(self) -> str | None:
         """Why the file as it is now is not in force; None when it is."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what in the settings in force is probably not meant."""
+        ...
+
+    @property
+    def last_good(self) -> LastGood | None:
+        """The settings in force in a form that can be stored; None if they cannot."""
         ...
 
     async def refresh(self) -> bool:
