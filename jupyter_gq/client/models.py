@@ -20,6 +20,7 @@ MAX_NAME = 100
 JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cancelling", "done", "failed", "cancelled"]
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
+HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "devices_missing"]
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
@@ -445,16 +446,28 @@ class Heartbeat(_Strict):
 
 
 class Health(BaseModel):
-    """The service is up."""
+    """The service is up. Only admins are told the reasons: texts may hold parts of the configuration."""
 
     status: Literal["ok", "degraded"]
-    version: str
-    devices: str
-    policy: str = Field(description='"ok", or the message of a configuration error that is being ignored.')
-    runs: str = Field(default="ok", description='"ok", or why nothing is started or ended at present.')
-    warnings: list[str] = Field(
-        default_factory=list, description="What in the configuration is probably not meant, such as unknown users."
+    code: HealthCode = Field(
+        default="ok",
+        description="The first thing that is wrong: config_refused, step_failed, runs_unobserved or devices_missing.",
     )
+    version: str = Field(default="", description="For admins.")
+    devices: str = Field(default="", description="For admins: real or simulated devices, and why.")
+    policy: str = Field(
+        default="", description='For admins: "ok", or the message of a configuration error that is being ignored.'
+    )
+    runs: str = Field(default="", description='For admins: "ok", or why nothing is started or ended at present.')
+    failures: list[str] = Field(default_factory=list, description="For admins: what fails and is tried again.")
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="For admins: what in the configuration is probably not meant, such as unknown users.",
+    )
+
+    def without_reasons(self) -> "Health":
+        """Return what everybody may know."""
+        return Health(status=self.status, code=self.code)
 
 
 class Readiness(BaseModel):

@@ -81,7 +81,7 @@ class LastGood:
 
 
 def explain_loss(before: LastGood, after: LastGood) -> str | None:
-    """Return why a newer policy lost too much, and how to confirm the loss; None if the policy did not."""
+    """Return why a newer policy lost too much, and how to confirm that; None if the policy did not."""
     lost = {setting: before.entries(setting) - after.entries(setting) for setting in GUARDED}
     for path, ends in before.files.items():
         found = _describe_cut(Path(path), ends, bool(any(lost.values())))
@@ -92,8 +92,8 @@ def explain_loss(before: LastGood, after: LastGood) -> str | None:
         if names and not after.entries(setting) and setting not in allowed:
             listed = ", ".join(sorted(names))
             return (
-                f"c.{setting} has no entries any more, and these are in force: {listed}. If the file was cut off, write "
-                f"it again. If you want to remove them all, add this line: "
+                f"c.{setting} has no entries any more, and these are in force: {listed}. If the file was cut off, "
+                f"write it again. If you want to remove them all, add this line: "
                 f"c.SchedulerService.allow_empty = [{setting!r}]"
             )
     return None
