@@ -5,7 +5,7 @@ Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI do
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
@@ -14,6 +14,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.queue import MAX_PRIORITY, MIN_PRIORITY
 
 from .pods import PodAdditions
+from .strict_model import StrictModel
 
 MAX_NAME = 100
 
@@ -24,10 +25,6 @@ HealthCode = Literal["ok", "config_refused", "step_failed", "runs_unobserved", "
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 class Problem(BaseModel):
     """The one form of every error."""
 
@@ -36,7 +33,7 @@ class Problem(BaseModel):
     field: str | None = Field(default=None, description="Part of the request that it is about, such as gpus.")
 
 
-class Kernel(_Strict):
+class Kernel(StrictModel):
     """How to start the kernel that the notebook used."""
 
     name: str
@@ -46,7 +43,7 @@ class Kernel(_Strict):
     env: dict[str, str] = Field(default_factory=dict)
 
 
-class CellRef(_Strict):
+class CellRef(StrictModel):
     """A cell that will be run."""
 
     cell_id: str
@@ -54,7 +51,7 @@ class CellRef(_Strict):
     seconds: float | None = Field(default=None, description="How long it last took here.")
 
 
-class Manifest(_Strict):
+class Manifest(StrictModel):
     """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
@@ -67,7 +64,7 @@ class Manifest(_Strict):
     targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back.")
 
 
-class Bundle(_Strict):
+class Bundle(StrictModel):
     """The files that go along with a job."""
 
     manifest: Manifest
@@ -76,7 +73,7 @@ class Bundle(_Strict):
     )
 
 
-class JobRequest(_Strict):
+class JobRequest(StrictModel):
     """A user's request for a job (without the bundle this is a preview)."""
 
     name: str = Field(default="", max_length=MAX_NAME)
@@ -281,7 +278,7 @@ class NotebookList(BaseModel):
     notebooks: list[NotebookView]
 
 
-class TicketRequest(_Strict):
+class TicketRequest(StrictModel):
     """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
 
     server: str = ""
@@ -302,14 +299,14 @@ class TicketView(BaseModel):
     pod: PodAdditions | None = Field(default=None, description="Where servers are pods: what its pod must carry.")
 
 
-class ProcessReport(_Strict):
+class ProcessReport(StrictModel):
     """The spawner tells which process holds the share."""
 
     pid: int = Field(gt=0)
     started: float = Field(description="Start time of the process, as the operating system tells it.")
 
 
-class KernelActivity(_Strict):
+class KernelActivity(StrictModel):
     """A kernel as the Jupyter server sees it."""
 
     id: str
@@ -318,7 +315,7 @@ class KernelActivity(_Strict):
     last_active: float = Field(description="End of its last execution, or its start.")
 
 
-class ActivityReport(_Strict):
+class ActivityReport(StrictModel):
     """The report that the server extension sends every few seconds."""
 
     at: float
@@ -425,7 +422,7 @@ class DeviceList(BaseModel):
     devices: list[DeviceView]
 
 
-class OutputReport(_Strict):
+class OutputReport(StrictModel):
     """Pieces of output from a job's runner."""
 
     events: list[AnyOutputEvent] = Field(max_length=2000)
@@ -437,7 +434,7 @@ class OutputAck(BaseModel):
     last_seq: int
 
 
-class Heartbeat(_Strict):
+class Heartbeat(StrictModel):
     """A runner says that it is alive."""
 
     run: int

@@ -128,12 +128,12 @@ async def test_an_admin_who_is_none_any_more_hears_no_more_of_others(tmp_path):
     callers = [replace(root, admin=False), None]
 
     async def current_caller() -> Caller | None:
-        broker.mention("bob", "output", "job-2", {"job": "job-2"})
+        broker.announce("bob", "output", "job-2", {"job": "job-2"})
         return callers.pop(0)
 
     stream = event_stream(broker.subscribe(root, None), current_caller, ping=0.01)
     assert (await anext(stream)).startswith(b"retry:")
-    broker.mention("bob", "output", "job-1", {"job": "job-1"})
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
     rest = b"".join([piece async for piece in stream])
     assert b"job-1" in rest
     assert b"job-2" not in rest
@@ -145,10 +145,10 @@ async def test_a_change_of_rights_drops_what_waits_to_be_read(tmp_path):
     world = World(tmp_path)
     broker, root = world.controller.events, Caller(user="root", admin=True)
     subscription = broker.subscribe(root, None)
-    broker.mention("bob", "output", "job-1", {"job": "job-1"})
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
     subscription.change_caller(replace(root, admin=False))
     assert (await anext(subscription)).kind == "reset"
-    broker.mention("bob", "output", "job-1", {"job": "job-1"})
-    broker.mention("root", "output", "job-3", {"job": "job-3"})
+    broker.announce("bob", "output", "job-1", {"job": "job-1"})
+    broker.announce("root", "output", "job-3", {"job": "job-3"})
     assert (await anext(subscription)).data == {"job": "job-3"}
     world.close()

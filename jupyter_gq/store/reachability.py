@@ -1,4 +1,4 @@
-"""Looks at the database by a service that does not lead yet. They change nothing, and no schema."""
+"""Looks at the database by a service that waits to lead, or has not started yet. They change nothing."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from jupyter_gq.domain.json_types import JsonObject
 
 from . import statements
 from .codec import decode_json
-from .engine import open_engine, parse_url, place_of
-from .failures import named
+from .engine import describe_database, open_engine, parse_url
+from .failures import translate_error
 
 
 def peek_setting(url: str, name: str) -> JsonObject | None:
@@ -25,28 +25,29 @@ def peek_setting(url: str, name: str) -> JsonObject | None:
     try:
         with engine.connect() as connection:
             value = statements.setting_by_name(connection, name)
-    except sa.exc.SQLAlchemyError:
+    except (sa.exc.SQLAlchemyError, StoreUnavailable):
         return None
     finally:
         engine.dispose()
     return None if value is None else decode_json(value)
 
 
-def reach(url: str) -> None:
-    """Raise `StoreUnavailable` with a sentence if the database does not answer, or answers readers only.
+def check_reachable(url: str) -> None:
+    """Raise `StoreUnavailable` if the database at the URL does not answer or can only be read now.
 
-    A SQLite file is on a disk of the service itself: opening it shows whether it is there.
+    A SQLite file is not checked: it is on a disk of the service, and opening it shows whether it is there. Raises
+    `AdminError` for an invalid URL.
     """
     if parse_url(url).get_backend_name() == "sqlite":
         return
     engine = open_engine(url)
-    place = place_of(engine)
+    place = describe_database(engine)
     try:
         with engine.connect() as connection:
             if connection.execute(sa.text("SHOW transaction_read_only")).scalar_one() == "on":
                 raise StoreUnavailable(place, "it can only be read at present")
     except sa.exc.SQLAlchemyError as error:
-        better = named(error, place)
+        better = translate_error(error, place)
         if better is None:
             raise
         raise better from error
