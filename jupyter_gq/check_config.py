@@ -81,8 +81,9 @@ def _describe_bad_trait(file: PolicyFile, backends: Sequence[type[Configurable]]
     """Return why the service or a backend would refuse a value of the file; "" if they take all of them."""
     config = Config() if file.last_good is None else file.last_good.to_config()
     try:
-        for section in (SchedulerService, *backends):
-            section(config=config)
+        SchedulerService(config=config)
+        for backend in backends:
+            backend(config=config)
     except TraitError as error:
         return str(error)
     return ""

@@ -73,8 +73,8 @@ PAUSE, MOST_PAUSE = 8.0, 1.0
 _SLICE = 0.1
 #: States of workloads that are about to begin or to end.
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
-#: Least time between two checks of the config file. Two checks must find the same content, so a change is in force after
-#: four seconds at most.
+#: Least time between two checks of the config file. Two checks must find the same content, so a change is in force
+#: after four seconds at most.
 REFRESH = Seconds(1)
 
 
@@ -261,7 +261,7 @@ class Controller:
             raise failure
 
     async def reload_settings(self) -> None:
-        """Read the settings again if their file has changed, tell listeners, and store the settings for a later start."""
+        """Read the settings again if their file has changed, and store them for a start with a bad file."""
         if await self._context.settings_source.refresh():
             self.events.announce(None, "queues", "", {})
             self.wake()

@@ -34,7 +34,7 @@ class ServiceStatus:
             "runs_unobserved": bool(context.unobserved),
             "devices_missing": probe is not ProbeState.OK,
         }
-        code = next((code for code, holds in wrong.items() if holds), "ok")
+        code: HealthCode = next((code for code, holds in wrong.items() if holds), "ok")
         return Health(
             status="ok" if code == "ok" else "degraded",
             code=code,

@@ -98,7 +98,8 @@ class Overview:
             snapshot=context.snapshot(),
             settings={} if last_good is None else last_good.sections,
             groups={
-                record.workload.owner: tuple(sorted(context.groups_of(record))) for record in context.records.live()
+                record.workload.owner: tuple(sorted(context.groups_of(record)))
+                for record in context.records.unfinished()
             },
             offered_nodes=context.offered_nodes(),
         )
