@@ -42,7 +42,7 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
     yield _gauge(
         "jupyter_gq_workload_found_unusable",
         "Workloads that the service cannot read, decide on or show; its log names them.",
-        health.set_aside,
+        len(health.set_aside),
     )
     troubled = sum(1 for each in services.tickets.list_notebooks(_EVERYTHING, "*").notebooks if each.trouble)
     yield _gauge("jupyter_gq_notebook_found_troubled", "Running notebooks that have a problem.", troubled)

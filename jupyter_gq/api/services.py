@@ -58,10 +58,6 @@ class Status(Protocol):
         """Return whether the service is well, and what is wrong."""
         ...
 
-    def list_set_aside(self) -> list[str]:
-        """Return a sentence about each workload that the service cannot read, decide on or show. For admins."""
-        ...
-
     def explain_unready(self) -> str:
         """Return why requests should go to another service or come later; "" = this service answers them."""
         ...

@@ -20,10 +20,6 @@ class Standby:
         """Return that the service is well: waiting is no fault."""
         return Health(status="ok", version=self._version, devices=self._unready(), policy="ok")
 
-    def list_set_aside(self) -> list[str]:
-        """Return no sentences: this service has no workloads."""
-        return []
-
     def explain_unready(self) -> str:
         """Return why the service does not answer requests."""
         return self._unready()

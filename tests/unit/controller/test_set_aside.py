@@ -37,8 +37,8 @@ async def test_a_record_that_cannot_be_read_is_left_out_and_named(world, column,
     assert world.job(good).phase == "running"
     assert listed(world) == [good]
     health = world.controller.status.check_health()
-    assert (health.status, health.set_aside) == ("degraded", 1)
-    (sentence,) = world.controller.status.list_set_aside()
+    assert (health.status, health.code) == ("degraded", "workloads_set_aside")
+    (sentence,) = health.set_aside
     assert sentence.startswith(f"The workload {bad} cannot be read.")
 
 
@@ -61,8 +61,8 @@ async def test_work_that_breaks_every_decision_is_set_aside_until_it_changes(wor
     jobs = [world.send(ANN, "vision", "0.25"), world.send(BOB, "nlp", "0.5")]
     await world.step(2)
     assert [world.job(job).phase for job in jobs] == ["running", "running"]
-    assert world.controller.status.check_health().set_aside == 1
-    assert "job-bad: deciding it failed." in world.controller.status.list_set_aside()[0]
+    assert len(world.controller.status.check_health().set_aside) == 1
+    assert "job-bad: deciding it failed." in world.controller.status.check_health().set_aside[0]
     world.controller._context.records.commit([Change(workload="job-bad", event=Event.CANCELLED)])
     await world.step()
     assert world.controller.status.check_health().status == "ok"
@@ -78,7 +78,7 @@ async def test_a_job_that_cannot_be_shown_is_left_out_of_lists_and_its_run_goes_
     await world.step(3)
     assert world.controller._context.records.find_unfinished(bad) is not None
     assert world.job(good).phase == "cancelled"
-    assert world.controller.status.check_health().set_aside == 1
+    assert len(world.controller.status.check_health().set_aside) == 1
 
 
 async def test_a_change_that_is_impossible_keeps_no_other_change(world):
@@ -87,7 +87,11 @@ async def test_a_change_that_is_impossible_keeps_no_other_change(world):
     cancelled = Change(workload=jobs[1], event=Event.CANCELLED)
     world.controller._context.records.commit_each([impossible, cancelled])
     assert [world.job(job).phase for job in jobs] == ["waiting", "cancelled"]
-    assert world.controller.status.list_set_aside()[0].startswith(f"{jobs[0]}: recording it failed. IllegalTransition")
+    assert (
+        world.controller.status.check_health()
+        .set_aside[0]
+        .startswith(f"{jobs[0]}: recording it failed. IllegalTransition")
+    )
 
 
 async def test_a_record_that_cannot_be_deleted_does_not_keep_the_others(world):
