@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.protocol import Outcome
 
 #: Outcomes that a runner may report of itself.
@@ -76,6 +77,9 @@ def read_result(pod: PodView | None, *, stopped: bool) -> Result:
     if pod.reason in {"Evicted", "NodeShutdown", "Terminated", "NodeLost"}:
         sentence = f"Its node {pod.node} ended it ({pod.reason}): {one_line(pod.message)}"
         return Result(outcome=Outcome.LOST, sentence=sentence)
+    if pod.ended is None and pod.finished and not stopped:
+        why = f": {one_line(pod.never_began)}" if pod.never_began else "."
+        return Result(outcome=Outcome.LOST, sentence=f"The pod {pod.name} ended before its container began{why}")
     if pod.ended is None:
         return _result_of_deleted(stopped)
     return _result_by_exit_code(pod, pod.ended, stopped)
@@ -121,7 +125,8 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
     if pod.waiting in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
         sentence = f"Its container cannot be made: {told}"
     else:
-        sentence = f"The image {pod.image} cannot be used ({pod.waiting}): {told}"
+        image = pod.waiting_image or pod.image
+        sentence = f"The image {image} cannot be used ({pod.waiting}): {told}"
     return sentence, pod.waiting not in _HOPELESS
 
 

@@ -8,8 +8,8 @@ Rules
 - The missing-pod rule: a ticket that is only looked for and has no pod is LOST.
 - The no-place rule: if its devices cannot be had, the ticket is refused.
 - The attach rule: a server whose pod is not there `attach_timeout` seconds after its devices were ready is LOST.
-- The ended-pod rule: a ticket whose pod has ended or was deleted has ended. If somebody asked for the end, or the pod
-  was deleted and nobody else disrupted it, the ticket has SUCCEEDED.
+- The ended-pod rule: a ticket whose server has ended, or whose pod was deleted, has ended. If somebody asked for the
+  end, or the pod was deleted and nobody else disrupted it, the ticket has SUCCEEDED.
 - The lost-node rule: a ticket whose pod is on a lost node is LOST.
 - The unplaced rule: a pod with devices that the cluster does not place for `unschedulable_after` seconds is refused.
   The node of its placement takes nothing new for a while. A pod without devices may go to any node, which the cluster
@@ -37,7 +37,7 @@ class TicketFacts:
     phase: RunPhase
     #: The last view of the pod; None: there was none yet.
     pod: PodView | None
-    #: The pod has ended or was deleted.
+    #: The server has ended, or its pod was deleted.
     is_over: bool = False
     delays: TaskDelays = NO_DELAYS
     #: When the devices were ready, if they are.
@@ -106,7 +106,7 @@ def judge_ticket(
         return TicketJudgement(verdict=_verdict(Outcome.LOST, around.lost))
     if run.stop_deadline is not None:
         return TicketJudgement(sentence=describe_overdue(pod, run.stop_deadline, now), delays=run.delays)
-    if pod.phase == "Pending":
+    if not pod.has_begun:
         return _judge_start(run, pod, options, now)
     return TicketJudgement(sentence=_tell_taken_device(around.taken_device))
 
@@ -147,7 +147,7 @@ def _read_result(run: TicketFacts, pod: PodView) -> Result:
     if run.verdict is not None:
         return run.verdict.result
     was_asked = run.phase is RunPhase.RELEASED or run.stop_deadline is not None
-    was_deleted = pod.ended is None and not pod.reason
+    was_deleted = pod.ended is None and not pod.reason and not pod.never_began
     if (was_asked or was_deleted) and not pod.disruption:
         return Result(outcome=Outcome.SUCCEEDED)
     return read_server_result(pod)

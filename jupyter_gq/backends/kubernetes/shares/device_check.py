@@ -43,7 +43,6 @@ from jupyter_gq.domain.pod_pool import PodPool, Visibility
 if TYPE_CHECKING:
     from jupyter_gq.backends.kubernetes.api.cluster import Cluster
 
-COMPONENT = "gq-check"
 _UNKNOWN = MiB(0)
 #: Seconds between two reads of a pod, and until it is given up.
 _INTERVAL, _TIMEOUT = 0.5, 120.0
@@ -138,17 +137,17 @@ class DeviceCheck:
             if found is None:
                 return Finding(problem="Somebody deleted its pod.")
             pod = pod_view(found)
-            if pod.finished:
+            if pod.is_over:
                 return _read_finding(pod)
-            last = pod.unschedulable or find_trouble(pod)[0] or last
+            last = pod.unschedulable or pod.held_back or find_trouble(pod)[0] or last
             await self._sleep(_INTERVAL)
         return Finding(problem=f"Its pod did not run within {self._timeout:.0f} s: {last}")
 
     def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
-        labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: COMPONENT}
+        labels = {names.NAME: names.PRODUCT, names.INSTANCE: options.installation, names.COMPONENT: names.CHECKS}
         container = {
-            "name": "runner",
+            "name": names.RUNNER,
             "image": options.runner_image,
             "command": ["python", "-m", "jupyter_gq.devices.seen"],
             "env": variables({LAST_WORDS: TERMINATION_LOG}),

@@ -94,7 +94,7 @@ class DevicePreparation:
         if not self._nodes.counts_slots(task.node):
             devices = self._devices_by_index(task)
             if len(devices) < len(task.devices):
-                sentence = self._agents.unfit(task.node) or f"{task.node} has too few devices."
+                sentence = self._agents.unfit(task.node) or f"The node {task.node} has too few devices."
                 return PreparedTask(sentence=sentence)
         # In a list: the reservation pods of all slots are deleted, not only that of the first.
         elif not all([self._reservation_pods.free(slot) for slot in task.devices]):
@@ -130,9 +130,9 @@ class DevicePreparation:
 
     def _devices_by_index(self, task: TaskPlacement) -> tuple[Device, ...]:
         """Return the devices of a task on a node where a slot is always the device with the same number."""
-        told = self._agents.devices(task.node)
-        wanted = [int(slot.rpartition("/")[2]) for slot in task.devices]
-        return tuple(told[index] for index in wanted if index < len(told))
+        told = {device.index: device for device in self._agents.devices(task.node)}
+        wanted = [names.index_of(slot) for slot in task.devices]
+        return tuple(told[index] for index in wanted if index in told)
 
     def _needs_reservation(self, pool: PodPool, workload: Workload, task: TaskPlacement) -> bool:
         whole = workload.request_of(task.group).milli_per_device >= ONE_GPU

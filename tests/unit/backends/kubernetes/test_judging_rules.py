@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.objects import names
 from jupyter_gq.backends.kubernetes.runs import judging
 from jupyter_gq.backends.kubernetes.runs.judging import ClusterFacts, RunFacts, find_silent_job, judge, update_delays
@@ -59,6 +60,7 @@ def outcome(run, cluster=GPU_NODE, options=OPTIONS):
 RUNNING = a_pod(phase="Running")
 UNPLACED = a_pod(node="", unschedulable="Insufficient cpu")
 UNSEEN = a_pod(node="")
+GATED = a_pod(node="", held_back="its scheduling gates have not been removed: kueue")
 STARTING = a_pod(waiting="ContainerCreating")
 PULLING = a_pod(waiting="ImagePullBackOff", waiting_message="denied")
 HOPELESS = a_pod(waiting="InvalidImageName", waiting_message="no name")
@@ -79,17 +81,18 @@ def test_the_lost_node_rule():
     assert outcome(facts(a_pod(phase="Running", node="n2")), lost) is None
 
 
-@pytest.mark.parametrize(("pod", "limit"), [(UNPLACED, 20), (UNSEEN, 60)])
+@pytest.mark.parametrize(("pod", "limit"), [(UNPLACED, 20), (UNSEEN, 60), (GATED, 60)])
 def test_the_unplaced_rule(pod, limit):
     assert outcome(facts(pod, delays=since(limit - 1, "unplaced"))) is None
     verdict = judged(facts(pod, delays=since(limit, "unplaced"))).verdict
-    why = pod.unschedulable or "no scheduler has looked at it"
-    assert verdict.result.sentence == f"The cluster did not place it on n1 in {limit} s: {why}"
-    assert (verdict.result.outcome, verdict.event, verdict.back_off) == (Outcome.REFUSED, RunEvent.REFUSED, ("n1",))
+    why = pod.unschedulable or pod.held_back or "no scheduler has looked at it"
+    assert verdict.result.sentence == f"The cluster did not place the pod p0 on n1 in {limit} s: {why}"
+    assert (verdict.result.outcome, verdict.event) == (Outcome.REFUSED, RunEvent.REFUSED)
 
 
 def test_the_unplaced_rule_tells_what_the_scheduler_says_meanwhile():
-    assert judged(facts(UNPLACED)).sentence == "The cluster does not place it yet: Insufficient cpu"
+    assert judged(facts(UNPLACED)).sentence == "The cluster does not place the pod p0 yet: Insufficient cpu"
+    assert judged(facts(GATED)).sentence == f"The cluster does not place the pod p0 yet: {GATED.held_back}"
     assert judged(facts(UNSEEN)).sentence == ""
 
 
@@ -183,10 +186,24 @@ def test_the_gang_start_rule():
 @pytest.mark.parametrize("delay", ["unplaced", "not_started"])
 def test_the_back_off_rule(delay, slots, gpu_nodes, closed):
     """Work without a GPU that finds no place on a node closes no GPUs to others."""
-    pod = a_pod(node="" if delay == "unplaced" else "n1", slots=slots)
+    pod = a_pod(slots=slots)
+    if delay == "unplaced":
+        pod = replace(pod, node="", unschedulable="Insufficient cpu")
     verdict = judged(facts(pod, delays=since(2_000, delay)), ClusterFacts(gpu_nodes=frozenset(gpu_nodes))).verdict
     assert verdict.result.outcome is Outcome.REFUSED
     assert verdict.back_off == (("n1",) if closed else ())
+
+
+@pytest.mark.parametrize("pod", [UNSEEN, GATED])
+def test_the_back_off_rule_blames_no_node_that_no_scheduler_has_tried(pod):
+    verdict = judged(facts(pod, delays=since(2_000, "unplaced"))).verdict
+    assert (verdict.result.outcome, verdict.back_off) == (Outcome.REFUSED, ())
+
+
+def test_a_task_has_begun_if_its_container_runs_although_a_sidecar_keeps_the_pod_pending():
+    pod = a_pod(has_run=True)
+    assert update_delays(NO_DELAYS, pod, NOW) == NO_DELAYS
+    assert outcome(facts(pod, delays=since(9_000, "not_started"), has_begun=True)) is None
 
 
 def test_the_back_off_rule_on_tasks_that_do_not_start_together():

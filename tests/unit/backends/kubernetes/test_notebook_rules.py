@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from jupyter_gq.backends.kubernetes.api.views import Ended, PodView
+from jupyter_gq.backends.kubernetes.api.containers import Ended
+from jupyter_gq.backends.kubernetes.api.views import PodView
 from jupyter_gq.backends.kubernetes.pods.results import Result
 from jupyter_gq.backends.kubernetes.runs import notebook_judging
 from jupyter_gq.backends.kubernetes.runs.notebook_judging import (
