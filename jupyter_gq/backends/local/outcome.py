@@ -44,12 +44,12 @@ def silent_end(run: Run, exit_code: int | None) -> End:
     """Return the end of a task that wrote no result."""
     if run.stop_asked:
         return End(
-            outcome=Outcome.KILLED, sentence="It was told to end and did not do so in its time, so it was killed."
+            outcome=Outcome.KILLED, sentence="The work was told to end, did not end in its time, and was killed."
         )
     how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
     if how is None and exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
-    return End(outcome=Outcome.LOST, sentence=f"Its process vanished without a word{how}.")
+    return End(outcome=Outcome.LOST, sentence=f"The process ended without a result{how}.")
 
 
 def end_of_run(run: Run, ends: Sequence[End]) -> End:

@@ -1,7 +1,7 @@
 """Refusals of settings and of pods with which the scheduler service would not see who uses a GPU. Pure.
 
-The service gives a GPU to others when it believes that nobody uses the GPU any more. It sees the pods of one namespace,
-and knows them by their labels and annotations.
+The service gives a GPU to others when it believes that nobody uses the GPU any more. The service sees the pods of one
+namespace, and knows them by their labels and annotations.
 
 Rules
 -----
@@ -51,21 +51,21 @@ def find_unsupported_settings(settings: Mapping[str, JsonValue], namespace: str)
 def _check_settings(settings: Mapping[str, JsonValue], namespace: str, where: str) -> Iterator[str]:
     if settings.get("enable_user_namespaces"):
         yield (
-            f"{where}enable_user_namespaces is True, but the GPU service sees the servers of one namespace only. It "
-            "would give the GPUs of servers in other namespaces to others. Set it to False."
+            f"{where}enable_user_namespaces is True, but the GPU service sees the servers of one namespace only. The "
+            "GPUs of servers in other namespaces would be given to others. Set enable_user_namespaces to False."
         )
     wanted = settings.get("namespace")
     if isinstance(wanted, str) and wanted and namespace and wanted != namespace:
         yield (
-            f"{where}namespace is {wanted}, but the GPU service sees the servers of {namespace} only. It would give "
-            "the GPUs of servers elsewhere to others. Set the same namespace here and in "
+            f"{where}namespace is {wanted}, but the GPU service sees the servers of {namespace} only. The GPUs of "
+            "servers elsewhere would be given to others. Set the same namespace here and in "
             "c.KubernetesBackend.hub_namespace."
         )
     config = settings.get("extra_pod_config")
     pod = config if isinstance(config, Mapping) else {}
     for name, why in _POD_FIELDS.items():
         if pod.get(name):
-            yield f"{where}extra_pod_config sets {name}: {why}. Remove it."
+            yield f"{where}extra_pod_config sets {name}: {why}. Remove that field."
 
 
 def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _check_privilege(settings: Mapping[str, JsonValue]) -> Iterator[str]:
         if isinstance(context, Mapping) and context.get("privileged"):
             yield (
                 f"c.KubeSpawner.{name} makes servers privileged. A privileged server can use every GPU of its node, "
-                "whoever the GPU belongs to. Remove it."
+                "whoever the GPU belongs to. Remove that setting."
             )
 
 

@@ -44,8 +44,8 @@ def test_a_single_task_speaks_for_itself():
 def test_silence_after_a_stop_is_a_kill_and_otherwise_a_loss():
     assert silent_end(a_run(stop_asked=True), -15).outcome is K
     assert silent_end(a_run(), -9).sentence == (
-        "Its process vanished without a word (killed, most often because the machine ran out of memory)."
+        "The process ended without a result (killed, most often because the machine ran out of memory)."
     )
     assert "signal 11" in silent_end(a_run(), -11).sentence
     assert "exit code 0" in silent_end(a_run(), 0).sentence
-    assert silent_end(a_run(), None).sentence == "Its process vanished without a word."
+    assert silent_end(a_run(), None).sentence == "The process ended without a result."

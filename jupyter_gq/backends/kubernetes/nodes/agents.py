@@ -113,7 +113,7 @@ class Agents:
         why = look.why if look is not None else ""
         if not why and heard is not None:
             why = heard.report.missing.get(_VISIBLE, "")
-        return why or f"The agent of the node {node} cannot tell which devices its container sees."
+        return why or f"The agent of the node {node} cannot tell which devices the container sees."
 
     def is_news(self, node: str, report: AgentReport) -> bool:
         """Return True if a report may change a decision: it says more than the present use of shares."""
@@ -188,7 +188,7 @@ class Agents:
         return next((device for device in self.devices(node) if device.id == uuid), None)
 
     def given(self, node: str, namespace: str, pod: str, resource: str) -> tuple[str, ...] | None:
-        """Return the devices that the kubelet gave to a pod; None if it does not say."""
+        """Return the ids of the devices that the kubelet gave to a pod; None if the kubelet never answered."""
         heard = self._heard.get(node)
         if heard is None or heard.allocations is None:
             return None
@@ -260,7 +260,7 @@ class Agents:
 def _looked(visible: list[str] | None, own: frozenset[str] | None, before: _Look | None, now: float) -> _Look:
     part = next((device for device in sorted(own or ()) if not device.startswith(_WHOLE)), None)
     if part is not None:
-        why = f"It was given {part}, a slice of a GPU, and which slices its container sees cannot be told."
+        why = f"The pod was given {part}, a slice of a GPU. Which slices a container sees cannot be told."
         return _Look(right=None, since=now, why=why)
     right = None if visible is None or own is None else frozenset(visible) == own
     if before is None or before.right is not right:

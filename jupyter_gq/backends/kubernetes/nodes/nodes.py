@@ -136,9 +136,9 @@ class Nodes:
             return ""
         view = self._views.get(node)
         if view is None:
-            return f"Its node {node} is gone."
+            return f"The node {node} is gone."
         told = f": {view.message}" if view.message else ""
-        return f"Its node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
+        return f"The node {node} has not answered for {self._now() - since:.0f} s{told}".rstrip(".") + "."
 
     def keep(self, named: Collection[str]) -> None:
         """Forget nodes that are gone, except those that a run or a pod still names."""
@@ -153,7 +153,7 @@ class Nodes:
         return any(name in self._views or self._now() - since < _SPOKEN_OF for name, since in self._away.items())
 
     def restart_clocks(self) -> None:
-        """Count absences from now: while the API server was away, no node could report."""
+        """Count the absence of each node from now: while the API server was away, no node could report."""
         self._away = dict.fromkeys(self._away, self._now())
 
     def pool(self, node: str) -> PodPool | None:

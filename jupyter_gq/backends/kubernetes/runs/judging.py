@@ -158,7 +158,7 @@ class _Case:
     now: float
 
     def judge_task(self, pod: PodView, delays: TaskDelays) -> tuple[Verdict | None, str]:
-        """Apply the rules on one task; return the verdict, and a sentence on what keeps the task from starting."""
+        """Apply the rules on one task; return the verdict or None, and why the task does not start, for the owner."""
         if lost := self.cluster.lost.get(pod.node, ""):
             return _lost(lost), ""
         if delays.unplaced is not None:
@@ -193,28 +193,28 @@ class _Case:
 
     def _judge_slow_start(self, pod: PodView, since: float) -> tuple[Verdict | None, str]:
         limit = self.options.start_timeout
-        why = "its image is still being pulled, or a volume or the network is missing; its events say which"
+        why = "the image is still being pulled, or a volume or the network is missing; the pod's events say which"
         if self.now - since >= limit:
-            sentence = f"The container of its pod {pod.name} did not start on {pod.node} in {limit:.0f} s: {why}."
+            sentence = f"The container of the pod {pod.name} did not start on {pod.node} in {limit:.0f} s: {why}."
             return _refused(sentence, self._nodes_to_close(pod.node, pod)), ""
         if self.now - since < _TOLD_AFTER:
             return None, ""
-        told = f"Its pod {pod.name} is on {pod.node}, and its container has not started for more than a minute"
-        return None, f"{told}: {why}. It is planned again after {limit:.0f} s."
+        told = f"The pod {pod.name} is on {pod.node}, and the container has not started for more than a minute"
+        return None, f"{told}: {why}. The job is planned again after {limit:.0f} s."
 
     def judge_silent_job(self) -> Verdict | None:
         """Apply the silent-Job rule."""
         name, message = find_silent_job(self.run, self.options, self.now), self.cluster.job_message
         if not name or message is None:
             return None
-        told = f": {one_line(message.removeprefix('Error creating: '))}" if message else "; its events say why."
+        told = f": {one_line(message.removeprefix('Error creating: '))}" if message else "; the Job's events say why."
         return _refused(f"The Job {name} has made no pod in {self.options.reservation_timeout:.0f} s{told}")
 
     def judge_devices(self) -> Verdict | None:
         """Apply the taken-device rule."""
         if not self.run.pods or not self.cluster.taken_device:
             return None
-        return _lost(f"Its device is in other hands: {self.cluster.taken_device}")
+        return _lost(f"The device of the job was given to others: {self.cluster.taken_device}")
 
     def judge_tasks_together(self) -> Verdict | None:
         """Apply the failed-task rule and the gang-start rule."""
@@ -230,7 +230,9 @@ class _Case:
         waiting = sum(task not in run.pods or not run.pods[task].has_begun for task in range(run.tasks))
         starting = [pod for pod in run.pods.values() if _is_starting(pod)]
         closed = tuple(node for pod in starting for node in self._nodes_to_close(pod.node, pod))
-        return _refused(f"{waiting} of its {run.tasks} tasks did not start in {limit:.0f} s.", closed)
+        return _refused(
+            f"The job did not start: {waiting} of {run.tasks} tasks had not begun after {limit:.0f} s.", closed
+        )
 
     def _nodes_to_close(self, node: str, pod: PodView) -> tuple[str, ...]:
         """Return the node, to be closed for a while, unless it is "" or has GPUs while the pod holds none."""

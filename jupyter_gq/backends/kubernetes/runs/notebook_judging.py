@@ -120,12 +120,12 @@ def _judge_without_pod(
         is_over = around.hub_has_heard or now >= run.stop_deadline
         return TicketJudgement(result=Result(outcome=Outcome.SUCCEEDED) if is_over else None)
     if around.prepared is None:
-        return TicketJudgement(verdict=_verdict(Outcome.LOST, "Its pod is gone."))
+        return TicketJudgement(verdict=_verdict(Outcome.LOST, "The pod is gone."))
     if around.prepared.is_refused:
         return TicketJudgement(verdict=_verdict(Outcome.REFUSED, around.prepared.sentence))
     limit = options.attach_timeout
     if run.ready_since is not None and now - run.ready_since >= limit:
-        sentence = f"The server was not started within {limit:.0f} seconds, so its share is free again."
+        sentence = f"The server was not started within {limit:.0f} seconds, so the share is free again."
         return TicketJudgement(verdict=_verdict(Outcome.LOST, sentence))
     return TicketJudgement(sentence=around.prepared.sentence)
 
@@ -136,9 +136,9 @@ def _judge_start(run: TicketFacts, pod: PodView, options: KubernetesOptions, now
     since = now if run.delays.unplaced is None else run.delays.unplaced
     if run.holds_devices and now - since >= options.unschedulable_after:
         node = run.planned_node
-        sentence = f"The cluster did not place its pod on {node} in {now - since:.0f} s: {pod.unschedulable}"
+        sentence = f"The cluster did not place the pod {pod.name} on {node} in {now - since:.0f} s: {pod.unschedulable}"
         return TicketJudgement(verdict=_verdict(Outcome.REFUSED, sentence, (node,) if node else ()))
-    sentence = f"The cluster does not place its pod yet: {pod.unschedulable}"
+    sentence = f"The cluster does not place the pod {pod.name} yet: {pod.unschedulable}"
     return TicketJudgement(sentence=sentence, delays=TaskDelays(unplaced=since))
 
 
@@ -156,7 +156,9 @@ def _read_result(run: TicketFacts, pod: PodView) -> Result:
 def _tell_taken_device(why: str) -> str:
     if not why:
         return ""
-    return f"Its device may be in other hands as well, so save your work and start the server again: {why}"
+    return (
+        f"The device of the server may be used by others as well, so save your work and start the server again: {why}"
+    )
 
 
 def _verdict(outcome: Outcome, sentence: str, back_off: tuple[str, ...] = ()) -> Verdict:

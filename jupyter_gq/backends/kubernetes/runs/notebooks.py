@@ -146,7 +146,7 @@ class NotebookRuns:
     # --- each step
 
     def step(self) -> list[Observation]:
-        """Do what is next for each ticket; return what is reported of them."""
+        """Advance each ticket by what its pod and its devices allow now; return one observation of each."""
         is_calm = not self._nodes.anything_away()
         return [run.ended or self._examine(run, is_calm) for run in list(self.runs.values())]
 

@@ -227,7 +227,7 @@ def describe_overdue(pod: PodView, deadline: float, now: float) -> str:
     if not pod.terminating or late < _OVERDUE:
         return ""
     return (
-        f"Its pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still stands; its devices are not "
+        f"The pod {pod.name} on {pod.node} should have ended {late:.0f} s ago and still exists, so its devices are not "
         "free."
     )
 

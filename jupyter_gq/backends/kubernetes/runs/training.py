@@ -54,7 +54,7 @@ class TrainingRuns:
         on_created: Callable[[PodView], None],
         clocks: Clocks,
     ) -> None:
-        """`on_created` is given each pod that was created, before the watch shows it."""
+        """Begin without runs. `on_created` is given each pod that was created, before the watch shows it."""
         self._options, self._writes, self._devices, self._nodes = options, writes, devices, nodes
         self._on_created, self._now, self._day = on_created, clocks.elapsed, clocks.now
         self.pods = PodIndex()
@@ -116,7 +116,7 @@ class TrainingRuns:
     # --- each step
 
     def step(self) -> list[Observation]:
-        """Do what is next for each run; return what is reported of them."""
+        """Advance each run by what its pods and its devices allow now; return the observations for the controller."""
         self._has_stepped = True
         for key in self.pods.runs():
             if key[0] and key not in self.runs and key not in self._removing:
@@ -254,7 +254,7 @@ class TrainingRuns:
         assert run.launch is not None
         image = run.launch.detail.image or self._options.runner_image
         if not image:
-            self._give_up(run, Outcome.FAILED, "No image is known for it: set c.KubernetesBackend.runner_image.")
+            self._give_up(run, Outcome.FAILED, "No image is known for the job: set c.KubernetesBackend.runner_image.")
             return ""
         prepared = self._devices.prepare(workload)
         refused = next((each for each in prepared if each.is_refused), None)
@@ -339,7 +339,7 @@ class TrainingRuns:
             return combine_results([read_result(pod, stopped=stopped) for _, pod in sorted(run.pods.items())])
         if stopped and run.is_new:
             return Result(outcome=Outcome.PAUSED)  # the run was asked to end before any pod began
-        return Result(outcome=Outcome.LOST, sentence="Its pods are gone.")
+        return Result(outcome=Outcome.LOST, sentence="The pods of the job are gone.")
 
     def _release(self, run: Run) -> None:
         if run.workload is not None:

@@ -135,13 +135,13 @@ class DeviceCheck:
         for _ in range(max(1, round(self._timeout / _INTERVAL))):
             found = await self._cluster.get(PODS, namespace, name)
             if found is None:
-                return Finding(problem="Somebody deleted its pod.")
+                return Finding(problem="Somebody deleted the pod of the trial.")
             pod = pod_view(found)
             if pod.is_over:
                 return _read_finding(pod)
             last = pod.unschedulable or pod.held_back or find_trouble(pod)[0] or last
             await self._sleep(_INTERVAL)
-        return Finding(problem=f"Its pod did not run within {self._timeout:.0f} s: {last}")
+        return Finding(problem=f"The pod did not run within {self._timeout:.0f} s: {last}")
 
     def _pod(self, what: str, added: PodAdditions) -> JsonObject:
         options = self._options
@@ -186,7 +186,7 @@ def _read_finding(pod: PodView) -> Finding:
         return Finding(devices=tuple(document["devices"]), problem=str(document["problem"]))
     except (ValueError, KeyError, TypeError):
         reason = pod.message or pod.reason or (pod.ended.reason if pod.ended is not None else "")
-        return Finding(problem=f"Its pod ended without a word: {(told or reason or 'no reason is known')[:400]}")
+        return Finding(problem=f"The pod ended without a result: {(told or reason or 'no reason is known')[:400]}")
 
 
 def _device(uuid: str, pool: PodPool) -> Device:

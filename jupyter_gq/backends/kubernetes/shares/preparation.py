@@ -48,7 +48,7 @@ class DevicePreparation:
                     self._reservation_pods.claim(slot, pool, _key(workload), devices.get(slot, ""))
 
     def fix_devices(self, workload: Workload, devices: Mapping[str, str]) -> None:
-        """Let the run use these devices, by slot, and no others: a pod that names them may be on its way."""
+        """Bind the run to these devices, by slot: a pod that names them may have been created already."""
         for slot, device in devices.items():
             self._reservation_pods.fix_device(slot, _key(workload), device)
 
@@ -74,7 +74,7 @@ class DevicePreparation:
         return prepared
 
     def is_failing(self, key: RunKey) -> bool:
-        """Return whether a device of the run may have been given to others."""
+        """Return whether a device of the run cannot be reserved, or was given to others."""
         return key in self._reservation_pods.failing
 
     def describe_taken_device(self, workload: Workload) -> str:

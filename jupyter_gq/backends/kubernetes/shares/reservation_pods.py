@@ -298,7 +298,7 @@ class ReservationPods:
         node = names.node_of(slot.name)
         is_taken = self._slots.is_device_taken(slot)
         if is_taken:
-            sentence = f"The device {slot.used_device} on which its shares run is held by somebody else."
+            sentence = f"The device {slot.used_device} on which shares run is held by another pod."
         told = f"{slot.name} could not be held: {sentence}"
         log.warning("reservation failed: slot=%s %s", slot.name, sentence)
         if back_off:

@@ -131,7 +131,7 @@ class Slots:
         return slot
 
     def remove(self, slot: Slot) -> None:
-        """Remove a slot that nobody wants and of which nothing is left."""
+        """Forget a slot. The caller has checked that nobody wants its device and no pod of it is left."""
         del self._by_name[slot.name]
         others = self._by_node[names.node_of(slot.name)]
         del others[slot.name]
@@ -297,11 +297,11 @@ class Slots:
             if pod.reason and pod.message:
                 return f"{pod.reason}: {pod.message}"
             if pod.phase == "Running" and not self.device_of(slot, pod):
-                return self._agents.unfit(node) or f"The agent of {node} has not told yet which device it is."
+                return self._agents.unfit(node) or f"The agent of {node} has not named the reserved device yet."
             if self.device_of(slot, pod):
-                return f"The device {slot.used_device} on which its shares run is held by somebody else."
+                return f"The device {slot.used_device} on which shares run is held by another pod."
         if self.kubelet_remembers(slot):
-            return f"The kubelet of {node} has not let go of the reservation before."
+            return f"The kubelet of {node} still lists the earlier reservation pod."
         return f"A device of {node} is being reserved."
 
 

@@ -73,9 +73,9 @@ def test_a_job_whose_tasks_run_goes_on_and_has_nothing_to_say():
 
 
 def test_the_lost_node_rule():
-    lost = ClusterFacts(lost={"n1": "Its node n1 is gone."})
+    lost = ClusterFacts(lost={"n1": "The node n1 is gone."})
     verdict = judged(facts(RUNNING), lost).verdict
-    assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, "Its node n1 is gone.")
+    assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, "The node n1 is gone.")
     assert (verdict.task, verdict.back_off, verdict.event) == (0, (), RunEvent.ABORTED)
     assert outcome(facts(RUNNING, over=frozenset({0})), lost) is None, "its result counts"
     assert outcome(facts(a_pod(phase="Running", node="n2")), lost) is None
@@ -108,11 +108,11 @@ def test_the_trouble_rule():
 def test_the_slow_start_rule():
     assert judged(facts(STARTING, delays=since(59, "not_started"))).sentence == ""
     told = judged(facts(STARTING, delays=since(60, "not_started"))).sentence
-    assert told.startswith("Its pod p0 is on n1, and its container has not started for more than a minute")
-    assert told.endswith("It is planned again after 1200 s.")
+    assert told.startswith("The pod p0 is on n1, and the container has not started for more than a minute")
+    assert told.endswith("The job is planned again after 1200 s.")
     assert outcome(facts(STARTING, delays=since(1199, "not_started"))) is None
     verdict = judged(facts(STARTING, delays=since(1200, "not_started"))).verdict
-    assert verdict.result.sentence.startswith("The container of its pod p0 did not start on n1 in 1200 s:")
+    assert verdict.result.sentence.startswith("The container of the pod p0 did not start on n1 in 1200 s:")
     assert (verdict.result.outcome, verdict.back_off) == (Outcome.REFUSED, ("n1",))
 
 
@@ -121,7 +121,7 @@ AS_JOBS = replace(OPTIONS, as_jobs=True)
 
 @pytest.mark.parametrize(
     ("message", "told"),
-    [("Error creating: exceeded quota", ": exceeded quota."), ("", "; its events say why."), (None, None)],
+    [("Error creating: exceeded quota", ": exceeded quota."), ("", "; the Job's events say why."), (None, None)],
 )
 def test_the_silent_job_rule(message, told):
     run = facts(a_pod(0, "Running"), tasks=2, creating_since=NOW - 30)
@@ -145,7 +145,7 @@ def test_the_silent_job_rule_asks_for_the_first_job_without_a_pod_only_when_it_i
 def test_the_taken_device_rule():
     taken = ClusterFacts(taken_device="n1/0 could not be held: why")
     verdict = judged(facts(RUNNING), taken).verdict
-    sentence = "Its device is in other hands: n1/0 could not be held: why"
+    sentence = "The device of the job was given to others: n1/0 could not be held: why"
     assert (verdict.result.outcome, verdict.result.sentence) == (Outcome.LOST, sentence)
     assert outcome(facts(tasks=1), taken) is None, "no pod of it uses the device"
 
@@ -171,7 +171,7 @@ def test_the_failed_task_rule(pod, wanted):
 def test_the_gang_start_rule():
     run = facts(RUNNING, a_pod(1, node="n2"), tasks=3, creating_since=NOW - 300)
     verdict = judged(run).verdict
-    assert verdict.result.sentence == "2 of its 3 tasks did not start in 300 s."
+    assert verdict.result.sentence == "The job did not start: 2 of 3 tasks had not begun after 300 s."
     assert (verdict.result.outcome, verdict.task) == (Outcome.REFUSED, None)
     assert verdict.back_off == ("n2",), "where a container has not started"
     assert outcome(replace(run, creating_since=NOW - 299)) is None
@@ -217,7 +217,7 @@ def test_the_first_rule_that_applies_gives_the_verdict():
     """One task after the other, then the run as a whole."""
     failed = replace(FAILED, labels=a_pod(2).labels)
     run = facts(RUNNING, replace(HOPELESS, labels=a_pod(1).labels), failed, over=frozenset({2}))
-    taken = ClusterFacts(taken_device="why", lost={"n1": "Its node n1 is gone."})
+    taken = ClusterFacts(taken_device="why", lost={"n1": "The node n1 is gone."})
     assert judged(run, taken).verdict.task == 0
     hopeless = judged(replace(run, over=frozenset({0, 2})), replace(taken, lost={})).verdict
     assert (hopeless.task, hopeless.result.outcome) == (1, Outcome.FAILED)

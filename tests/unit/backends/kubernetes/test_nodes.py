@@ -146,7 +146,7 @@ def test_a_node_is_lost_after_a_while_not_at_once():
     paper.node(ready=False, message="kubelet stopped posting")
     assert paper.nodes.lost("n1") == ""
     paper.clock.at += 61
-    assert paper.nodes.lost("n1") == "Its node n1 has not answered for 61 s: kubelet stopped posting."
+    assert paper.nodes.lost("n1") == "The node n1 has not answered for 61 s: kubelet stopped posting."
     paper.nodes.restart_clocks()
     assert paper.nodes.lost("n1") == "", "while the API server was away it could not say that it lives"
     paper.node(ready=True)

@@ -212,7 +212,7 @@ def test_no_more_are_made_than_the_node_has_and_then_its_runs_are_told():
     paper.step()
     paper.step(31)
     assert reservation_name(SLOT, 2) not in paper.writes.made
-    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+    assert "held by another pod" in paper.slots.failure(SLOT, KEY)
 
 
 def test_an_ended_reservation_is_swept_away_and_made_anew():
@@ -499,13 +499,13 @@ def test_what_keeps_a_reservation_out_says_nothing_of_the_device():
 
 def test_who_runs_on_a_device_that_the_kubelet_gave_to_others_is_told():
     paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("thief", "GPU-0")])
-    assert "The device GPU-0 on which its shares run is held by somebody else." in paper.slots.failure(SLOT, KEY)
+    assert "The device GPU-0 on which shares run is held by another pod." in paper.slots.failure(SLOT, KEY)
     assert KEY in paper.slots.failing
 
 
 def test_a_device_that_is_there_no_more_is_told_to_who_ran_on_it():
     paper = unplaced("0/1 nodes: 1 Insufficient nvidia.com/gpu.", others=[("a", "GPU-1"), ("b", "GPU-2")])
-    assert "held by somebody else" in paper.slots.failure(SLOT, KEY)
+    assert "held by another pod" in paper.slots.failure(SLOT, KEY)
 
 
 def test_what_a_silent_agent_said_last_convicts_nobody():
