@@ -2,14 +2,12 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .strict_model import StrictModel
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class AgentDevice(_Strict):
+class AgentDevice(StrictModel):
     """A GPU as its driver describes it."""
 
     uuid: str
@@ -19,7 +17,7 @@ class AgentDevice(_Strict):
     healthy: bool = True
 
 
-class AgentAllocation(_Strict):
+class AgentAllocation(StrictModel):
     """Devices that the kubelet gave to a pod."""
 
     namespace: str
@@ -29,23 +27,25 @@ class AgentAllocation(_Strict):
     device_ids: list[str]
 
 
-class AgentShare(_Strict):
+class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
     pod_uid: str
     memory_mib: int | None = None
-    utilisation: int | None = Field(default=None, description="Highest of its processes, 0 to 100.")
-    visible: list[str] | None = Field(default=None, description="Devices that its containers can open; null: unknown.")
+    utilisation: int | None = Field(default=None, description="Highest value among the processes of the pod, 0 to 100.")
+    visible: list[str] | None = Field(
+        default=None, description="Devices that the pod's containers can open; null: unknown."
+    )
 
 
-class AgentReport(_Strict):
+class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
     probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
-    detail: str = Field(default="", description="One sentence on it.")
+    detail: str = Field(default="", description="One sentence on the state of the driver.")
     devices: list[AgentDevice] = Field(default_factory=list)
     allocations: list[AgentAllocation] | None = Field(
-        default=None, description="From the kubelet; null: it could not be asked."
+        default=None, description="What the kubelet assigned; null: the kubelet did not answer."
     )
     shares: list[AgentShare] = Field(default_factory=list)
     missing: dict[str, str] = Field(
@@ -54,8 +54,8 @@ class AgentReport(_Strict):
     done: list[str] = Field(default_factory=list, description="Ids of commands that were carried out.")
 
 
-class WatchedPod(_Strict):
-    """A pod whose share the agent shall look at."""
+class WatchedPod(StrictModel):
+    """A pod whose share the agent shall observe."""
 
     pod_uid: str
     namespace: str
@@ -64,15 +64,15 @@ class WatchedPod(_Strict):
     devices: list[str] = Field(default_factory=list)
 
 
-class AgentCommand(_Strict):
-    """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
+class AgentCommand(StrictModel):
+    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`."""
 
     id: str
     kind: Literal["suspend", "resume"]
     pod_uid: str
 
 
-class AgentOrders(_Strict):
+class AgentOrders(StrictModel):
     """The answer to a report."""
 
     watch: list[WatchedPod] = Field(default_factory=list)

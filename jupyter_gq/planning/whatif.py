@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
-from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes, without_node
+from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes, without_node
 
 from .files import CommandRefused, load_state
 
@@ -23,19 +23,23 @@ _NODES = re.compile(r"(?P<count>[1-9]\d{0,4})x(?P<devices>[1-9]\d{0,2})(:(?P<poo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq whatif`."""
-    parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
+    parser.add_argument(
+        "state", type=Path, metavar="SNAPSHOT.json", help="state file, written by `jupyter-gq snapshot`"
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PATH=VALUE",
         dest="assignments",
-        help="queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
+        help="change queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
     )
     parser.add_argument(
-        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="more nodes like the largest of the pool, such as 2x8"
+        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="add nodes like the largest node of the pool, such as 2x8"
     )
-    parser.add_argument("--remove-node", action="append", default=[], metavar="NAME", help="may be repeated")
+    parser.add_argument(
+        "--remove-node", action="append", default=[], metavar="NAME", help="remove a node; may be repeated"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     snapshot, policy = state.snapshot, state.policy
     try:
         for assignment in arguments.assignments:
-            snapshot, policy = changed(snapshot, policy, assignment)
+            snapshot, policy = apply_change(snapshot, policy, assignment)
         for name in arguments.remove_node:
             snapshot = without_node(snapshot, name)
         if arguments.add_nodes:

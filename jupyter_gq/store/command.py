@@ -1,4 +1,4 @@
-"""`jupyter-gq copy-database`: take the service's data along to another database."""
+"""`jupyter-gq copy-database`: copy the data of the service to another database."""
 
 import argparse
 import os
@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(_TARGET),
         help=f"URL of an empty database (default: ${_TARGET}, which keeps a password off the command line)",
     )
-    parser.epilog = "End the service first. The old database keeps what it has."
+    parser.epilog = "Stop the service first. The old database stays as it is."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, and print how much was copied."""
+    """Copy the database, and print the number of rows of each table. Raises `AdminError` if it cannot be copied."""
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${_TARGET}.")
     try:

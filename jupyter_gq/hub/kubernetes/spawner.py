@@ -41,7 +41,7 @@ from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.sidecars import HIDDEN, unguarded
+from jupyter_gq.client.sidecars import HIDDEN, unguarded_containers
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.clock import monotonic
@@ -118,7 +118,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     reflector_classes = {"events": CompleteEvents, "pods": PodsWithEndReasons}
 
     gpu_place_retries = Integer(
-        2, min=0, help="Number of further places that are tried in one start if the cluster refuses the chosen one."
+        2, min=0, help="Number of further places that one start tries if the cluster refuses the chosen place."
     ).tag(config=True)
     gpu_resources = List(
         Unicode(),
@@ -188,7 +188,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         has the name, it calls `stop`, which would give back the share of this pod.
         """
         self._refuse_unseen(pod)
-        _hide_devices(pod, unguarded(self.api.api_client.sanitize_for_serialization(pod)["spec"], _NOTEBOOK))
+        _hide_devices(pod, unguarded_containers(self.api.api_client.sanitize_for_serialization(pod)["spec"], _NOTEBOOK))
         self.cancel_leftover_removals()
         self.pod_was_requested = True
         try:

@@ -8,7 +8,7 @@ Rules
   on, so the phase of the pod does not say that.
 - The init rule: if the main container waits for an init container that is in trouble, that trouble is told.
 
-See docs/decisions/0067-end-a-run-with-its-main-container.md.
+See docs/decisions/0069-end-a-run-with-its-main-container.md.
 """
 
 from collections.abc import Iterator

@@ -135,7 +135,7 @@ def find_trouble(pod: PodView) -> tuple[str, bool]:
 def _result_of_deleted(stopped: bool) -> Result:
     """Return the result of a task whose pod went without showing an end."""
     if stopped:
-        sentence = "The work was told to end, did not end in its time, and was killed."
+        sentence = "The process was told to end, did not end in time, and was killed."
         return Result(outcome=Outcome.KILLED, sentence=sentence)
     return Result(outcome=Outcome.LOST, sentence="The pod was deleted by somebody else.")
 
@@ -168,7 +168,7 @@ def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
         return _result_of_deleted(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
     if code == 0:
         return Result(outcome=Outcome.SUCCEEDED)
-    last = f" Last output: {one_line(message)}" if message.strip() else ""
+    last = f" Last message: {one_line(message)}" if message.strip() else ""
     how = _describe_exit_code(code)
     return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result ({how}).{last}")
 

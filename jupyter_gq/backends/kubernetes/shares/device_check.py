@@ -34,7 +34,7 @@ from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.devices.seen import LAST_WORDS
+from jupyter_gq.devices.visible import MESSAGE_VARIABLE
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
@@ -149,8 +149,8 @@ class DeviceCheck:
         container = {
             "name": names.RUNNER,
             "image": options.runner_image,
-            "command": ["python", "-m", "jupyter_gq.devices.seen"],
-            "env": variables({LAST_WORDS: TERMINATION_LOG}),
+            "command": ["python", "-m", "jupyter_gq.devices.visible"],
+            "env": variables({MESSAGE_VARIABLE: TERMINATION_LOG}),
             "securityContext": container_security(),
             "terminationMessagePath": TERMINATION_LOG,
         }
