@@ -9,7 +9,12 @@ from tests.kubernetes.waiting import eventually
 pytestmark = pytest.mark.asyncio
 
 NODE = "gpu-beside"
-MESH = {"name": "mesh", "image": "example.org/mesh:1", "command": ["sleep", "infinity"]}
+MESH = {
+    "name": "mesh",
+    "image": "example.org/mesh:1",
+    "command": ["sleep", "infinity"],
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+}
 
 
 @pytest_asyncio.fixture(params=["sidecar", "native sidecar", "sidecar without image"])
