@@ -21,7 +21,7 @@ import type {
   ResultPath,
   SendRequest,
   ServerStatus,
-  Warned
+  CellWarning
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';
@@ -97,7 +97,7 @@ export class Client {
   }
 
   /** Return warnings about these cells. Raises `RequestError` if sending the cells would be refused. */
-  async checkCells(request: CellsRequest): Promise<Warned[]> {
+  async checkCells(request: CellsRequest): Promise<CellWarning[]> {
     return (await this._post<Plan>('check', { ...request })).warnings;
   }
 
