@@ -22,7 +22,7 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 
 from . import cells
 from .refusal import RefusedRequest
-from .requests import CellsRequest, Plan, PlannedCell, CellWarning
+from .requests import CellsRequest, CellWarning, Plan, PlannedCell
 
 SETUP, SKIP = "gq-setup", "gq-skip"
 #: Longest id of a cell that nbformat allows.
