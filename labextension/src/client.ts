@@ -4,6 +4,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
 import type {
+  CellWarning,
   CellsRequest,
   JobList,
   JobRequest,
@@ -20,8 +21,7 @@ import type {
   RanCell,
   ResultPath,
   SendRequest,
-  ServerStatus,
-  CellWarning
+  ServerStatus
 } from './wire';
 
 const NAMESPACE = 'jupyter-gq';

@@ -69,7 +69,7 @@ async def test_run_without_a_result_is_lost(local):
 async def test_runner_cannot_declare_its_run_lost(local):
     workload = local.workload()
     await local.launch(workload, {"says": "LOST"})
-    assert (await local.end(workload)).sentence == "Its process ended without a result (exit code 0)."
+    assert (await local.end(workload)).sentence == "The process ended without a result (exit code 0)."
 
 
 async def test_environment_and_files_of_a_job(local):
