@@ -25,7 +25,9 @@ COMMANDS = {
         "kubernetes",
         "find out how shares see their device on a node",
     ),
-    "copy-database": ("jupyter_gq.store.command", "service", "take the service's data along to another database"),
+    "backup": ("jupyter_gq.store.backup_command", "service", "write the service's database to a file, while it runs"),
+    "restore": ("jupyter_gq.store.restore_command", "service", "put a backup back into a database"),
+    "copy-database": ("jupyter_gq.store.copy_command", "service", "take the service's data along to another database"),
     "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on so many GPUs, beside static quotas"),
 }
 #: Each command that reads its own arguments, as settings: its module, its class, the extra and its line of help.

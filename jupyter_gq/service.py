@@ -23,7 +23,7 @@ from jupyter_gq.api.pods import PodAuthenticator
 from jupyter_gq.api.standby import Standby
 from jupyter_gq.backends.kubernetes.bundles import StoredBundles
 from jupyter_gq.backends.kubernetes.leader.lease import Lease, LeaseLost
-from jupyter_gq.backends.local import LocalBackend
+from jupyter_gq.backends.local import LocalBackend, jobs_with_files
 from jupyter_gq.backends.server_stopper import HubServerStopper
 from jupyter_gq.backends.servers import ServersBackend
 from jupyter_gq.controller.clock import SystemClock
@@ -35,8 +35,9 @@ from jupyter_gq.devices.choose import choose_probe
 from jupyter_gq.devices.meter import ReportedMeter
 from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
-from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
+from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
+from jupyter_gq.store.engine import parse_url
 from jupyter_gq.store.reach import reach
 from jupyter_gq.store.sql import SqlStore
 
@@ -205,6 +206,7 @@ class SchedulerService(Application):
         settings = PolicyFile(
             Path(self.config_file), jobs.nodes, names_by_section(LocalBackend, ServersBackend, SimulatedDevices)
         )
+        expect_database(self._url(), state)
         store = self._open_store()
         try:
             controller = Controller(
@@ -302,6 +304,7 @@ class SchedulerService(Application):
         """Open the store and take it over: from now on only this service writes there."""
         store = SqlStore(self._url())
         try:
+            store.check_pages()
             store.take_over()
         except BaseException:
             store.close()
@@ -317,6 +320,23 @@ class _Late:
     def __call__(self) -> None:
         if self.call is not None:
             self.call()
+
+
+def expect_database(url: str, state: Path) -> None:
+    """Raise `AdminError` if the state folder holds files of jobs, and the SQLite file with their records is missing.
+
+    A new database would know none of these jobs.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return
+    file = Path(parsed.database or "")
+    if (not file.is_file() or file.stat().st_size == 0) and (jobs := jobs_with_files(state)):
+        raise AdminError(
+            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, deleted "
+            f"or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without these "
+            f"jobs, move the folders {state}/jobs and {state}/runs away."
+        )
 
 
 def _hub() -> tuple[str, str]:

@@ -2,19 +2,19 @@
 
 Rules
 -----
-1. The target must be empty; all is copied, or nothing.
-2. Nobody writes while a copy is made: the copy takes over both databases, so a service that still runs on one of them
-   ends.
-3. The source keeps everything.
+- All or nothing: the target must be empty, and gets every row in one transaction.
+- No writer: the copy takes over both databases, so a service that still runs on one of them ends.
+- The source keeps everything.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError
 
+from .address import expect_file
 from .tables import events, files, outputs, settings, workloads
 from .transactions import Transactions
 
@@ -27,61 +27,76 @@ def copy(source: str, target: str) -> Mapping[str, int]:
 
     Raises `AdminError` if the copy must not or cannot be made.
     """
-    _expect_file(source)
+    expect_file(source)
     old = Transactions(source)
     try:
         new = Transactions(target)
         try:
-            _expect_nothing(new)
+            if found := describe_contents(new):
+                raise AdminError(
+                    f"The new database holds something already ({found}), so nothing was copied. "
+                    "Empty it, or make another one, and copy again."
+                )
             old.take_over()
             new.take_over()
             with old.write() as reading, new.write() as writing:
-                return _copy_all(reading, writing)
+                return copy_rows(reading, writing)
         finally:
             new.close()
     finally:
         old.close()
 
 
-def _expect_file(source: str) -> None:
-    """Raise `AdminError` if a SQLite file is missing, since opening would create it."""
-    if source.startswith("sqlite:"):
-        path = source.partition(":///")[2].partition("?")[0]
-        if not Path(path).is_file():
-            raise AdminError(
-                f"There is no database at {path or source!r}. A full path has four slashes: sqlite:////var/…"
-            )
-
-
-def _expect_nothing(new: Transactions) -> None:
-    with new.read() as connection:
+def describe_contents(database: Transactions) -> str:
+    """Return a phrase such as "3 workloads, 1 settings"; "" for an empty database."""
+    with database.read() as connection:
         found = {table.name: _count(connection, table) for table, _ in _TABLES}
-    if any(found.values()):
-        told = ", ".join(f"{number} {name}" for name, number in found.items() if number)
-        raise AdminError(
-            f"The new database holds something already ({told}), so nothing was copied. "
-            "Empty it, or make another one, and copy again."
-        )
+    return describe_rows({name: number for name, number in found.items() if number})
 
 
-def _copy_all(old: sa.Connection, new: sa.Connection) -> dict[str, int]:
-    if new.dialect.name == "postgresql":
-        from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
+def describe_rows(counts: Mapping[str, int]) -> str:
+    """Return a phrase such as "3 workloads, 1 settings" for the number of rows of each table."""
+    return ", ".join(f"{number} {name}" for name, number in counts.items())
 
-        with as_long_as_it_takes(new):
-            copied = {table.name: _copy(old, new, table, size) for table, size in _TABLES}
+
+def delete_rows(connection: sa.Connection) -> None:
+    """Delete every row but the epoch of the writer."""
+    with _unlimited(connection):
+        for table, _ in reversed(_TABLES):
+            connection.execute(sa.delete(table))
+
+
+def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]:
+    """Copy all rows into empty tables; return how many of each table.
+
+    Raises `AdminError` if fewer rows arrived than there are.
+    """
+    with _unlimited(source), _unlimited(target):
+        copied = {table.name: _copy(source, target, table, size) for table, size in _TABLES}
+        if target.dialect.name == "postgresql":
             # Rows that bring their own number do not move the counter.
             last = sa.select(sa.func.setval(sa.func.pg_get_serial_sequence("events", "id"), sa.func.max(events.c.id)))
-            new.execute(last)
-            return copied
-    return {table.name: _copy(old, new, table, size) for table, size in _TABLES}
+            target.execute(last)
+        return copied
 
 
-def _copy(old: sa.Connection, new: sa.Connection, table: sa.Table, size: int) -> int:
-    found = old.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
+@contextmanager
+def _unlimited(connection: sa.Connection) -> Iterator[None]:
+    """Let statements of this connection take as long as they need; SQLite has no limit."""
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
+
+    with as_long_as_it_takes(connection):
+        yield
+
+
+def _copy(source: sa.Connection, target: sa.Connection, table: sa.Table, size: int) -> int:
+    found = source.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
     for rows in found.mappings().partitions(size):
-        new.execute(sa.insert(table), [dict(row) for row in rows])
-    copied, wanted = _count(new, table), _count(old, table)
+        target.execute(sa.insert(table), [dict(row) for row in rows])
+    copied, wanted = _count(target, table), _count(source, table)
     if copied != wanted:
         raise AdminError(f"Only {copied} of {wanted} {table.name} arrived, so nothing was kept.")
     return copied

@@ -40,6 +40,18 @@ def migrate(connection: sa.Connection) -> None:
             upgrade(connection)
 
 
+def expect_newest(connection: sa.Connection, place: str) -> None:
+    """Raise `AdminError` if the database at `place` is empty, or was written by another release."""
+    found = revision(connection)
+    if found is None:
+        raise AdminError(f"{place} is no database of jupyter-gq.")
+    if _lacks(connection):
+        raise AdminError(
+            f"The database {place} has the schema {found} of an older release, and this release has {NEWEST}. "
+            "Use the release that wrote it, or start the service of this one first."
+        )
+
+
 def _lacks(connection: sa.Connection) -> bool:
     """Return True if the schema is not the newest; raises `AdminError` if it is newer than ours."""
     found = revision(connection)

@@ -28,6 +28,10 @@ class SqlStore:
     def __init__(self, url: str) -> None:
         self._database = Transactions(url)
 
+    def check_pages(self) -> None:
+        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        self._database.check_pages()
+
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with ids."""
         with self._database.write() as connection:

@@ -41,6 +41,8 @@ class Run:
     launched_at: float
     #: `boot_id` of the machine then.
     boot: str
+    #: Devices of all tasks, so that they stay taken if the record of the job is lost.
+    devices: tuple[str, ...] = ()
     #: Somebody asked for its end.
     stop_asked: bool = False
     #: When its processes are killed, in seconds since the epoch; None = not at all.
@@ -120,4 +122,4 @@ def _run(entry: JsonMapping) -> Run:
     same_boot = entry["boot"] == boot_id()
     gone = TaskProcess(pid=0, ticks=-1)
     tasks = tuple(task and (TaskProcess(**task) if same_boot else gone) for task in entry["tasks"])
-    return Run(**{**entry, "tasks": tasks})
+    return Run(**{**entry, "tasks": tasks, "devices": tuple(entry.get("devices", ()))})

@@ -1,0 +1,36 @@
+"""`jupyter-gq copy-database`: take the service's data along to another database."""
+
+import argparse
+import os
+
+from jupyter_gq.domain.errors import AdminError, JupyterGQError
+
+from .address import VARIABLE, database_url
+from .copying import copy, describe_rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq copy-database`."""
+    parser.add_argument(
+        "source", metavar="OLD", help="database to read: its URL, such as sqlite:////path/service.sqlite, or its file"
+    )
+    parser.add_argument(
+        "target",
+        metavar="NEW",
+        nargs="?",
+        default=os.environ.get(VARIABLE),
+        help=f"URL of an empty database (default: ${VARIABLE}, which keeps a password off the command line)",
+    )
+    parser.epilog = "Stop the Hub first. The old database keeps everything."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Copy, and print how much was copied."""
+    if not arguments.target:
+        raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
+    try:
+        copied = copy(database_url(arguments.source), database_url(arguments.target))
+    except JupyterGQError as error:
+        raise AdminError(str(error)) from error
+    print(f"Copied: {describe_rows(copied)}.")
+    return 0
