@@ -333,9 +333,9 @@ def expect_database(url: str, state: Path) -> None:
     file = Path(parsed.database or "")
     if (not file.is_file() or file.stat().st_size == 0) and (jobs := jobs_with_files(state)):
         raise AdminError(
-            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, deleted "
-            f"or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without these "
-            f"jobs, move the folders {state}/jobs and {state}/runs away."
+            f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, "
+            f"deleted or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without "
+            f"these jobs, move the folders {state}/jobs and {state}/runs away."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.backends.protocol import Backend, Observation
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
@@ -62,6 +62,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Live runs without a record, from the last observation: a restored backup may lack their records.
+    unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with what runs, in the words of its backend, from the last observation; most have nothing.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed at the last look.
@@ -79,7 +81,7 @@ class Context:
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: As they were last put together, and of what: large clusters are asked for far more often than they change.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Settings, list[tuple[Node, ...]]] | None = None
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,10 +99,15 @@ class Context:
         return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return all nodes, each device in its pool. A node that two backends offer counts once."""
+        """Return all nodes, each device in its pool. A node that two backends offer counts once.
+
+        Devices of runs without a record take nothing new.
+        """
         settings, offers = self.settings, [backend.nodes() for backend in self.backends]
-        if (settings, offers) != self._nodes_of:
-            self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
+        taken = frozenset(device for run in self.unknown_runs for device in run.devices)
+        if (settings, offers, taken) != self._nodes_of:
+            self._nodes = settings.nodes(_without_devices(_united(offers), taken))
+            self._nodes_of = settings, offers, taken
         return self._nodes
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
@@ -186,6 +193,19 @@ def _united(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
         known = found.get(node.name)
         found[node.name] = node if known is None else _merged(known, node)
     return [found[name] for name in sorted(found)]
+
+
+def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
+    """Return the nodes, with the taken devices marked so that nothing new is placed on them."""
+    return [
+        replace(
+            node,
+            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
+        )
+        if any(device.id in taken for device in node.devices)
+        else node
+        for node in nodes
+    ]
 
 
 def _merged(one: Node, other: Node) -> Node:
