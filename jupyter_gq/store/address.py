@@ -23,7 +23,8 @@ def database_url(given: str | None) -> str:
     text = given or os.environ.get(VARIABLE, "") or (str(_USUAL) if _USUAL.is_file() else "")
     if not text:
         raise AdminError(f"Which database? Give its URL, or the path of its SQLite file, or set ${VARIABLE}.")
-    return text if ":" in text else f"sqlite:///{Path(text).resolve()}"
+    is_file = ":" not in text and ("/" in text or text.endswith(".sqlite") or Path(text).is_file())
+    return f"sqlite:///{Path(text).resolve()}" if is_file else text
 
 
 def expect_file(url: str) -> None:

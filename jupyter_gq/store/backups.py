@@ -109,6 +109,9 @@ def _open_copy(file: Path, copied: Path) -> Transactions:
     """Copy the backup and open the copy; raise `AdminError` if the file is no complete backup."""
     try:
         shutil.copyfile(file, copied)
+        log = file.with_name(file.name + "-wal")  # a database that was copied as files has its last writes there
+        if log.is_file():
+            shutil.copyfile(log, copied.with_name(copied.name + "-wal"))
     except OSError as error:
         raise AdminError(f"The backup {file} could not be read: {error.strerror or error}.") from error
     _expect_backup(copied, file)

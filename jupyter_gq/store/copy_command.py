@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${VARIABLE}.")
     try:
-        copied = copy(database_url(arguments.source), database_url(arguments.target))
+        copied = copy(database_url(arguments.source), arguments.target)
     except JupyterGQError as error:
         raise AdminError(str(error)) from error
     print(f"Copied: {describe_rows(copied)}.")
