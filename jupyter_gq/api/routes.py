@@ -231,7 +231,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.JOB_TOKEN,
         summary="The device check of a task in a pod: does it see its own devices only? Can wait for the result.",
         run=runs.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
     ),
     Route(
@@ -298,7 +298,7 @@ ROUTES: tuple[Route, ...] = (
         access=Access.READ,
         summary="The device check of a server in a pod: does it see its own devices only? Can wait for the result.",
         run=notebooks.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
         refusals=(409,),
     ),

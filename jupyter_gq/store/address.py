@@ -7,7 +7,7 @@ from jupyter_gq.domain.errors import AdminError
 
 from .engine import parse_url
 
-#: The variable of the environment that names the database, so that a password is on no command line.
+#: Environment variable that names the database, so that a password is on no command line.
 VARIABLE = "JUPYTER_GQ_DATABASE_URL"
 #: The service's own database, seen from the folder in which JupyterHub starts.
 _USUAL = Path("jupyter-gq-state/service.sqlite")

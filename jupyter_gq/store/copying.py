@@ -2,9 +2,9 @@
 
 Rules
 -----
-- All or nothing: the target must be empty, and gets every row in one transaction.
-- No writer: the copy takes over both databases, so a service that still runs on one of them ends.
-- The source keeps everything.
+- All or nothing: the target must be empty, and it gets every row or none.
+- No other writer: the copy takes over both databases, so a service that still runs on one of them ends.
+- Unchanged source: the source keeps everything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,9 +23,9 @@ _TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (fi
 
 
 def copy(source: str, target: str) -> Mapping[str, int]:
-    """Copy from one URL to the other; return how many rows of each table.
+    """Copy the database at the URL `source` to the one at `target`; return the number of rows by table.
 
-    Raises `AdminError` if the copy must not or cannot be made.
+    Raises `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
     """
     expect_file(source)
     old = Transactions(source)
@@ -74,7 +74,7 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> Mapping[str, int]
     with _unlimited(source), _unlimited(target):
         copied = {table.name: _copy(source, target, table, size) for table, size in _TABLES}
         if target.dialect.name == "postgresql":
-            # Rows that bring their own number do not move the counter.
+            # PostgreSQL's counter of event ids does not see ids that are inserted; without this, ids would repeat.
             last = sa.select(sa.func.setval(sa.func.pg_get_serial_sequence("events", "id"), sa.func.max(events.c.id)))
             target.execute(last)
         return copied
@@ -86,13 +86,14 @@ def _unlimited(connection: sa.Connection) -> Iterator[None]:
     if connection.dialect.name != "postgresql":
         yield
         return
-    from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
+    from .silence_timeout import without_timeouts  # the driver of PostgreSQL is needed only here
 
-    with as_long_as_it_takes(connection):
+    with without_timeouts(connection):
         yield
 
 
 def _copy(source: sa.Connection, target: sa.Connection, table: sa.Table, size: int) -> int:
+    """Copy one table, `size` rows at a time; return the number of rows. Raises `AdminError` if rows are missing."""
     found = source.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
     for rows in found.mappings().partitions(size):
         target.execute(sa.insert(table), [dict(row) for row in rows])

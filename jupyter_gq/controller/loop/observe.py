@@ -78,7 +78,7 @@ class Observer:
         now = self._context.clock.now()
         changes = [
             change
-            for record in self._context.records.begun()
+            for record in self._context.records.holding()
             if record.workload.kind not in observed.unobserved
             for change in self._changes(record, observed, now)
         ]
@@ -122,7 +122,8 @@ class Observer:
         kept = {
             name: told
             for name, told in self._context.troubles.items()
-            if (record := self._context.records.alive(name)) is not None and record.workload.kind in observed.unobserved
+            if (record := self._context.records.find_unfinished(name)) is not None
+            and record.workload.kind in observed.unobserved
         }
         told = {
             name: observation.sentence
@@ -134,7 +135,7 @@ class Observer:
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:
-        record = self._context.records.alive(workload)
+        record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
     async def _clean_up_all(self, observed: ObservedRuns) -> None:
@@ -142,7 +143,7 @@ class Observer:
         # A run that cannot be observed is remembered as it was.
         unknown = {run.workload: run for run in self._context.unknown_runs if observed.unobserved}
         for (workload, run), (backend, observation) in observed.runs.items():
-            record = self._context.records.alive(workload)
+            record = self._context.records.find_unfinished(workload)
             if record is not None and record.workload.holds and record.workload.run == run:
                 continue
             if self._is_unknown(backend, observation):
