@@ -24,23 +24,13 @@ import sqlalchemy as sa
 from jupyter_gq.domain.errors import DamagedDatabase, StoreUnavailable, Superseded
 
 from . import statements
-<<<<<<< HEAD
-from .engine import WRITES, open_engine, place_of
-from .failures import named
+from .engine import WRITES, describe_database, open_engine
+from .failures import translate_error
 from .schema import expect_newest, migrate
 
 
 class Transactions:
     """The transactions on the database at `url`.
-=======
-from .engine import WRITES, describe_database, open_engine
-from .failures import translate_error
-from .schema import migrate
-
-
-class Transactions:
-    """The transactions on the database at `url`. Opening it runs the migrations that it lacks."""
->>>>>>> main
 
     The database is brought to the present schema first. With `read_only` nothing is changed, and `AdminError` is raised
     if the schema is another one.
@@ -57,17 +47,12 @@ class Transactions:
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
         try:
-<<<<<<< HEAD
             if read_only:
-                with self._failures_named(), self._engine.connect() as connection:
+                with self._translated_errors(), self._engine.connect() as connection:
                     expect_newest(connection, self._place)
             else:
-                with self._failures_named(), self._writing.begin() as connection:
+                with self._translated_errors(), self._writing.begin() as connection:
                     migrate(connection)
-=======
-            with self._translated_errors(), self._writing.begin() as connection:
-                migrate(connection)
->>>>>>> main
         except BaseException:
             self._engine.dispose()
             raise
@@ -81,9 +66,9 @@ class Transactions:
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
-        """Begin a transaction that reads one state of the database, however long it takes and whoever writes beside."""
+        """Provide a transaction that reads one state of the database, however long it takes and whoever writes beside."""
         self._refuse_while_away()
-        with self._failures_named(), self._engine.connect() as connection:
+        with self._translated_errors(), self._engine.connect() as connection:
             if connection.dialect.name == "postgresql":  # a transaction of SQLite always reads one state
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
