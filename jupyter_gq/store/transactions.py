@@ -66,7 +66,7 @@ class Transactions:
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
-        """Provide a transaction that reads one state of the database, however long it takes and whoever writes beside."""
+        """Provide a transaction that reads one state of the database, whoever writes meanwhile."""
         self._refuse_while_away()
         with self._translated_errors(), self._engine.connect() as connection:
             if connection.dialect.name == "postgresql":  # a transaction of SQLite always reads one state
