@@ -50,9 +50,9 @@ class NodeAgent(Application):
         "Default: the environment variable `GQ_SERVICE_URL`."
     ).tag(config=True)
     token_file = Unicode(
-        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod; read for each "
-        "report, as the kubelet renews it. Default: the environment variable `GQ_TOKEN_FILE`, else "
-        "`/var/run/secrets/jupyter-gq/token`."
+        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod. The kubelet "
+        "renews the token, so the agent reads the file for each report. Default: the environment variable "
+        "`GQ_TOKEN_FILE`, else `/var/run/secrets/jupyter-gq/token`."
     ).tag(config=True)
     node_name = Unicode(
         help="Name of the node as the cluster knows it. Default: the environment variable `NODE_NAME`."

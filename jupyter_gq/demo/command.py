@@ -32,7 +32,7 @@ _WELCOME = """
                           3. Watch the loss curve grow under the cell; stop the server: the job goes on.
                           4. In a private window log in as bob, send a cell to the queue nlp with 0.5 GPU,
                              and see ann's job give way and come back by itself.
-  Who uses what           {url}/services/jupyter-gq/
+  Devices and their use   {url}/services/jupyter-gq/
   Settings                {config}
                           (edit the quotas: a change takes effect within seconds)
   Log                     {log}

@@ -132,7 +132,7 @@ class Story:
         self._record_step("bob", "Bob's cell runs on the 0.5 GPU that nlp is guaranteed")
         done = await poll_until(lambda: bob.job(bobs["id"]), lambda found: found["phase"] in {"done", "failed"})
         expect(done["phase"] == "done", "Bob's job succeeds", done)
-        self._record_step("bob", "It is done")
+        self._record_step("bob", "Bob's job is done")
         resumed = await poll_until(lambda: ann.job(job), lambda found: found["phase"] == "running")
         expect(resumed["run"] == 2, "Ann's job runs for the second time", resumed)
         printed = await poll_until(lambda: get_run_text(ann, job, 2), lambda text: "epoch" in text.lower())

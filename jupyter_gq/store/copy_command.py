@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(VARIABLE),
         help=f"URL of an empty database (default: ${VARIABLE}, which keeps a password off the command line)",
     )
-    parser.epilog = "Stop the Hub first. The old database keeps everything."
+    parser.epilog = "Stop the service first. The old database stays as it is."
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -69,7 +69,7 @@ async def test_a_runner_that_vanishes_is_lost(local):
 async def test_a_result_that_claims_what_only_we_can_know_is_not_believed(local):
     workload = local.workload()
     await local.launch(workload, {"says": "LOST"})
-    assert (await local.end(workload)).sentence == "Its process ended without a result (exit code 0)."
+    assert (await local.end(workload)).sentence == "The process ended without a result (exit code 0)."
 
 
 async def test_what_a_job_gets(local):

@@ -44,12 +44,12 @@ def explain_missing_result(run: Run, exit_code: int | None) -> Result:
     """Return the result of a task that wrote none: KILLED after a stop, otherwise LOST with the exit code if known."""
     if run.stop_asked:
         return Result(
-            outcome=Outcome.KILLED, sentence="It was told to end and did not do so in its time, so it was killed."
+            outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."
         )
     how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
     if how is None and exit_code is not None:
         how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
-    return Result(outcome=Outcome.LOST, sentence=f"Its process ended without a result{how}.")
+    return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result{how}.")
 
 
 def combine_results(run: Run, results: Sequence[Result]) -> Result:

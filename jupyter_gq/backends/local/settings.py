@@ -65,7 +65,7 @@ class LocalBackend(LoggingConfigurable):
         10.0,
         help="Seconds for which a job's processes may run on after the job has reported its end.",
     ).tag(config=True)
-    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after one of them failed.").tag(
+    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after a task has failed.").tag(
         config=True
     )
     node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)

@@ -182,7 +182,7 @@ class ServerRuns:
     def _end(self, server: _Server, outcome: Outcome, sentence: str = "") -> Observation:
         """Record that a server has ended; return the observation, which is kept until `forget`."""
         if outcome is Outcome.KILLED:
-            sentence = "The server was told to end and did not do so in its time, so it was killed."
+            sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
         log.info("server ended: %s outcome=%s", server.label, outcome)

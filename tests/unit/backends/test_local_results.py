@@ -44,8 +44,8 @@ def test_result_of_a_single_task_is_that_of_the_run():
 def test_missing_result_means_killed_after_a_stop_and_otherwise_lost():
     assert explain_missing_result(a_run(stop_asked=True), -15).outcome is K
     assert explain_missing_result(a_run(), -9).sentence == (
-        "Its process ended without a result (killed, most often because the machine ran out of memory)."
+        "The process ended without a result (killed, most often because the machine ran out of memory)."
     )
     assert "signal 11" in explain_missing_result(a_run(), -11).sentence
     assert "exit code 0" in explain_missing_result(a_run(), 0).sentence
-    assert explain_missing_result(a_run(), None).sentence == "Its process ended without a result."
+    assert explain_missing_result(a_run(), None).sentence == "The process ended without a result."
