@@ -41,7 +41,7 @@ def describe_unknown_run(run: Observation) -> str:
     """Return a sentence about a live run without a record, with its owner and processes if the backend knows them."""
     owner = f" of {run.owner}" if run.owner else ""
     pids = f" (processes {', '.join(map(str, run.pids))})" if run.pids else ""
-    return f"{run.workload}{owner} runs{pids} and is in no record; it is left alone, with its devices"
+    return f"{run.workload}{owner} runs and is in no record; it is left alone, with its devices{pids}"
 
 
 class Observer:
