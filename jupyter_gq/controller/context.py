@@ -99,16 +99,23 @@ class Context:
         return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return all nodes, each device in its pool. A node that two backends offer counts once.
+        """Return the nodes of all backends, each once and with each device in its pool.
 
         Devices of runs without a record take nothing new.
         """
-        settings, offers = self.settings, [backend.nodes() for backend in self.backends]
+        settings, offers = self.settings, self._offers()
         taken = frozenset(device for run in self.unknown_runs for device in run.devices)
         if (settings, offers, taken) != self._nodes_of:
             self._nodes = settings.nodes(_without_devices(_merge_offers(offers), taken))
             self._nodes_of = settings, offers, taken
         return self._nodes
+
+    def offered_nodes(self) -> tuple[Node, ...]:
+        """Return all nodes as the backends see them, also with devices that are in no pool."""
+        return tuple(_merge_offers(self._offers()))
+
+    def _offers(self) -> list[tuple[Node, ...]]:
+        return [backend.nodes() for backend in self.backends]
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return the nodes that clusters may still add to pools, each with the state of the request for them."""

@@ -10,7 +10,7 @@ import { describeGpuUsage } from '../jobs';
 import { formatDuration } from '../times';
 import type { PoolView, Preview, Problem, QueueView } from '../wire';
 import type { IFormValues } from './values';
-import { findPool } from './values';
+import { describeOffer, findPool } from './values';
 import { Field } from './field';
 import { More, MORE_FIELDS } from './more';
 
@@ -42,7 +42,12 @@ export function SendForm(props: IFormProps): React.JSX.Element {
         <QueueField {...props} />
         <GpusField {...props} />
       </div>
-      <More {...props} queue={queue} pool={findPool(queue, props.pools)} />
+      <More
+        {...props}
+        queue={queue}
+        pool={findPool(queue, props.pools)}
+        offer={describeOffer(queue, props.pools)}
+      />
       <Forecast preview={props.preview} problem={props.problem} />
       <Targets targets={props.targets} problem={props.problem} />
       <Replay {...props} />
