@@ -42,7 +42,7 @@ from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import AdminError, BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
 from jupyter_gq.store.engine import parse_url
-from jupyter_gq.store.reachability import check_reachable, peek_setting
+from jupyter_gq.store.reachability import check_reachable, has_content, peek_setting
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -390,7 +390,7 @@ def expect_database(url: str, state: Path) -> None:
     if parsed.get_backend_name() != "sqlite":
         return
     file = Path(parsed.database or "")
-    if (not file.is_file() or file.stat().st_size == 0) and (jobs := jobs_with_files(state)):
+    if not has_content(file) and (jobs := jobs_with_files(state)):
         raise AdminError(
             f"The database {file} is missing or empty, but {state} holds the files of {jobs} jobs: it was moved, "
             f"deleted or cut off. Put it back, or restore a backup: jupyter-gq restore BACKUP {file}. To begin without "
