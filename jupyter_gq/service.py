@@ -213,6 +213,7 @@ class SchedulerService(Application):
             controller.status,
             controller,
             bundle_limit=lambda: controller.settings.current.max_bundle_bytes,
+            bundle_values=lambda: controller.settings.current.max_bundle_values,
             page="JUPYTERHUB_CLIENT_ID" in os.environ,  # without the Hub's login there is nobody to show it to
             pods=parts.pods,
         ):

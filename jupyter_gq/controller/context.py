@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
@@ -22,9 +22,10 @@ from jupyter_gq.store.protocol import Record, Store
 
 from .caller import Caller
 from .clock import Clock
-from .core_view import CoreView
+from .core_view import CoreView, without
 from .events import Broker
 from .records.records import Records
+from .records.set_aside import SetAside
 from .settings.config import Settings, SettingsSource
 
 log = logging.getLogger(__name__)
@@ -83,11 +84,18 @@ class Context:
     _nodes: tuple[Node, ...] = ()
     _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
+    #: Workloads about which no decision can be made, as they were when that was found.
+    _excluded: dict[str, Workload] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the backends by the kinds of workload that they run."""
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
+
+    @property
+    def set_aside(self) -> SetAside:
+        """The workloads on which a step failed."""
+        return self.records.set_aside
 
     @property
     def settings(self) -> Settings:
@@ -151,7 +159,7 @@ class Context:
         workloads = self._core_view.views_of(self.records.unfinished())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
-        return Snapshot(
+        snapshot = Snapshot(
             nodes=self.nodes(),
             queues=queues,
             workloads=workloads,
@@ -161,6 +169,21 @@ class Context:
             unobserved=tuple(sorted(self.unobserved)),
             launch_capacity=self.launch_capacity(),
         )
+        return without(snapshot, self._still_excluded(workloads))
+
+    def exclude(self, workload: Workload, error: Exception) -> None:
+        """Leave a workload out of snapshots until it changes, because no decision about it can be made."""
+        self._excluded[workload.id] = workload
+        self.set_aside.add(workload.id, "deciding", error)
+
+    def _still_excluded(self, workloads: Iterable[Workload]) -> Collection[Workload]:
+        """Return the excluded workloads; one that has changed or ended is no longer excluded."""
+        if self._excluded:
+            present = {workload.id: workload for workload in workloads if workload.id in self._excluded}
+            for name in [name for name, excluded in self._excluded.items() if present.get(name) != excluded]:
+                del self._excluded[name]
+                self.set_aside.forget(name)
+        return self._excluded.values()
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
         """Return the present nodes and queues without any workload, with leaf queues for the callers `also`."""

@@ -160,6 +160,22 @@ class TooLarge(UserError):
     code = "too_large"
 
 
+class InvalidJson(UserError, ValueError):
+    """A text that is no JSON document, or one beyond the bounds of its reader; the text is a phrase that says why."""
+
+    code = "bad_json"
+
+
+class UnusableFile(UserError):
+    """A file that user code can write and that cannot be read within the bounds of its reader; the text says why."""
+
+    code = "unusable_file"
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"The file {name} cannot be used: {problem}.")
+        self.name, self.problem = name, problem
+
+
 class StorageFull(MachineError):
     """A write that the disk refused; nothing was kept."""
 

@@ -8,7 +8,7 @@ Rules
 - All or nothing: a file has the name of a backup only once it is complete, and a restore is one transaction.
 - Nothing is lost: a restore into a database that holds something makes a backup of that first.
 
-See docs/decisions/0066-back-up-into-one-sqlite-file.md.
+See docs/decisions/0077-back-up-into-one-sqlite-file.md.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What else the service has around it: files of jobs, the probe of devices, its settings."""
+"""Fakes of the objects around the service: the files of jobs, the probe of devices, the settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from jupyter_gq.domain.errors import StorageFull
 
 
 class FakeBundles:
-    """Files of jobs, in memory."""
+    """A store of files of jobs in memory."""
 
     @property
     def pod_files(self) -> "SharedBundles | None":
@@ -22,6 +22,8 @@ class FakeBundles:
         self.executed: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, str] = {}
         self._full = full
+        #: Jobs whose files the disk does not delete.
+        self.stuck: set[str] = set()
 
     def write(self, job: str, owner: str, bundle: dict[str, Any], max_bytes: int) -> None:
         if self._full:
@@ -31,16 +33,18 @@ class FakeBundles:
     def executed_notebook(self, job: str, owner: str) -> dict[str, Any] | None:
         return self.executed.get(job)
 
-    def log(self, job: str, owner: str, tail: int) -> str | None:
+    def log(self, job: str, owner: str, tail: int, *, run: int, tasks: int) -> str | None:
         text = self.logs.get(job)
         return None if text is None else text[-tail:]
 
     def delete(self, job: str, owner: str) -> None:
+        if job in self.stuck:
+            raise RecursionError("maximum recursion depth exceeded")
         self.kept.pop(job, None)
 
 
 class SharedBundles(FakeBundles):
-    """Runners fetch and send files by way of the service."""
+    """A store of files that runners in pods fetch and send through the service."""
 
     @property
     def pod_files(self) -> "SharedBundles":
@@ -54,7 +58,7 @@ class SharedBundles(FakeBundles):
 
 
 class FakeProbe:
-    """Says what the test wrote into `used`; None there = the driver does not say."""
+    """A probe that returns the use in `used`; None there means that the driver does not tell."""
 
     def __init__(self) -> None:
         self.used: dict[int, int | None] = {}
@@ -73,7 +77,7 @@ class FakeProbe:
 
 
 class FixedSettings:
-    """Settings that the test replaces itself."""
+    """Settings that only the test replaces."""
 
     def __init__(self, settings: Settings) -> None:
         self.current = settings

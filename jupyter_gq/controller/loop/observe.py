@@ -80,9 +80,9 @@ class Observer:
             change
             for record in self._context.records.holding()
             if record.workload.kind not in observed.unobserved
-            for change in self._changes(record, observed, now)
+            for change in self._changes_alone(record, observed, now)
         ]
-        self._context.records.commit(changes)
+        self._context.records.commit_each(changes)
         self._tell_owners(changes)
         self._remember_processes(observed)
         self._remember_troubles(observed)
@@ -96,6 +96,11 @@ class Observer:
         self._report_strays(strays)
         if not observed.unobserved:
             self._unknown &= {workload for workload, _ in observed.runs} | {stray.pod for stray in strays}
+
+    def _changes_alone(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
+        """Return the changes of one record; none if they cannot be computed, and the record is set aside."""
+        set_aside = self._context.set_aside
+        return set_aside.attempt(record.workload.id, "observing", lambda: self._changes(record, observed, now)) or []
 
     def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
         workload = record.workload

@@ -1,3 +1,5 @@
+import { Widget } from '@lumino/widgets';
+
 import { send } from '../plugins/send';
 import type { ICellOutputs, IRunHistory } from '../tokens';
 import { CommandIDs } from '../tokens';
@@ -264,6 +266,14 @@ describe('the dialog', () => {
     expect(await result).toBeNull();
     await pause(300);
     expect(training.server.asked).toHaveLength(before);
+  });
+
+  it('disposes its form when it is closed', async () => {
+    const dispose = jest.spyOn(Widget.prototype, 'dispose');
+    await choose();
+    const form = document.querySelector('.jp-gq-send-body');
+    await press('Cancel');
+    expect(dispose.mock.contexts.map(widget => (widget as Widget).node)).toContain(form);
   });
 
   it('lets Enter press the button that has the focus, and sends otherwise', async () => {

@@ -125,7 +125,7 @@ function asksForMoreThanGpus(job: JobView): boolean {
   );
 }
 
-/** Return the details of a job as terms and values. What does not apply is left out. */
+/** Return the details of a job as terms and values, without those that do not apply to the job. */
 function listDetails(job: JobView, now: number): [string, string][] {
   const seconds = computeRunSeconds(job, now);
   const rows: [string, string | null][] = [

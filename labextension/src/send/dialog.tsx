@@ -39,7 +39,7 @@ interface IFormState {
   readonly sending: boolean;
 }
 
-/** The form in the dialog. It keeps its values until the job is accepted and shows a refusal at the field. */
+/** The form in the dialog, which keeps its values until the job is accepted and shows a refusal at the field. */
 class SendFormWidget extends ReactWidget {
   constructor(private readonly _options: ISendOptions) {
     super();

@@ -25,7 +25,7 @@ export interface IFormProps {
   prefix: Pick<IPrefix, 'from'>;
   entries: readonly IPrefixEntry[];
   notes: readonly string[];
-  /** What would happen now; null until the service has answered. */
+  /** The prediction of the service; null until the service has answered. */
   preview: Preview | null;
   problem: Problem | null;
   sending: boolean;
@@ -165,7 +165,7 @@ function Replay({ prefix, entries, sending, onEntries }: IFormProps): React.JSX.
   if (entries.length === 0) {
     return (
       <section aria-label="Cells that run first">
-        <h3>Nothing runs before it</h3>
+        <h3>No cell runs first</h3>
         <p className="jp-gq-hint">No other cell ran in this kernel. The job starts with a new kernel.</p>
       </section>
     );
