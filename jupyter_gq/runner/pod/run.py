@@ -205,7 +205,7 @@ class TaskRun:
         return monotonic() >= self.sigterm.deadline - self._reserved_seconds() + END_RESERVE / 2
 
     def _reserved_seconds(self) -> float:
-        """Return how many seconds of the grace period are not the runner's."""
+        """Return the seconds of the grace period that process 1 keeps for itself after the runner's end."""
         copying = min(MAX_COPY_SECONDS, COPY_FRACTION * self.settings.grace) if self.checkpoints is not None else 0.0
         return min(END_RESERVE + copying, self.settings.grace / 2)
 
