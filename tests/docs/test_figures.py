@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from jupyter_gq.backends.capabilities import Capabilities
 from jupyter_gq.client.models import Health
 from jupyter_gq.controller.settings.config_file import ConfigFileError
 from jupyter_gq.controller.settings.policy_file import PolicyFile
@@ -52,16 +51,6 @@ def test_who_is_told_what_by_health():
     told = Health(status="degraded", code="config_refused", policy="line 3: ...").without_reasons()
     assert {name for name, value in told if value} == {"status", "code"}
     assert "`health` says a code to everybody and the reason to administrators" in text_of("watch-with-prometheus.md")
-
-
-def test_what_becomes_of_unknown_runs():
-    assert not Capabilities().keeps_unknown
-    kubernetes = (ROOT / "jupyter_gq/backends/kubernetes/backend.py").read_text()
-    assert "keeps_unknown=True" in kubernetes
-    assert "keeps_unknown" not in "".join(
-        path.read_text() for path in (ROOT / "jupyter_gq/backends/local").glob("*.py")
-    )
-    assert "On one machine they are ended." in text_of("use-postgresql.md")
 
 
 def test_every_figure_of_a_simulation_is_explained_in_the_table():
