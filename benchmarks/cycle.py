@@ -155,10 +155,15 @@ class _Living:
                     workload = replace(workload, state=State.PENDING, placement=(), started_at=None)
                 case Admit(placement=placement):
                     workload = replace(
-                        workload, state=State.RUNNING, placement=placement, started_at=self.now, reserved=()
+                        workload,
+                        state=State.RUNNING,
+                        placement=placement,
+                        started_at=self.now,
+                        reserved=(),
+                        nominated=False,
                     )
-                case Reserve(placement=placement):
-                    workload = replace(workload, reserved=placement)
+                case Reserve(placement=placement, nominated=nominated):
+                    workload = replace(workload, reserved=placement, nominated=nominated)
                 case _:
                     raise SystemExit(f"The decision is wrong: {instruction} among work that cannot do that.")
             self.put(workload)

@@ -60,6 +60,8 @@ class Room:
     #: Where the requests would fit; None if they would not, or if nothing is reserved.
     place: tuple[TaskPlacement, ...] | None
     tight: Tight | None
+    #: The host resources of which too little is idle on nodes with enough devices: processors (0), memory (1).
+    short: tuple[int, ...]
 
 
 class Supply:
@@ -117,7 +119,20 @@ class Supply:
                 mark = ledger.mark()
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
                 ledger.rollback(mark)
-            return Room(reserved=ledger.total(pool) - idle, place=place, tight=self._find_tight(workload))
+            tight = self._find_tight(workload)
+            short = self._find_short(workload) if tight and tight[0] is PendingReason.NO_CPU_OR_MEMORY else ()
+            return Room(reserved=ledger.total(pool) - idle, place=place, tight=tight, short=short)
+
+    def _find_short(self, workload: Workload) -> tuple[int, ...]:
+        """Return the host resources for each of which alone the workload finds no node."""
+        ledger, pool = self._allocations.ledger, self._pool(workload)
+        found = set()
+        for group in gang.groups_of(workload):
+            only_one = (replace(group.request, memory=NO_MEMORY), replace(group.request, cpu_milli=0))
+            for which, request in enumerate(only_one):
+                if ledger.slots(pool, request, View.NOW) < group.min_members and (request.cpu_milli or request.memory):
+                    found.add(which)
+        return tuple(sorted(found))
 
     def _find_tight(self, workload: Workload) -> Tight | None:
         """Return why the workload does not fit although enough devices are idle; None if devices are short."""

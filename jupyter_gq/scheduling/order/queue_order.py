@@ -6,7 +6,8 @@ Rules
 2. Queue order. Sibling queues are compared with the workload that each would start next: first the queue that is not
    above its fair share; then the queue that stays within its deserved quota with it; then within its fair share with
    it; then the higher queue priority; then the smaller part of its share used with it; then the smaller part used
-   before; then the smaller share; then the name.
+   before; then the smaller share; then the name. Work that needs no GPU is within a quota only if there is one of CPU
+   or memory.
 3. No ping-pong. A queue that reclaims ranks before the queue that it reclaims from: the second and third comparison of
    the queue order see to that. Otherwise the two queues would take turns without end.
 4. Local change. After each step only the queues from that leaf up to the root are compared again.
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
+from jupyter_gq.scheduling.quota.reclaim_rights import is_within_quota
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassTest, Test, always, once_for_each_class
 from jupyter_gq.scheduling.workloads.seniority import Shares
@@ -123,7 +125,7 @@ def _key(account: Account, head: Workload) -> _Key:
     share = max(account.queue.quota, account.fair_share)
     return (
         using > account.fair_share,
-        using + milli > account.queue.quota,
+        not is_within_quota(account, head),
         using + milli > account.fair_share,
         -account.queue.priority,
         _part(using + milli, share),

@@ -15,10 +15,10 @@ from fractions import Fraction
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.scheduling.evict.reclaim import may_take
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts, charge, obstacle
 from jupyter_gq.scheduling.quota.fair_share import Claim, divide
 from jupyter_gq.scheduling.quota.past_usage import NO_PAST, Past
+from jupyter_gq.scheduling.quota.reclaim_rights import may_take
 
 from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
 from .verdict import Case, Difference, Untranslatable

@@ -70,8 +70,8 @@ class World:
     case: Case
     #: In the order of the case.
     tasks: dict[str, Task] = field(default_factory=dict)
-    #: Where room is kept for a job, as our decisions said.
-    reserved: dict[str, tuple[TaskPlacement, ...]] = field(default_factory=dict)
+    #: Where room is kept for a job, as our decisions said, and whether work was told to stop for it.
+    reserved: dict[str, tuple[tuple[TaskPlacement, ...], bool]] = field(default_factory=dict)
 
     def of_job(self, job: str, *statuses: str) -> list[Task]:
         """The tasks of a job with one of these statuses, those first that start first."""
@@ -263,7 +263,8 @@ def _workloads(world: World, job: Case) -> Iterator[Workload]:
         stale_since = Instant(NOW - float(job.get("stale_s", 0))) if stale else None
         yield replace(runs, stale_since=stale_since, elastic=ready)
     elif waiting and ready:
-        yield replace(whole, reserved=world.reserved.get(name, ()))
+        place, nominated = world.reserved.get(name, ((), False))
+        yield replace(whole, reserved=place, nominated=nominated)
     if leaving:
         stop = Stop(
             reason=EvictReason.STOPPED_BY_USER,
