@@ -68,8 +68,8 @@ def reclaim(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
     tries = Tries()
 
     def promising(workload: Workload) -> bool:
-        account, milli = allocations.account(workload), gang.smallest(workload)
-        return account.lasting + milli <= account.fair_share and bool(milli or allocations.accounts.counts_host)
+        account = allocations.account(workload)
+        return account.lasting + gang.smallest(workload) <= account.fair_share
 
     def find(workload: Workload, victims: VictimIndex) -> list[Workload] | None:
         return _reclaim_for(inputs.policy, allocations, workload, victims, tries)

@@ -2,8 +2,11 @@
 
 Rules
 -----
-Rights are those of `evict.reclaim` for work of other queues; no GPU is taken for work that needs none. Work of the
-workload's own queue may go if its priority is lower.
+Rights are those of `evict.reclaim` for work of other queues. Work of the workload's own queue may go if its priority is
+lower.
+
+Without a GPU: no quota of GPUs guarantees anything to work that needs none. Such work takes only from queues above
+their fair shares, or what a quota of CPU or memory guarantees.
 
 Above first: a candidate ranks `ABOVE` if each of its queues, up to where the paths part, is above its fair share. A
 queue within its fair share gives only if candidates of that rank are not enough, since it could take back elsewhere
@@ -71,7 +74,7 @@ class Rights:
         if victim.queue == self._workload.queue:
             return victim.priority < self._workload.priority
         giver = self._allocations.account(victim)
-        if self._milli and are_above_deserved(self._account, giver, started=_has_started(victim)):
+        if are_above_deserved(self._account, giver, started=_has_started(victim)):
             return True
         return self._allocations.accounts.counts_host and any(self._host)
 
@@ -100,10 +103,12 @@ class Rights:
         if victim.queue == self._workload.queue:
             return ABOVE if victim.priority < self._workload.priority else None
         giver, started = self._allocations.account(victim), _has_started(victim)
-        if self._milli and may_take(
-            self._account, giver, self._milli, gives=gang.held(victim), started=started, margin=self._margin
-        ):
-            return ABOVE if are_above_fair_share(self._account, giver, started=started) else WITHIN
+        gives, milli = gang.held(victim), self._milli
+        if may_take(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
+            if are_above_fair_share(self._account, giver, started=started):
+                return ABOVE
+            if milli:
+                return WITHIN
         if self._allocations.accounts.counts_host and may_reclaim_host(self._account, giver, self._host):
             return ABOVE
         return None
