@@ -121,7 +121,7 @@ class Books:
         for workload in snapshot.workloads:
             self._enter(workload)
         for workload, place in kept_places(snapshot, self):
-            self.charge(workload, of_tasks(workload, place), now=False)
+            self.add_usage(workload, of_tasks(workload, place), now=False)
         self._share_out()
 
     def path(self, queue: str) -> list[Tally]:
@@ -131,7 +131,7 @@ class Books:
             found.append(self.tallies[found[-1].queue.parent])
         return found
 
-    def charge(
+    def add_usage(
         self, workload: Workload, amounts: Amounts, *, sign: int = 1, now: bool = True, later: bool = True
     ) -> None:
         """Add to `used` (now) and to `lasting` (later) of all queues of the workload."""
@@ -236,8 +236,8 @@ class Books:
         if not workload.holds:
             return
         stops = workload.state is State.STOPPING
-        self.charge(workload, held(workload), later=not stops)
-        self.charge(workload, of_tasks(workload, [leaving.task for leaving in workload.leaving]), later=False)
+        self.add_usage(workload, held(workload), later=not stops)
+        self.add_usage(workload, of_tasks(workload, [leaving.task for leaving in workload.leaving]), later=False)
         if not stops or (workload.stop is not None and workload.stop.requeue):
             tally.demand += max(held(workload)[0], wanted(workload))
 
@@ -465,9 +465,9 @@ def victims_for(
             if not books.may_take(taker, victim) or (only is not None and not only(taker, victim)):
                 continue
             tried.add(chosen)
-            books.charge(victim, held(victim), sign=-1, now=False)
+            books.add_usage(victim, held(victim), sign=-1, now=False)
             found = search([*gone, victim])
-            books.charge(victim, held(victim), now=False)
+            books.add_usage(victim, held(victim), now=False)
             if found is not None:
                 return found
         return None
@@ -492,9 +492,9 @@ def may_go_together(books: Books, taker: Workload, victims: Sequence[Workload]) 
         return True
     for victim in victims:
         if books.may_take(taker, victim):
-            books.charge(victim, held(victim), sign=-1, now=False)
+            books.add_usage(victim, held(victim), sign=-1, now=False)
             rest = may_go_together(books, taker, [each for each in victims if each is not victim])
-            books.charge(victim, held(victim), now=False)
+            books.add_usage(victim, held(victim), now=False)
             if rest:
                 return True
     return False

@@ -138,7 +138,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
             started = by_id[instruction.workload]
-            books.charge(started, of_tasks(started, instruction.placement))
+            books.add_usage(started, of_tasks(started, instruction.placement))
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict | Shrink):
             continue
@@ -167,7 +167,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert victim.kind is Kind.TRAINING
             assert policy.consolidate
             continue
-        books.charge(victim, gives, sign=-1, now=False)
+        books.add_usage(victim, gives, sign=-1, now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:

@@ -26,8 +26,8 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.reclaim_rights import (
     are_above_deserved,
     are_above_fair_share,
+    may_reclaim,
     may_reclaim_host,
-    may_take,
 )
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.workloads import gang
@@ -104,7 +104,7 @@ class Rights:
             return ABOVE if victim.priority < self._workload.priority else None
         giver, started = self._allocations.account(victim), _has_started(victim)
         gives, milli = gang.held(victim), self._milli
-        if may_take(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
+        if may_reclaim(self._account, giver, milli, gives=gives, started=started, margin=self._margin):
             if are_above_fair_share(self._account, giver, started=started):
                 return ABOVE
             if milli:
@@ -121,14 +121,14 @@ class Rights:
         """Tell whether exactly these victims may go, one after the other. Accounts change on trial only."""
         allocations = self._allocations
         nominee = allocations.nominee_at_place(self._workload.id)
-        allocations.discharge(nominee)
+        allocations.drop_usage(nominee)
         for victim in gone:
-            allocations.recharge(victim)
+            allocations.restore_usage(victim)
         lawful = True
         for victim in self.best_order(gone):
             lawful = lawful and self.allows(victim)
-            allocations.discharge(victim)
-        allocations.recharge(nominee)
+            allocations.drop_usage(victim)
+        allocations.restore_usage(nominee)
         return lawful
 
 

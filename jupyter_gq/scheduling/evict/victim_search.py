@@ -1,8 +1,8 @@
 """Make room: find few victims, in a given order, such that a pending workload fits once they are gone.
 
 Every step that takes something back uses this search: reclaim, preemption, idle notebooks, and the explanation of what
-blocks a workload. The caller gives the candidates in the order in which they should go and may refuse each of them when
-its turn comes.
+blocks a workload. The caller gives the candidates in the order in which they should go, and may refuse each of them
+just before it would go.
 
 Rules
 -----
@@ -34,7 +34,7 @@ from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-from jupyter_gq.scheduling.quota.accounts import obstacle
+from jupyter_gq.scheduling.quota.accounts import first_exceeded_limit
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import Replica
@@ -87,12 +87,12 @@ def make_room(
     for search in _searches(allocations, workload, limited=limits is not None):
         trial = _Trial(allocations, limits)
         if search(trial, workload, candidates()):
-            return _spare(trial, workload)
+            return _reprieve_unneeded(trial, workload)
         trial.undo()
     if limits is None or limits.everything is None:
         return None
     trial = _Trial(allocations, limits)
-    return _spare(trial, workload) if _set_by_set(trial, workload, limits.everything(), limits) else None
+    return _reprieve_unneeded(trial, workload) if _set_by_set(trial, workload, limits.everything(), limits) else None
 
 
 def _searches(allocations: Allocations, workload: Workload, *, limited: bool) -> Sequence[_Search]:
@@ -149,7 +149,7 @@ class _Trial:
         """Undo all releases but the first `count`, after which the ledger was at `mark`."""
         self.allocations.ledger.rollback(mark)
         for candidate in self.released[count:]:
-            self.allocations.recharge(candidate)
+            self.allocations.restore_usage(candidate)
             self.gone.discard(candidate.id)
         del self.released[count:]
 
@@ -272,7 +272,7 @@ def _places_by_cost(
     if host resources count, and a device otherwise.
     """
     request = assemble.leading_request(workload)
-    by_device = request.devices == 1 and not allocations.ledger.layout.counts_room
+    by_device = request.devices == 1 and not allocations.ledger.layout.counts_host_resources
     places: dict[str, list[Workload]] = {}
     for candidate in candidates:
         held = {d for task in candidate.placement for d in task.devices} if by_device else _nodes(candidate)
@@ -303,14 +303,14 @@ def _needed_for_one_task(
         if enough:
             break
     for candidate in list(reversed(needed)):
-        if enough and allocations.take_back(candidate):
+        if enough and allocations.undo_release(candidate):
             if ledger.slots(pool, request, View.FUTURE) > before:
                 needed.remove(candidate)
             else:
                 allocations.release(candidate)
     ledger.rollback(mark)
     for candidate in needed:
-        allocations.recharge(candidate)
+        allocations.restore_usage(candidate)
     return needed if enough else []
 
 
@@ -320,7 +320,7 @@ def _may_fit(allocations: Allocations, workload: Workload) -> bool:
     return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 
 
-def _spare(trial: _Trial, workload: Workload) -> list[Workload]:
+def _reprieve_unneeded(trial: _Trial, workload: Workload) -> list[Workload]:
     """Take back victims that are not needed, and return the others.
 
     Victims away from the chosen place are taken back first; then the workload is placed without one victim at a time.
@@ -350,11 +350,11 @@ def _take_back_unneeded(trial: _Trial, workload: Workload, victim: Workload, oth
     The workload keeps its place.
     """
     allocations = trial.allocations
-    if not allocations.take_back(victim):
+    if not allocations.undo_release(victim):
         return False
-    if obstacle(allocations.account(workload), 0, fixed=not workload.preemptible, now=False) is None and _may_others_go(
-        trial, victim, others
-    ):
+    if first_exceeded_limit(
+        allocations.account(workload), 0, fixed=not workload.preemptible, now=False
+    ) is None and _may_others_go(trial, victim, others):
         return True
     allocations.release(victim)
     return False
@@ -364,7 +364,7 @@ def _place_without(trial: _Trial, workload: Workload, victim: Workload, others: 
     """Nominate the workload for another place that does not need the victim gone; False changes nothing."""
     allocations = trial.allocations
     place = allocations.withdraw(workload)
-    if allocations.take_back(victim):
+    if allocations.undo_release(victim):
         if try_nominate(allocations, workload):
             if _may_others_go(trial, victim, others):
                 return True

@@ -35,7 +35,7 @@ def make_room_within_share(
     before = [each.lasting for each in chain]
     mark = allocations.ledger.mark()
     released = search()
-    if released is None or is_guaranteed(allocations, workload, lower, released):
+    if released is None or is_kept(allocations, workload, lower, released):
         return released
     larger = gang.smallest(workload) > max((gang.held(victim) for victim in released), default=0)
     above = [set(allocations.account(victim).chain) for victim in released]
@@ -48,7 +48,7 @@ def make_room_within_share(
     return released
 
 
-def is_guaranteed(
+def is_kept(
     allocations: Allocations, workload: Workload, lower: Sequence[Workload], released: Sequence[Workload]
 ) -> bool:
     """Tell whether no other queue can take back what the nominated workload got (see the rule on guarantees).

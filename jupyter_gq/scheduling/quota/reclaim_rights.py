@@ -9,23 +9,23 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.gang import HostAmounts
 
-from .accounts import Account, entitled
+from .accounts import Account, is_entitled
 
 ONCE = Fraction(1)
 
 
-def is_entitled(account: Account, workload: Workload) -> bool:
+def is_guaranteed(account: Account, workload: Workload) -> bool:
     """Return True if every queue from the leaf to the root stays within what it is guaranteed with the workload.
 
     The workload counts with its smallest gang. Work that needs no GPU is guaranteed only what quotas of CPU and memory
     guarantee: of what it needs, some queue must have a quota, and no queue may exceed one.
     """
     milli = gang.smallest(workload)
-    return entitled(account, milli) if milli else _is_within_host_quotas(account.chain, gang.smallest_host(workload))
+    return is_entitled(account, milli) if milli else _is_within_host_quotas(account.chain, gang.smallest_host(workload))
 
 
 def is_within_quota(account: Account, workload: Workload) -> bool:
-    """Return True if this one queue stays within what it is guaranteed with the workload (see `is_entitled`)."""
+    """Return True if this one queue stays within what it is guaranteed with the workload (see `is_guaranteed`)."""
     milli = gang.smallest(workload)
     if milli:
         return account.lasting + milli <= account.queue.quota
@@ -42,13 +42,13 @@ def _is_within_host_quotas(path: tuple[Account, ...], needed: HostAmounts) -> bo
     return bool(said) and all(_within(each, which, need) for each, which, need in said)
 
 
-def may_take(
+def may_reclaim(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
     """Return True if the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
 
-    `milli` is what the taker needs. With `started`, the victim runs already, and what its queue is only promised does
-    not count against that queue. `margin` is the policy's reclaim margin.
+    `milli` is what the taker needs. With `started`, the victim runs already, and nominated work of its queue does not
+    count against that queue. `margin` is the policy's reclaim margin.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -115,7 +115,7 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 
 
 def _using(giver: Account, started: bool) -> int:
-    return giver.lasting - giver.pledged if started else giver.lasting
+    return giver.lasting - giver.nominated_usage if started else giver.lasting
 
 
 def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:
