@@ -10,7 +10,7 @@ not allowed to start any more. So the place is recorded, and later cycles nomina
 consider any other work. A workload of the same queue that is older but not entitled does not get the place, nor does
 the growth of elastic work.
 
-See docs/decisions/0067-record-the-place-for-which-work-was-stopped.md.
+See docs/decisions/0072-record-the-place-for-which-work-was-stopped.md.
 """
 
 from collections.abc import Callable, Mapping

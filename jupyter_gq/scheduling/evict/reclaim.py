@@ -29,7 +29,7 @@ Rules
 
 Bounded search: see `victim_search`.
 
-See docs/decisions/0066-search-small-sets-of-victims-exactly.md.
+See docs/decisions/0071-search-small-sets-of-victims-exactly.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

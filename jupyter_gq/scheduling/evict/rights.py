@@ -15,6 +15,8 @@ what it gives.
 Rights grow: a victim under the same root as the workload leaves more of the fair shares above both to the workload. So
 candidates that were refused are asked again after each such victim, and such a victim goes even if its own devices are
 not needed, as long as other victims may go only because of it.
+
+See docs/decisions/0073-take-first-from-queues-above-their-shares.md.
 """
 
 from collections.abc import Sequence

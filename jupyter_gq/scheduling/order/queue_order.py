@@ -12,6 +12,8 @@ Rules
    the queue order see to that. Otherwise the two queues would take devices from each other without end.
 4. Local change. After each step only the queues from that leaf up to the root are compared again.
 5. Classes. Like requests of a queue are skipped together (see `pending_queue`).
+
+See docs/decisions/0074-cpu-only-work-takes-its-turn.md.
 """
 
 import heapq
