@@ -41,7 +41,7 @@ MOST_REPLAYED = 16
 
 
 class Rights:
-    """What a workload may take from others. `most` is the highest rank of candidates that may go."""
+    """The claims of a workload on the work of others. `most` is the highest rank of candidates that may go."""
 
     def __init__(self, policy: Policy, allocations: Allocations, workload: Workload) -> None:
         """Rights of a pending workload or wanted replica; at first candidates of any rank may go."""

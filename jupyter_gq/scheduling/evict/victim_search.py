@@ -66,7 +66,7 @@ class Tries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a search must respect if not every candidate may go."""
+    """The limits of a search in which not every candidate may go."""
 
     rights: Rights
     #: Candidates that are released before all others, as far as they may go.
