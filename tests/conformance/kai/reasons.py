@@ -68,8 +68,9 @@ def _without_host(case: Case) -> Case:
 
 
 def _starts_now(case: Case, differences: Sequence[Difference], _: Decide) -> bool:
-    """Parts of a device are being freed, and each task that differs asks for such a part, which it gets at once."""
-    freed = any(task["state"] == "Releasing" for job in _jobs(case) if job["kind"] in PARTS for task in job["tasks"])
+    """A part of a device is being freed or promised, and each task that differs gets another such part at once."""
+    awaited = {"Releasing", "Pipelined"}
+    freed = any(task["state"] in awaited for job in _jobs(case) if job["kind"] in PARTS for task in job["tasks"])
     kinds = {task["name"]: job["kind"] for job in _jobs(case) for task in job["tasks"]}
     return freed and all(
         d.expected == "Pipelined" and d.ours == "Binding" and kinds.get(d.what) in PARTS for d in differences
