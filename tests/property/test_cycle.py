@@ -14,7 +14,7 @@ from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
-from tests.builders import NOW, admitted, apply, cordoned, evicted, later, stopped, without
+from tests.builders import NOW, acts, admitted, apply, cordoned, evicted, later, stopped, without
 from tests.property import laws
 from tests.property.clusters import worlds, worlds_with_cores
 from tests.property.histories import happens, play, random_worlds, settle
@@ -139,7 +139,7 @@ def test_safety_no_victim_is_needless(world):
         decision = run_cycle(snapshot, world.policy, NOW)
         after = apply(snapshot, decision)
         promised = {e.workload for e in decision.pending if e.why.reason is PendingReason.WAITS_FOR_EVICTION}
-        if len(promised) == 1 and {getattr(i, "by", None) for i in decision.instructions} == promised:
+        if len(promised) == 1 and {getattr(i, "by", None) for i in acts(decision)} == promised:
             for victim in evicted(decision):
                 laws.does_not_fit_beside(snapshot, after, world.policy, *promised, victim)
         snapshot = stopped(after)
