@@ -456,6 +456,9 @@ class DeviceView(BaseModel):
     healthy: bool
     used: str
     holders: list[dict[str, str]] = Field(default_factory=list)
+    note: str = Field(
+        default="", description='Which run without a record keeps it, for admins; "" = there is no such run.'
+    )
 
 
 class DeviceList(BaseModel):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
-from jupyter_gq.backends.protocol import Backend
+from jupyter_gq.backends.protocol import Backend, Observation
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
 from jupyter_gq.devices.meter import ShareMeter, ShareUse
@@ -63,6 +63,8 @@ class Context:
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
+    #: Live runs without a record, from the last observation: a restored backup may lack their records.
+    unknown_runs: tuple[Observation, ...] = ()
     #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
     troubles: dict[str, str] = field(default_factory=dict)
     #: Kinds of workload whose backend could not be observed the last time.
@@ -80,7 +82,7 @@ class Context:
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: The last result of `nodes`, and its input: a large cluster changes far less often than its nodes are read.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Settings, list[tuple[Node, ...]]] | None = None
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
     #: Workloads about which no decision can be made, as they were when that was found.
     _excluded: dict[str, Workload] = field(default_factory=dict)
@@ -105,10 +107,15 @@ class Context:
         return self._by_kind[kind]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes of all backends, each once and with each device in its pool."""
+        """Return the nodes of all backends, each once and with each device in its pool.
+
+        Devices of runs without a record take nothing new.
+        """
         settings, offers = self.settings, self._offers()
-        if (settings, offers) != self._nodes_of:
-            self._nodes, self._nodes_of = settings.nodes(_merge_offers(offers)), (settings, offers)
+        taken = frozenset(device for run in self.unknown_runs for device in run.devices)
+        if (settings, offers, taken) != self._nodes_of:
+            self._nodes = settings.nodes(_without_devices(_merge_offers(offers), taken))
+            self._nodes_of = settings, offers, taken
         return self._nodes
 
     def offered_nodes(self) -> tuple[Node, ...]:
@@ -220,6 +227,19 @@ def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
         known = found.get(node.name)
         found[node.name] = node if known is None else _merge_node(known, node)
     return [found[name] for name in sorted(found)]
+
+
+def _without_devices(nodes: Iterable[Node], taken: frozenset[str]) -> list[Node]:
+    """Return the nodes, with the taken devices marked so that nothing new is placed on them."""
+    return [
+        replace(
+            node,
+            devices=tuple(replace(device, healthy=False) if device.id in taken else device for device in node.devices),
+        )
+        if any(device.id in taken for device in node.devices)
+        else node
+        for node in nodes
+    ]
 
 
 def _merge_node(one: Node, other: Node) -> Node:

@@ -198,6 +198,18 @@ class StoreUnavailable(MachineError):
         self.place, self.told = place, told
 
 
+class DamagedDatabase(AdminError):
+    """A database file that SQLite cannot read: a damaged page or header, or a file that was cut off."""
+
+    def __init__(self, place: str, told: str) -> None:
+        super().__init__(
+            f"The database {place} is damaged ({told}). Stop the Hub, move this file away, and put a backup in its "
+            f"place: jupyter-gq restore BACKUP {place}. Without a backup, `sqlite3 {place} .recover` saves what can be "
+            "read."
+        )
+        self.place, self.told = place, told
+
+
 class StoreAway(MachineError):
     """A database that has not answered for so long that another service should lead, which may reach it."""
 

@@ -34,6 +34,10 @@ class SqlStore:
         """The rows that could not be read since the store was opened, each with the reason."""
         return self._decoder.unreadable
 
+    def check_pages(self) -> None:
+        """Raise `DamagedDatabase` if a part of a SQLite file cannot be read."""
+        self._database.check_pages()
+
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
         """Insert or replace these records and append these events, all or nothing; return the events with their ids.
 

@@ -44,7 +44,7 @@ class LocalRuns:
     """The backend for training workloads on this machine; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.TRAINING})
-    capabilities = Capabilities()
+    capabilities = Capabilities(keeps_unknown=True)
 
     def __init__(
         self, options: LocalOptions, *, probe: DeviceProbe, now: Callable[[], float], service_url: str = ""
@@ -102,6 +102,7 @@ class LocalRuns:
             tasks=(None,) * workload.tasks,
             launched_at=self._now(),
             boot=boot_id(),
+            devices=tuple(sorted({device for task in workload.placement for device in task.devices})),
         )
         try:
             self._record(run)
@@ -228,6 +229,8 @@ class LocalRuns:
             phase=Phase.RUNNING,
             since=Instant(run.launched_at),
             pids=tuple(sorted(left)),
+            owner=run.owner,
+            devices=run.devices,
         )
 
     def _observe_end(self, run: Run) -> Observation:

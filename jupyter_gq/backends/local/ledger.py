@@ -44,6 +44,8 @@ class Run:
     launched_at: float
     #: `boot_id` of the machine at that time.
     boot: str
+    #: Devices of all tasks, so that they stay taken if the record of the job is lost.
+    devices: tuple[str, ...] = ()
     #: Whether the run was told to stop.
     stop_asked: bool = False
     #: When the processes of the run are killed, in seconds since the epoch; None if they are not.
