@@ -95,7 +95,10 @@ class SimulatedProbe:
         return self._devices
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Return the use of the device by each of these processes that is alive; None if there is no such device."""
+        """Return the simulated use of each of these processes that is alive; None if the device is unknown.
+
+        The figures do not depend on the device.
+        """
         if all(known.uuid != device for known in self._devices):
             return None
         self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}

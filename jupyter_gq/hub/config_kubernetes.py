@@ -46,6 +46,7 @@ def configure_kubernetes(
 ) -> None:
     """Prepare the hub configuration `c` for jupyter-gq on Kubernetes: spawner, service, scopes, pages.
 
+    Set `base_url` before this call, since addresses contain it. An open browser tab no longer counts as activity.
     `service_url` is the root URL of the service for the Hub, such as "http://jupyter-gq:8089"; leave it out with the
     chart, which sets it. `service_token` is for a Hub that is not Zero to JupyterHub's, which makes a token itself.
     `notebook_url` is the root URL of the service for servers if they need another one, such as the Hub's proxy.

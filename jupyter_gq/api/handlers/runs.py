@@ -13,7 +13,7 @@ def append_outputs(call: Call) -> Reply:
 
 
 def record_heartbeat(call: Call) -> Reply:
-    """Record that the job's runner is alive."""
+    """Record that the runner of a job is alive, and answer without content; refuse every task but the first."""
     _require_first_task(call)
     call.services.jobs.record_heartbeat(call.path["job"], call.model(Heartbeat))
     return NO_CONTENT

@@ -77,7 +77,10 @@ def _repeated_keys(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
 
 
 def _repeated_settings(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
-    """Yield the same for settings that two assignments of the top level set, such as `c.FixedQuota.users = ...`."""
+    """Yield each setting that the top level of the file assigns again, such as "c.FixedQuota.users".
+
+    An entry is the line of the repetition, the line of the first assignment, and the name of the setting.
+    """
     targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
     names = [(".".join(_names(each)), each.lineno) for each in targets if isinstance(each, ast.Attribute)]
     yield from ((line, first, f"c.{name}") for line, first, name in _repeated([pair for pair in names if pair[0]]))

@@ -115,7 +115,7 @@ class Word(TraitType[str, object]):
     info_text = "text"
 
     def validate(self, obj: object, value: object) -> str:
-        """Only a str."""
+        """Return the value unchanged if it is a str; raise `SettingsError` otherwise."""
         if not isinstance(value, str):
             raise SettingsError(trait_path(obj, self), value, "it is not text", "write it in quotes")
         return value

@@ -115,7 +115,10 @@ def owners_on_nodes(reservations: Reservations, place: Iterable[TaskPlacement]) 
 
 
 def free_amount(allocations: Allocations, workload: Workload, place: Iterable[TaskPlacement]) -> int:
-    """Return how many milli-GPU of `place` the workload could have now."""
+    """Return the milli-GPU that the workload asks for on those devices of `place` on which all of it is free now.
+
+    A device on which less is free counts 0.
+    """
     asked = [(device, workload.request_of(task.group).milli_per_device) for task in place for device in task.devices]
     return sum(milli for device, milli in asked if allocations.ledger.amount(device, View.NOW) >= milli)
 

@@ -227,7 +227,10 @@ class _Search:
         return self._movable_at[pool, by_device]
 
     def _movable(self, pool: str) -> list[Workload]:
-        """Return everything in the pool that may move, in the order of disruption."""
+        """Return the preemptible workloads of the pool that may move, in the order in which they are tried.
+
+        The place of each workload in this order is remembered for the rest of the search.
+        """
         inputs, allocations = self._inputs, self._allocations
         leaves = inputs.index.holders.by_leaf[True].get(pool, {})
         holders = (each for ranked in leaves.values() for each in ranked.members)

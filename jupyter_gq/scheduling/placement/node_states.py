@@ -87,9 +87,11 @@ class Columns:
         return (amounts[:, None] >= self.milli) & self.serves[kinds]
 
     def usable(self, count: Integers, total: Integers, room: Integers) -> Numbers:
-        """Return the usable amount by node (rows) and kind of request (columns).
+        """Return the free milli-GPU that work can use, by node (rows) and kind of request (columns).
 
-        `count` devices fit, `total` milli-GPU are free on them, and `room` are the host resources of the node.
+        `count` devices fit a kind and `total` milli-GPU are free on them, each by node and kind; `room` are the free
+        host resources of each node. An amount becomes smaller as host resources get scarce, and is 0 if not even one
+        task fits. Of several whole devices, only complete sets count.
         """
         by_devices = total.astype(np.float64)
         possible = count > 0

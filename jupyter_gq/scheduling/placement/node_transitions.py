@@ -39,7 +39,10 @@ class Transitions:
         self._loss: Numbers = np.zeros((16, states.usable.shape[1]))
 
     def learn(self, seen: Sequence[int]) -> None:
-        """Look at the states that have been seen since the last call."""
+        """Add the states that `seen` has gained since the last call to the table of losses.
+
+        `seen` is the whole list, which only grows. The table is first extended by the requests that are new.
+        """
         columns = self._states.columns
         known = self._loss.shape[1]
         if known < len(columns.asked):

@@ -87,7 +87,11 @@ class Replicas:
             self._new += [replica for replica in wanted if replica.elastic]
 
     def join(self, replica: Replica, placement: tuple[TaskPlacement, ...], *, nominated: bool) -> None:
-        """Add an admitted or nominated replica to those that its workload has."""
+        """Move a wanted replica to the replicas that its workload holds, with this placement.
+
+        Raises `KeyError` if the replica was not wanted. A nominated replica is also kept as a nominee. An admitted replica without which the workload cannot run extends
+        the placement of the workload.
+        """
         name = replica.whole.id
         del self._own(self._wanted, self._index.wanted, name)[replica.id]
         self._own(self._held, self._index.surplus, name)[replica.id] = replace(replica, placement=placement)

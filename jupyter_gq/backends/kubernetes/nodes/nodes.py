@@ -328,7 +328,7 @@ class Nodes:
         return self._agents.devices(view.name) if view.devices.get(pool.resource, 0) else ()
 
     def _told(self, view: NodeView, pool: PodPool) -> tuple[Device, ...]:
-        """Return the agent's devices of the pool's resource; none if these are slices of GPUs."""
+        """Return all devices that the node's agent reported; an empty tuple if the pool consists of slices here."""
         return () if sliced(view.labels, pool) else self._agents.devices(view.name)
 
     def _takes_shares(self, node: str, pool: PodPool) -> bool:
