@@ -89,8 +89,8 @@ class Replicas:
     def join(self, replica: Replica, placement: tuple[TaskPlacement, ...], *, nominated: bool) -> None:
         """Move a wanted replica to the replicas that its workload holds, with this placement.
 
-        Raises `KeyError` if the replica was not wanted. A nominated replica is also kept as a nominee. An admitted replica without which the workload cannot run extends
-        the placement of the workload.
+        Raises `KeyError` if the replica was not wanted. A nominated replica is also kept as a nominee. An admitted
+        replica without which the workload cannot run extends the placement of the workload.
         """
         name = replica.whole.id
         del self._own(self._wanted, self._index.wanted, name)[replica.id]
