@@ -104,6 +104,8 @@ class ClusterIndex:
         self._charges = Charges(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        #: Devices that are being drained, each with the name of its node.
+        self.draining_devices = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
         self._lacks: dict[object, Shortage | None] = {}
