@@ -52,7 +52,7 @@ def _holders_to_move(index: ClusterIndex) -> Iterator[tuple[Workload, str]]:
     for node in index.config.draining:
         for holder in _holders_on(index, node):
             yield holder, f"the node {node} is being drained"
-    for node, device in index.draining_devices:
+    for node, device in index.draining_devices():
         for holder in _holders_on(index, node):
             if any(device.id in task.devices for task in holder.placement):
                 yield holder, f"GPU {device.index} of {node} is being drained"
