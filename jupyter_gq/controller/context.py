@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.capabilities import NodeCordon
 from jupyter_gq.backends.protocol import Backend
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
@@ -23,6 +24,7 @@ from jupyter_gq.store.protocol import Record, Store
 from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView
+from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .records.records import Records
 from .settings.config import Settings, SettingsSource
@@ -76,14 +78,17 @@ class Context:
     usage: dict[str, ShareUse] = field(default_factory=dict)
     #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
     past_use: Mapping[str, float] = field(default_factory=dict)
+    #: Nodes and devices that administrators drain, by name.
+    drains: dict[str, Drain] = field(init=False)
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: As they were last put together, and of what: large clusters are asked for far more often than they change.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Settings, list[tuple[Node, ...]]] | None = None
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
 
     def __post_init__(self) -> None:
-        """Index the backends by the kinds of workload that they run."""
+        """Index the backends by the kinds of workload that they run, and load what is drained."""
+        self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
 
@@ -96,12 +101,32 @@ class Context:
         """Return the backend that runs workloads of this kind."""
         return self._by_kind[kind]
 
+    @property
+    def cordon(self) -> NodeCordon | None:
+        """The way to cordon nodes; None if the service itself keeps what is drained."""
+        return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)
+
     def nodes(self) -> tuple[Node, ...]:
-        """Return all nodes, each device in its pool. A node that two backends offer counts once."""
+        """Return all nodes, each device in its pool. A node that two backends offer counts once.
+
+        Drained nodes and devices, and devices that left their pool under running work, take nothing new.
+        """
         settings, offers = self.settings, [backend.nodes() for backend in self.backends]
-        if (settings, offers) != self._nodes_of:
-            self._nodes, self._nodes_of = settings.nodes(_united(offers)), (settings, offers)
+        drained = frozenset(self.drains) if self.cordon is None else frozenset()
+        held = self._held_outside_pools(offers)
+        if (settings, offers, drained, held) != self._nodes_of:
+            self._nodes = settings.nodes(mark_drained(_united(offers), drained), held)
+            self._nodes_of = settings, offers, drained, held
         return self._nodes
+
+    def _held_outside_pools(self, offers: Iterable[tuple[Node, ...]]) -> frozenset[str]:
+        """Return the ids of offered devices that are in no pool any more and still have work on them."""
+        outside = {device for nodes in offers for device in self.settings.devices_outside_pools(nodes)}
+        if not outside:
+            return frozenset()
+        begun = [record.workload for record in self.records.begun()]
+        places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in begun]
+        return frozenset(device for tasks in places for task in tasks for device in task.devices if device in outside)
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return what clusters may still add to pools that grow, with what became of asking for it."""

@@ -50,6 +50,7 @@ from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
 from .requests.device_checks import DeviceChecks
+from .requests.drains import Drains
 from .requests.jobs import Jobs
 from .requests.pods import JobPods, NodeAgents
 from .requests.status import ServiceStatus
@@ -115,6 +116,7 @@ class Controller:
     pods: JobPods = field(init=False)
     agents: NodeAgents = field(init=False)
     tickets: Tickets = field(init=False)
+    drains: Drains = field(init=False)
     overview: Overview = field(init=False)
     events: Broker = field(init=False)
 
@@ -164,6 +166,7 @@ class Controller:
         self.agents = NodeAgents(context=context, changed=self._changed)
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
+        self.drains = Drains(context)
         self.overview = Overview(context, self._decider)
         self.status = ServiceStatus(context=context, leadership=self._leadership, failures=self._failures)
         self._observer = Observer(context)
@@ -207,6 +210,7 @@ class Controller:
         revision = self._context.records.revision
         observed = await self._observer.observe()
         await self._observer.record(observed)
+        self.drains.forget_uncordoned()
         self.tickets.expire()
         self._activity.sample()
         self._past_usage.update()

@@ -79,13 +79,29 @@ class Overview:
     def list_devices(self, caller: Caller) -> DeviceList:
         """Return every device of a pool; its holders for admins only."""
         snapshot = self._context.snapshot()
-        found = [device for node in snapshot.nodes for device in node.devices]
-        used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
+        used, holders, notes = _used_by_device(snapshot), _holders_by_device(snapshot), self._device_notes(snapshot)
+        if not caller.admin:
+            holders, notes = {}, {}
         views = [
-            _device_view(device, used.get(device.id, 0), holders.get(device.id, []) if caller.admin else [])
-            for device in found
+            _device_view(node, device, used.get(device.id, 0), holders.get(device.id, []), notes.get(device.id, ""))
+            for node in snapshot.nodes
+            for device in node.devices
         ]
         return DeviceList(devices=views)
+
+    def _device_notes(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return why devices take nothing new, by their ids, as far as an administrator can change it."""
+        drains, notes = self._context.drains, {}
+        for node in snapshot.nodes:
+            for device in node.devices:
+                drain = drains.get(device.id) or drains.get(node.name)
+                if drain is not None:
+                    notes[device.id] = drain.describe()
+                elif not device.pool:
+                    notes[device.id] = "in no pool of the configuration any more"
+                elif node.closed:
+                    notes[device.id] = node.closed
+        return notes
 
     def read_state(self) -> JsonObject:
         """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
@@ -289,7 +305,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
     return holders
 
 
-def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> DeviceView:
+def _device_view(node: Node, device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
     named = [
         {
             "id": workload.id,
@@ -306,6 +322,8 @@ def _device_view(device: Device, used: int, holders: Sequence[Workload]) -> Devi
         memory_mib=device.memory,
         pool=device.pool,
         healthy=device.healthy,
+        draining=device.draining or node.draining or not device.pool,
         used=format_gpus(used),
         holders=named,
+        note=note,
     )
