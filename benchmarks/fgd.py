@@ -20,7 +20,7 @@ from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.workload import Kind, Request, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make_policy
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import PlacementStrategy
 
 from . import table
 
@@ -139,7 +139,9 @@ def in_other_order(nodes: Sequence[Node], seed: int) -> list[Node]:
             for place, i in enumerate(order)]  # fmt: skip
 
 
-def run_once(nodes: Sequence[Node], pods: Sequence[Pod], placement: Placement, seed: int) -> tuple[list[float], float]:
+def run_once(
+    nodes: Sequence[Node], pods: Sequence[Pod], placement: PlacementStrategy, seed: int
+) -> tuple[list[float], float]:
     """One experiment: % allocated at each of `AT`, and seconds of the processor for one pod."""
     devices = sum(len(node.devices) for node in nodes) * ONE_GPU
     queue = [workload_of(pod, number) for number, pod in enumerate(arrivals(pods, int(ARRIVE * devices), seed))]
@@ -153,7 +155,7 @@ def run_once(nodes: Sequence[Node], pods: Sequence[Pod], placement: Placement, s
         arrived += workload.milli
         if assemble.place(ledger, POOL, workload, View.NOW) is not None:
             allocated += workload.milli
-        ledger.settle()
+        ledger.commit()
         for percent in AT:
             if arrived * 100 <= percent * devices:
                 reached[percent] = allocated
@@ -161,7 +163,7 @@ def run_once(nodes: Sequence[Node], pods: Sequence[Pod], placement: Placement, s
     return [100 * reached[percent] / devices for percent in AT], took / len(queue)
 
 
-def measure(nodes: Sequence[Node], pods: Sequence[Pod], placement: Placement, seeds: Iterable[int]) -> Result:
+def measure(nodes: Sequence[Node], pods: Sequence[Pod], placement: PlacementStrategy, seeds: Iterable[int]) -> Result:
     """The experiment with each of these seeds."""
     runs = [run_once(nodes, pods, placement, seed) for seed in seeds]
     allocated = {percent: [values[at] for values, _ in runs] for at, percent in enumerate(AT)}
@@ -180,7 +182,7 @@ def published(file: Path, name: str) -> dict[str, dict[int, float]]:
     }
 
 
-def rows_of(results: dict[Placement, Result], peers: dict[str, dict[int, float]]) -> list[table.Row]:
+def rows_of(results: dict[PlacementStrategy, Result], peers: dict[str, dict[int, float]]) -> list[table.Row]:
     """A row for each of our policies and figures; the peer is FGD."""
     goal = peers.get(PEER, {})
     rows = []
@@ -193,7 +195,7 @@ def rows_of(results: dict[Placement, Result], peers: dict[str, dict[int, float]]
                     unit="%",
                     ours=round(statistics.mean(result.allocated[percent]), 3),
                     peer=goal.get(percent),
-                    goal=goal.get(percent) if placement is Placement.FRAGMENTATION else None,
+                    goal=goal.get(percent) if placement is PlacementStrategy.FRAGMENTATION else None,
                 )
             )
     return rows
@@ -218,7 +220,7 @@ def main() -> None:
         "--published", type=Path, metavar="FILE", help=f"what others reached (default: {PUBLISHED} beside the nodes)"
     )
     parser.add_argument("--seeds", type=_count, default=10, help=f"how many, from {FIRST_SEED} on (default: 10)")
-    known = [str(placement) for placement in Placement]
+    known = [str(placement) for placement in PlacementStrategy]
     parser.add_argument("--policy", action="append", choices=known, help="only this one; may be given several times")
     arguments = parser.parse_args()
     file: Path = arguments.nodes or arguments.pods.parent / NODES
@@ -233,9 +235,9 @@ def main() -> None:
         raise SystemExit(f"{arguments.pods}: no pod asks for a GPU, so the experiment would never end.")
     peers = published(arguments.published or file.parent / PUBLISHED, name)
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
-    results: dict[Placement, Result] = {}
+    results: dict[PlacementStrategy, Result] = {}
     for policy in arguments.policy or known:
-        placement = Placement(policy)
+        placement = PlacementStrategy(policy)
         results[placement] = result = measure(nodes, pods, placement, seeds)
         spread = ", ".join(f"{percent}: {min(v):.2f} to {max(v):.2f}" for percent, v in result.allocated.items())
         print(f"{placement}: {result.seconds * 1e3:.3f} ms of processor time for a pod; {spread}", flush=True)

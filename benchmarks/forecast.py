@@ -15,9 +15,9 @@ from jupyter_gq.simulation.core import Core, workload_of
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.experiment import Pool, runnable
 from jupyter_gq.simulation.forecast import Horizon, forecast
-from jupyter_gq.simulation.forecaster import Forecaster, Told
+from jupyter_gq.simulation.forecaster import Forecaster, StatedForecast
 from jupyter_gq.simulation.replay import Move, Start, replay
-from jupyter_gq.simulation.trace import Job, queues_of, scaled
+from jupyter_gq.simulation.trace import TraceJob, queues_of, scaled
 
 from .table import Row, parser, show
 from .traces import add_trace_options, read
@@ -30,7 +30,7 @@ INSIDE, BEFORE_P50, BEFORE_P90 = 40.0, 50.0, 90.0
 class Outcome:
     """What was told, and how long it then took."""
 
-    told: Told
+    told: StatedForecast
     actual: float
 
     @property
@@ -54,11 +54,11 @@ class Foretelling:
     unseen: set[str] = field(default_factory=set)
     _next: float = 0.0
 
-    def submitted(self, job: Job) -> None:
+    def submitted(self, job: TraceJob) -> None:
         """It waits from now on."""
         self.core.submitted(job)
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         """Its duration is known from now on."""
         self.durations.add(workload_of(job), job.duration)
         self.core.ended(job)
@@ -68,7 +68,7 @@ class Foretelling:
         moves = self.core.decide(now)
         for move in moves:
             if isinstance(move, Start):
-                told = self.forecaster.started(move.job, now)
+                told = self.forecaster.record_start(move.job, now)
                 if told is not None:
                     self.outcomes.append(Outcome(told=told, actual=now - told.at))
         if not moves and now >= self._next:
@@ -82,12 +82,12 @@ class Foretelling:
 
     def _tell(self, now: Instant) -> None:
         snapshot = self.core.snapshot()
-        waiting = [w.id for w in snapshot.workloads if not w.holds and w.id not in self.forecaster.told]
+        waiting = [w.id for w in snapshot.workloads if not w.holds and w.id not in self.forecaster.stated]
         if waiting:
             expected = forecast(
                 snapshot, self.core.policy, now, self.durations.expected, of=waiting, horizon=self.horizon
             )
-            self.forecaster.tell(expected, now)
+            self.forecaster.state_ranges(expected, now)
             self.unseen |= {name for name, wait in expected.items() if wait is None}
 
 

@@ -259,7 +259,7 @@ class Installed:
         await self.runs.close()
 
     def _workloads(self) -> list[Workload]:
-        return [record.workload for record in self.controller._context.records.live()]
+        return [record.workload for record in self.controller._context.records.unfinished()]
 
     def _count(self, state: State) -> int:
         return sum(workload.state is state for workload in self._workloads())

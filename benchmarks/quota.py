@@ -13,15 +13,15 @@ from collections.abc import Callable
 from benchmarks.table import Row, parser, show
 from benchmarks.traces import add_trace_options, read
 from jupyter_gq.domain.amount import MilliGpu, Seconds
-from jupyter_gq.planning.progress import Progress
-from jupyter_gq.planning.traces import Workload
-from jupyter_gq.scheduling.policy import Placement, Policy
-from jupyter_gq.simulation.experiment import Pool, Settings, guaranteed, pooled, runnable, static
-from jupyter_gq.simulation.figures import Outcome
+from jupyter_gq.planning.progress import ProgressLine
+from jupyter_gq.planning.traces import TraceSetup
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
+from jupyter_gq.simulation.experiment import ExperimentSettings, Pool, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.figures import ReplayResult
 from jupyter_gq.simulation.replay import Costs
 from jupyter_gq.simulation.trace import scaled
 
-FIGURES: dict[str, tuple[str, Callable[[Outcome], float]]] = {
+FIGURES: dict[str, tuple[str, Callable[[ReplayResult], float]]] = {
     "mean wait s": ("s", lambda o: o.total.mean_wait),
     "p95 wait s": ("s", lambda o: o.total.p95_wait),
     "mean completion s": ("s", lambda o: o.total.mean_completion),
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser(__doc__ or "")
     add_trace_options(options)
     options.add_argument("--nodes-of", type=int, default=8, help="GPUs of each node (default: %(default)s)")
-    options.add_argument("--policy", type=Placement, help="placement (default: that of `jupyter-gq simulate`)")
+    options.add_argument("--policy", type=PlacementStrategy, help="placement (default: that of `jupyter-gq simulate`)")
     options.add_argument("--lost-per-pause", type=float, default=60.0, help="seconds (default: %(default)g)")
     options.add_argument(
         "--smallest",
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         print("--gpus and --nodes-of: expected 1 or more", file=sys.stderr)
         return 2
     policy = Policy() if arguments.policy is None else Policy(placement=arguments.policy, fraction_placement=None)
-    settings = Settings(policy=policy, costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause)))
+    settings = ExperimentSettings(policy=policy, costs=Costs(lost_per_pause=Seconds(arguments.lost_per_pause)))
     experiment = Experiment(workload, Pool(gpus=gpus, per_node=arguments.nodes_of), settings, arguments.quota.name)
     rows = experiment.rows(arguments.trace.name)
     if arguments.smallest is not None:
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 class Experiment:
     """One trace on one pool."""
 
-    def __init__(self, workload: Workload, pool: Pool, settings: Settings, quota_file: str) -> None:
+    def __init__(self, workload: TraceSetup, pool: Pool, settings: ExperimentSettings, quota_file: str) -> None:
         self._workload, self._pool, self._settings, self._quota_file = workload, pool, settings, quota_file
         self._runnable = runnable(workload.jobs, workload.quotas, pool)
         self._seconds = 0.0
@@ -125,14 +125,14 @@ class Experiment:
             f"without a quota, {found.above_pool} above the pool, {found.above_quota} above their queue's whole quota"
         )
 
-    def _ours(self, pool: Pool) -> Outcome:
-        progress = Progress(f"{pool.gpus} GPUs")
+    def _ours(self, pool: Pool) -> ReplayResult:
+        progress = ProgressLine(f"{pool.gpus} GPUs")
         try:
             return guaranteed(self._runnable.jobs, self._quotas, pool, self._settings, progress)
         finally:
             progress.clear()
 
-    def _static(self, quotas: dict[str, MilliGpu]) -> Outcome:
+    def _static(self, quotas: dict[str, MilliGpu]) -> ReplayResult:
         return static(self._runnable.jobs, quotas)
 
     def _holds(self, pool: Pool, most: float) -> bool:

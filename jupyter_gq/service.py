@@ -37,7 +37,7 @@ from jupyter_gq.devices.nvml import NvmlProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 from jupyter_gq.domain.errors import BackendError, JupyterGQError, StoreAway, StoreUnavailable, Superseded
 from jupyter_gq.hub.share_settings import GPU_SHARE_TRAITS
-from jupyter_gq.store.reach import reach
+from jupyter_gq.store.reachability import check_reachable
 from jupyter_gq.store.sql import SqlStore
 
 #: Seconds until a database that did not answer at the start is tried again.
@@ -187,7 +187,7 @@ class SchedulerService(Application):
     async def _why_unfit(self) -> str:
         """Why this service should not lead, though it could; "" = it may."""
         try:
-            await asyncio.to_thread(reach, self._url())
+            await asyncio.to_thread(check_reachable, self._url())
         except StoreUnavailable as error:
             return str(error)
         return ""

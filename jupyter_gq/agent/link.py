@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jupyter_gq.client.agents import AgentOrders, AgentReport
 from jupyter_gq.client.problems import PlainProblem, ServiceError
-from jupyter_gq.client.transport import Transport, path_of
+from jupyter_gq.client.transport import Transport, join_path
 from jupyter_gq.domain.errors import MachineError
 
 #: Seconds that an answer may take beyond the wait that was asked for.
@@ -43,7 +43,7 @@ class ServiceLink:
 
     def __init__(self, url: str, token_file: Path, node: str, *, longest_wait: float) -> None:
         self._transport = _PodTransport(url, token_file, longest_wait + _SLACK)
-        self._path = path_of("agents", node, "report")
+        self._path = join_path("agents", node, "report")
 
     @property
     def url(self) -> str:

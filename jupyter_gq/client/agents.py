@@ -2,14 +2,12 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .strict_model import StrictModel
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class AgentDevice(_Strict):
+class AgentDevice(StrictModel):
     """A GPU as its driver describes it."""
 
     uuid: str
@@ -19,7 +17,7 @@ class AgentDevice(_Strict):
     healthy: bool = True
 
 
-class AgentAllocation(_Strict):
+class AgentAllocation(StrictModel):
     """Devices that the kubelet gave to a pod."""
 
     namespace: str
@@ -29,7 +27,7 @@ class AgentAllocation(_Strict):
     device_ids: list[str]
 
 
-class AgentShare(_Strict):
+class AgentShare(StrictModel):
     """The use that the processes of a watched pod make of their share."""
 
     pod_uid: str
@@ -38,7 +36,7 @@ class AgentShare(_Strict):
     visible: list[str] | None = Field(default=None, description="Devices that its containers can open; null: unknown.")
 
 
-class AgentReport(_Strict):
+class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
     probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
@@ -54,7 +52,7 @@ class AgentReport(_Strict):
     done: list[str] = Field(default_factory=list, description="Ids of commands that were carried out.")
 
 
-class WatchedPod(_Strict):
+class WatchedPod(StrictModel):
     """A pod whose share the agent shall look at."""
 
     pod_uid: str
@@ -64,7 +62,7 @@ class WatchedPod(_Strict):
     devices: list[str] = Field(default_factory=list)
 
 
-class AgentCommand(_Strict):
+class AgentCommand(StrictModel):
     """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
 
     id: str
@@ -72,7 +70,7 @@ class AgentCommand(_Strict):
     pod_uid: str
 
 
-class AgentOrders(_Strict):
+class AgentOrders(StrictModel):
     """The answer to a report."""
 
     watch: list[WatchedPod] = Field(default_factory=list)

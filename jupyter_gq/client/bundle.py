@@ -35,25 +35,25 @@ class CellToRun:
         return line if len(line) <= 60 else line[:57] + "..."
 
 
-def pair(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
+def pair_cells(manifest: JsonMapping, notebook: JsonMapping) -> tuple[CellToRun, ...]:
     """Return the cells to be run, in their order; the ids of the notebook's cells are made unique.
 
     Raises `CellsMissing`, or what a damaged document gives: `KeyError`, `TypeError`, `AttributeError`.
     """
     waiting: list[tuple[str, Role]] = [(ref["cell_id"], "prefix") for ref in manifest["prefix"]]
     waiting += [(ref["cell_id"], "target") for ref in manifest["targets"]]
-    paired: list[CellToRun] = []
+    found: list[CellToRun] = []
     for index, cell in enumerate(notebook["cells"]):
         if waiting and cell["cell_type"] == "code" and cell.get("id", waiting[0][0]) == waiting[0][0]:
             wanted, role = waiting.pop(0)
             later = {ref for ref, _ in waiting}
-            cell["id"] = _free_id(wanted, {c.id for c in paired} | later)
+            cell["id"] = _free_id(wanted, {c.id for c in found} | later)
             source = cell["source"]
             text = source if isinstance(source, str) else "".join(source)
-            paired.append(CellToRun(index=index, id=cell["id"], role=role, source=text))
+            found.append(CellToRun(index=index, id=cell["id"], role=role, source=text))
     if waiting:
         raise CellsMissing(tuple(ref for ref, _ in waiting))
-    return tuple(paired)
+    return tuple(found)
 
 
 def _free_id(wanted: str, taken: set[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from jupyter_gq.domain.json_types import JsonObject
 
-from .transport import Transport, path_of
+from .transport import Transport, join_path
 
 #: Limits of one request: pieces, and about as many bytes (one larger piece goes alone).
 MOST_PIECES = 500
@@ -48,7 +48,7 @@ class Delivery:
         self._transport.close()
 
     async def _post(self, what: str, body: bytes) -> bytes:
-        answer = await self._transport.request("POST", path_of("jobs", self._job, what), body=body)
+        answer = await self._transport.request("POST", join_path("jobs", self._job, what), body=body)
         return answer.body
 
 

@@ -22,7 +22,7 @@ NAMED, CHOSEN = "named", "chosen"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceCheck:
+class DeviceCheckResult:
     """The result of the device visibility check of one container; see `models.TaskDevices`."""
 
     #: RIGHT, WRONG, UNCLEAR, UNSEEN or UNWATCHED.
@@ -59,7 +59,7 @@ class CheckTimeouts:
         """Return how many seconds remain after `waited` seconds, at least 0."""
         return max(0.0, (self.longest if required else self.wait) - waited)
 
-    def decide(self, check: DeviceCheck, waited: float) -> StartDecision:
+    def decide(self, check: DeviceCheckResult, waited: float) -> StartDecision:
         """Return what to do with the result `check` after `waited` seconds."""
         if check.sight == "RIGHT":
             return StartDecision.START

@@ -18,7 +18,7 @@ KEY = "jupyter_gq"
 
 
 @dataclass(kw_only=True, slots=True)
-class Shown:
+class ShownOutputs:
     """The outputs that a job has shown so far."""
 
     #: By cell.
@@ -56,7 +56,9 @@ class Shown:
         return {"job": job, "run": self.run, "seq": self.seq, "ended": sorted(self.ended)}
 
 
-def executed(notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: Shown) -> JsonObject:
+def make_executed_notebook(
+    notebook: JsonMapping, cells: Iterable[CellToRun], about: JsonMapping, shown: ShownOutputs
+) -> JsonObject:
     """Return this notebook with the outputs that its cells have shown; `about` says whose it is."""
     ran = {cell.index: cell.id for cell in cells}
     done_cells = []

@@ -11,7 +11,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from . import models
 from .problems import PlainProblem, ServiceError, ServiceUnavailable
 from .sse import SseConnection
-from .transport import Answer, Transport, path_of
+from .transport import Answer, Transport, join_path
 
 __all__ = ["ServiceClient", "ServiceError", "ServiceUnavailable"]
 
@@ -99,25 +99,25 @@ class ServiceClient:
 
     async def job(self, job: str) -> models.JobView:
         """Return a job."""
-        return await self._get(models.JobView, path_of("jobs", job))
+        return await self._get(models.JobView, join_path("jobs", job))
 
     async def cancel(self, job: str) -> models.JobView:
         """End a job for good; 409 if it has ended."""
-        return self._read(models.JobView, await self._transport.request("DELETE", path_of("jobs", job)))
+        return self._read(models.JobView, await self._transport.request("DELETE", join_path("jobs", job)))
 
     async def outputs(self, job: str, after: int = 0) -> models.OutputPage:
         """Return at most 1000 pieces of output with numbers above `after`."""
-        return await self._get(models.OutputPage, path_of("jobs", job, "outputs"), after=after)
+        return await self._get(models.OutputPage, join_path("jobs", job, "outputs"), after=after)
 
     async def notebook(self, job: str) -> JsonObject:
         """Return the executed notebook so far; 404 before there is one."""
-        answer = await self._transport.request("GET", path_of("jobs", job, "notebook"))
+        answer = await self._transport.request("GET", join_path("jobs", job, "notebook"))
         document: JsonObject = answer.json()
         return document
 
     async def log(self, job: str) -> str:
         """Return the end of the log of the job's last run."""
-        return (await self._transport.request("GET", path_of("jobs", job, "log"))).body.decode("utf-8", "replace")
+        return (await self._transport.request("GET", join_path("jobs", job, "log"))).body.decode("utf-8", "replace")
 
     # Notebooks and their shares
 
@@ -127,19 +127,19 @@ class ServiceClient:
 
     async def ticket(self, ticket: str) -> models.TicketView:
         """Return a ticket as it is now; asking keeps it alive."""
-        return await self._get(models.TicketView, path_of("tickets", ticket))
+        return await self._get(models.TicketView, join_path("tickets", ticket))
 
     async def close_ticket(self, ticket: str) -> None:
         """Give the share, or the place in the line, back."""
-        await self._transport.request("DELETE", path_of("tickets", ticket))
+        await self._transport.request("DELETE", join_path("tickets", ticket))
 
     async def attach(self, ticket: str, report: models.ProcessReport) -> None:
         """Say which process holds the share."""
-        await self._send("PUT", path_of("tickets", ticket, "process"), report)
+        await self._send("PUT", join_path("tickets", ticket, "process"), report)
 
     async def server_devices(self, ticket: str, wait: float) -> models.TaskDevices:
         """Return whether a ticket's server sees its own devices and no others, known within `wait` seconds."""
-        return await self._get(models.TaskDevices, path_of("tickets", ticket, "devices"), wait=int(wait))
+        return await self._get(models.TaskDevices, join_path("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
         """Return notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""
@@ -147,11 +147,11 @@ class ServiceClient:
 
     async def report_activity(self, server: str, report: models.ActivityReport) -> None:
         """Say what the kernels of a server ("" = the default one) do."""
-        await self._send("POST", path_of("servers", server or DEFAULT_SERVER, "activity"), report)
+        await self._send("POST", join_path("servers", server or DEFAULT_SERVER, "activity"), report)
 
     async def keep(self, server: str) -> models.NotebookView:
         """Answer an idle warning with "Keep it"; 409 if there is none, or the bound is reached."""
-        path = path_of("servers", server or DEFAULT_SERVER, "keep")
+        path = join_path("servers", server or DEFAULT_SERVER, "keep")
         return self._read(models.NotebookView, await self._transport.request("POST", path))
 
     # Events

@@ -5,7 +5,7 @@ Times are seconds since the epoch, UTC. Unknown is None, never 0. The OpenAPI do
 
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from jupyter_gq.domain.json_types import JsonObject
 
 from .pods import PodAdditions
+from .strict_model import StrictModel
 
 MAX_NAME = 100
 
@@ -20,10 +21,6 @@ JobPhase = Literal["waiting", "starting", "running", "pausing", "paused", "cance
 #: Text or a number: GPUs, CPU cores, memory.
 Amount = Annotated[str, Field(max_length=40)] | int | float
 NotebookPhase = Literal["waiting", "starting", "running", "stopping", "stopped"]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Problem(BaseModel):
@@ -34,7 +31,7 @@ class Problem(BaseModel):
     field: str | None = Field(default=None, description="Part of the request that it is about, such as gpus.")
 
 
-class Kernel(_Strict):
+class Kernel(StrictModel):
     """How to start the kernel that the notebook used."""
 
     name: str
@@ -44,7 +41,7 @@ class Kernel(_Strict):
     env: dict[str, str] = Field(default_factory=dict)
 
 
-class CellRef(_Strict):
+class CellRef(StrictModel):
     """A cell that will be run."""
 
     cell_id: str
@@ -52,7 +49,7 @@ class CellRef(_Strict):
     seconds: float | None = Field(default=None, description="How long it last took here.")
 
 
-class Manifest(_Strict):
+class Manifest(StrictModel):
     """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
@@ -65,7 +62,7 @@ class Manifest(_Strict):
     targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back.")
 
 
-class Bundle(_Strict):
+class Bundle(StrictModel):
     """The files that go along with a job."""
 
     manifest: Manifest
@@ -74,7 +71,7 @@ class Bundle(_Strict):
     )
 
 
-class JobRequest(_Strict):
+class JobRequest(StrictModel):
     """A user's request for a job (without the bundle this is a preview)."""
 
     name: str = Field(default="", max_length=MAX_NAME)
@@ -274,7 +271,7 @@ class NotebookList(BaseModel):
     notebooks: list[NotebookView]
 
 
-class TicketRequest(_Strict):
+class TicketRequest(StrictModel):
     """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
 
     server: str = ""
@@ -295,14 +292,14 @@ class TicketView(BaseModel):
     pod: PodAdditions | None = Field(default=None, description="Where servers are pods: what its pod must carry.")
 
 
-class ProcessReport(_Strict):
+class ProcessReport(StrictModel):
     """The spawner tells which process holds the share."""
 
     pid: int = Field(gt=0)
     started: float = Field(description="Start time of the process, as the operating system tells it.")
 
 
-class KernelActivity(_Strict):
+class KernelActivity(StrictModel):
     """A kernel as the Jupyter server sees it."""
 
     id: str
@@ -311,7 +308,7 @@ class KernelActivity(_Strict):
     last_active: float = Field(description="End of its last execution, or its start.")
 
 
-class ActivityReport(_Strict):
+class ActivityReport(StrictModel):
     """The report that the server extension sends every few seconds."""
 
     at: float
@@ -419,7 +416,7 @@ class DeviceList(BaseModel):
     devices: list[DeviceView]
 
 
-class DrainRequest(_Strict):
+class DrainRequest(StrictModel):
     """A node or device that takes nothing new from now on."""
 
     name: str = Field(
@@ -446,7 +443,7 @@ class DrainList(BaseModel):
     drains: list[DrainView]
 
 
-class OutputReport(_Strict):
+class OutputReport(StrictModel):
     """Pieces of output from a job's runner."""
 
     events: list[AnyOutputEvent] = Field(max_length=2000)
@@ -458,7 +455,7 @@ class OutputAck(BaseModel):
     last_seq: int
 
 
-class Heartbeat(_Strict):
+class Heartbeat(StrictModel):
     """A runner says that it is alive."""
 
     run: int

@@ -1,14 +1,14 @@
 """Additions that a pod must carry to get what was decided for it. The service computes them; a spawner merges them."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from jupyter_gq.domain.json_types import JsonObject
 
+from .strict_model import StrictModel
 
-class PodAdditions(BaseModel):
+
+class PodAdditions(StrictModel):
     """Added to the pod of a notebook, after the administrator's settings and before `modify_pod_hook`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     node: str | None = Field(default=None, description="The only node it may run on; null: any.")
     environment: dict[str, str] = Field(default_factory=dict)

@@ -13,7 +13,7 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 HIDDEN = {"name": _VISIBLE, "value": "void"}
 
 
-def unguarded(spec: JsonMapping, main: str) -> frozenset[str]:
+def unguarded_containers(spec: JsonMapping, main: str) -> frozenset[str]:
     """Return the names of containers, init containers included, that may see devices although nobody meant it.
 
     A container whose spec names its visible devices, or asks for a device by count, has a reason and is left out.
@@ -21,9 +21,9 @@ def unguarded(spec: JsonMapping, main: str) -> frozenset[str]:
     return frozenset(each["name"] for each in _others(spec, main) if not _sees_by_intent(each))
 
 
-def without_sight(spec: JsonObject, main: str) -> JsonObject:
+def hide_devices(spec: JsonObject, main: str) -> JsonObject:
     """Return the spec of a pod in which unguarded containers see no device."""
-    blind = unguarded(spec, main)
+    blind = unguarded_containers(spec, main)
     parts = {
         part: [
             {**each, "env": [*(each.get("env") or []), dict(HIDDEN)]} if each["name"] in blind else each

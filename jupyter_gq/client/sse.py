@@ -12,7 +12,7 @@ from tornado.iostream import StreamClosedError
 from tornado.tcpclient import TCPClient
 
 from .problems import ServiceUnavailable
-from .transport import error_of
+from .transport import read_error
 
 #: A stream lives for days; the protocol still wants a bound, in bytes.
 ENDLESS = 2**62
@@ -112,7 +112,7 @@ class SseConnection(HTTPMessageDelegate):
             if self._status in {0, 200}:
                 end = ServiceUnavailable.no_connection(self._url, "it closed the event stream")
             else:
-                end = error_of(self._status, self._error_body, self._url)
+                end = read_error(self._status, self._error_body, self._url)
         await self._messages.put(end)
 
     async def _converse(self) -> None:

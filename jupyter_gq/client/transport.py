@@ -17,7 +17,7 @@ LARGEST_ANSWER = 256 * 1024 * 1024
 UNAVAILABLE = frozenset({502, 503, 504})
 
 
-def path_of(*parts: str) -> str:
+def join_path(*parts: str) -> str:
     """Join path segments, each quoted: an id or a server name is never more than one segment."""
     return "/".join(quote(part, safe="") for part in parts)
 
@@ -81,7 +81,7 @@ class Transport:
         )
         response = await self._fetch(request)
         if not 200 <= response.code < 300:
-            raise error_of(response.code, response.body or b"", self.url, response.headers.get("Location", ""))
+            raise read_error(response.code, response.body or b"", self.url, response.headers.get("Location", ""))
         return Answer(status=response.code, body=response.body or b"")
 
     async def _fetch(self, request: HTTPRequest) -> HTTPResponse:
@@ -99,7 +99,7 @@ class Transport:
             self._client = None
 
 
-def error_of(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
+def read_error(status: int, body: bytes, url: str, elsewhere: str = "") -> ServiceError:
     """Return the error for an answer; a body that is not in the service's form is described, not shown.
 
     `elsewhere` is where a redirect points to. No redirect is followed: a token would go to whoever answers.

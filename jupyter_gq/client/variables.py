@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 RESERVED = ("JUPYTERHUB_*", "JPY_*", "GQ_*", "JUPYTER_GQ_*", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-def of_manifest(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
+def select_variables(given: object, kept_back: Iterable[str] = ()) -> dict[str, str]:
     """Return the variables of a manifest that a job gets: possible ones, neither ours nor `kept_back`.
 
     `kept_back` holds names or patterns.

@@ -1,1 +1,1 @@
-"""The loop: observe, snapshot, decide, apply, record. Level-triggered: killed at any instant, it converges."""
+"""The controller of the service: its loop (observe, decide, record, act) and the objects that answer requests."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caller:
-    """A user as the Hub knows them, at the moment of the request."""
+    """The user or service behind a request, as the Hub described it at that moment."""
 
     #: Name of the user.
     user: str
     #: Names of the user's hub groups.
     groups: frozenset[str] = frozenset()
-    #: May see and change everything.
+    #: Whether the caller may see and change the objects of all owners.
     admin: bool = False
 
     def may_see(self, owner: str | None) -> bool:

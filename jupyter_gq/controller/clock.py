@@ -7,23 +7,23 @@ from jupyter_gq.domain.amount import Instant
 
 
 class Clock(Protocol):
-    """Tells the time; tests pass their own."""
+    """A source of time, which tests replace."""
 
     def now(self) -> Instant:
-        """Return the time in seconds since the epoch, UTC, for what people read."""
+        """Return the time in seconds since the epoch, UTC. Use it for times that people read or that are stored."""
         ...
 
     def elapsed(self) -> float:
-        """Return seconds since some moment in the past, for waiting and measuring: nobody sets this clock."""
+        """Return seconds since some moment in the past. Use it to wait and to measure: nobody can set this clock."""
         ...
 
 
-#: On Linux this clock also counts while the machine sleeps.
+#: A clock that nobody sets. On Linux it also counts while the machine sleeps.
 _NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The clocks of the machine."""
+    """The clock that reads the clocks of the machine."""
 
     def now(self) -> Instant:
         """Return the time in seconds since the epoch, UTC."""

@@ -1,4 +1,4 @@
-"""The objects that the parts of the controller share: ports to the outside, records, and data kept in memory only."""
+"""The context that the parts of a controller share: connections to the outside, records, and data in memory."""
 
 import hashlib
 import logging
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(kw_only=True, slots=True)
 class Context:
-    """The shared objects of one controller; only its parts hold them."""
+    """The shared objects of one controller. Only the parts of the controller hold the context."""
 
     store: Store
     backends: Sequence[Backend]
@@ -42,46 +42,46 @@ class Context:
     clock: Clock
     bundles: BundleStore
     probe: DeviceProbe | None
-    #: Measures what notebooks do with their shares; None: nothing does.
+    #: Measures how notebooks use their shares; None = nothing measures it.
     meter: ShareMeter | None
-    #: Random short texts that are safe in addresses and file names.
+    #: Makes a random short id that is safe in addresses and file names.
     new_id: Callable[[], str]
-    #: Random secrets for runners.
+    #: Makes a random secret for a runner.
     new_token: Callable[[], str]
-    #: Makes the next step begin at once.
+    #: Makes the next step of the loop begin at once.
     wake: Callable[[], None]
     broker: Broker
     records: Records = field(init=False)
-    #: Why each workload waits, from the last decision.
+    #: Why each pending workload waits, by id, from the last decision.
     pending: dict[str, Pending] = field(default_factory=dict)
-    #: Groups of the users who have asked since the start.
+    #: Groups of each user who has made a request since the start, by name.
     groups: dict[str, frozenset[str]] = field(default_factory=dict)
-    #: When each ticket was last asked after.
-    followed: dict[str, Instant] = field(default_factory=dict)
-    #: Highest stored sequence number of each job's output, as far as it has been looked up.
-    seqs: dict[str, int] = field(default_factory=dict)
-    #: Processes of each running notebook, from the last observation.
+    #: When each ticket was last polled, by id.
+    ticket_polled_at: dict[str, Instant] = field(default_factory=dict)
+    #: Highest stored sequence number of each job's output, by id, as far as it has been looked up.
+    last_seqs: dict[str, int] = field(default_factory=dict)
+    #: Process ids of each running notebook, by id, from the last observation.
     pids: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    #: Runs that the backends know: seen at the last look, or launched since. None of them right after a restart.
+    #: Runs that the backends know: observed last or launched since then. Empty right after a restart.
     known_runs: set[tuple[str, int]] = field(default_factory=set)
-    #: What is wrong with what runs, in the words of its backend, from the last observation; most have nothing.
+    #: What is wrong with a running workload, by id, in the words of its backend; most workloads are absent.
     troubles: dict[str, str] = field(default_factory=dict)
-    #: Kinds of workload whose backend could not be observed at the last look.
+    #: Kinds of workload whose backend could not be observed the last time.
     unobserved: frozenset[Kind] = frozenset()
-    #: How long jobs ran.
+    #: The durations of finished jobs.
     durations: Durations = field(default_factory=Durations)
-    #: When each waiting job will probably start.
+    #: When each pending job will probably start, by id.
     expected_starts: dict[str, ExpectedStart] = field(default_factory=dict)
-    #: Jobs whose output is being taken away: nobody may see a part of it.
+    #: Jobs that are being deleted: requests do not see them, so that no user gets a part of the output.
     deleting: set[str] = field(default_factory=set)
-    #: Last sample of each notebook's share.
+    #: Last sample of the use of each notebook's share, by id.
     usage: dict[str, ShareUse] = field(default_factory=dict)
-    #: What each training queue has used, in decayed GPU-seconds; empty where it does not count.
-    past_use: Mapping[str, float] = field(default_factory=dict)
+    #: Past usage of each training queue in decayed GPU-seconds; empty if past usage does not count.
+    past_usage: Mapping[str, float] = field(default_factory=dict)
     #: Nodes and devices that administrators drain, by name.
     drains: dict[str, Drain] = field(init=False)
     _by_kind: dict[Kind, Backend] = field(init=False)
-    #: As they were last put together, and of what: large clusters are asked for far more often than they change.
+    #: The last result of `nodes`, and its input: a large cluster changes far less often than its nodes are read.
     _nodes: tuple[Node, ...] = ()
     _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
@@ -107,7 +107,7 @@ class Context:
         return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return all nodes, each device in its pool. A node that two backends offer counts once.
+        """Return the nodes of all backends, each once and with each device in its pool.
 
         Drained nodes and devices, and devices that left their pool under running work, take nothing new.
         """
@@ -115,7 +115,7 @@ class Context:
         drained = frozenset(self.drains) if self.cordon is None else frozenset()
         held = self._held_outside_pools(offers)
         if (settings, offers, drained, held) != self._nodes_of:
-            self._nodes = settings.nodes(mark_drained(_united(offers), drained), held)
+            self._nodes = settings.nodes(mark_drained(_merge_offers(offers), drained), held)
             self._nodes_of = settings, offers, drained, held
         return self._nodes
 
@@ -124,12 +124,12 @@ class Context:
         outside = {device for nodes in offers for device in self.settings.devices_outside_pools(nodes)}
         if not outside:
             return frozenset()
-        begun = [record.workload for record in self.records.begun()]
-        places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in begun]
+        workloads = [record.workload for record in self.records.holding()]
+        places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in workloads]
         return frozenset(device for tasks in places for task in tasks for device in task.devices if device in outside)
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return what clusters may still add to pools that grow, with what became of asking for it."""
+        """Return the nodes that clusters may still add to pools, each with the state of the request for them."""
         supplies = (backend.capabilities.node_supply for backend in self.backends)
         return tuple(
             replace(new, request=supply.node_request(new.pool))
@@ -139,34 +139,34 @@ class Context:
         )
 
     def launch_capacity(self) -> Mapping[Kind, int]:
-        """Return how many tasks of jobs their backend can begin soon; nothing where it can begin any number."""
+        """Return how many tasks of jobs can be launched soon, by kind; empty if their backend can launch any number."""
         pace = self.backend_of(Kind.TRAINING).capabilities.pace()
         return {} if pace is None else {Kind.TRAINING: pace.left}
 
-    def meet(self, caller: Caller) -> None:
-        """Remember the groups of the caller: the fixed quota may depend on them."""
+    def remember_groups(self, caller: Caller) -> None:
+        """Remember the groups of the caller, on which the fixed quota may depend."""
         self.groups[caller.user] = caller.groups
 
     def groups_of(self, record: Record) -> frozenset[str]:
-        """Return the groups of the record's owner, as fresh as they are known."""
+        """Return the groups of the record's owner: of the last request since the start, or else of the record."""
         return self.groups.get(record.workload.owner, record.detail.owner_groups)
 
     def queues(self, also: Iterable[Caller] = ()) -> tuple[Queue, ...]:
-        """Return the queue tree with a leaf for each user who has a notebook, and for these callers."""
+        """Return the queue tree, with a leaf for each user who has a notebook and for each of the callers `also`."""
         users = {record.workload.owner: self.groups_of(record) for record in self.records.notebooks()}
         users.update({caller.user: caller.groups for caller in also})
         return self.settings.queues(users)
 
     def snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """Return the core's input of this moment."""
-        workloads = self._core_view.of(self.records.live())
+        """Return the input of a scheduling cycle at this moment, with leaf queues for the callers `also`."""
+        workloads = self._core_view.views_of(self.records.unfinished())
         queues = self.queues(also)
         named = {workload.queue for workload in workloads}
         return Snapshot(
             nodes=self.nodes(),
             queues=queues,
             workloads=workloads,
-            usage=self.past_use,
+            usage=self.past_usage,
             new_nodes=self.new_nodes(),
             vanished=tuple(sorted(named.difference(queue.name for queue in queues))),
             unobserved=tuple(sorted(self.unobserved)),
@@ -174,25 +174,28 @@ class Context:
         )
 
     def empty_snapshot(self, also: Iterable[Caller] = ()) -> Snapshot:
-        """Return the nodes and queues of this moment without any workload."""
+        """Return the present nodes and queues without any workload, with leaf queues for the callers `also`."""
         return Snapshot(nodes=self.nodes(), queues=self.queues(also), workloads=(), new_nodes=self.new_nodes())
 
     def devices_of(self, workload: Workload) -> tuple[Device, ...]:
-        """Return the devices that a workload holds, as they are known now."""
+        """Return the devices that a workload holds; devices that no backend offers any more are left out."""
         held = {device for task in workload.placement for device in task.devices}
         return tuple(device for node in self.nodes() for device in node.devices if device.id in held)
 
     def request(self, kind: Kind, milli: MilliGpu) -> Request:
-        """Return the request of a workload of that kind; a fraction goes to a node that can share devices."""
+        """Return the request for `milli` by a workload of that kind.
+
+        A fraction is bound to nodes that can share devices, if the backend marks such nodes.
+        """
         request, label = Request.of(milli), self.backend_of(kind).capabilities.share_label
         if label is None or not 0 < milli < ONE_GPU:
             return request
         return replace(request, node_labels=(label,))
 
     def environment(self, workload: Workload) -> Mapping[str, str]:
-        """Variables that tell its processes which devices they have and how much of them.
+        """Return the variables that tell the processes of a workload their devices and their share of each.
 
-        None where tasks are pods: only their backend knows the devices themselves.
+        Returns no variables if tasks are pods, since then only the backend knows the devices.
         """
         if self.backend_of(workload.kind).capabilities.pod_preparation is not None:
             return {}
@@ -200,21 +203,22 @@ class Context:
 
     def last_seq(self, job: str) -> int:
         """Return the highest stored sequence number of a job's output; 0 if there is none."""
-        if job not in self.seqs:
-            self.seqs[job] = self.store.last_seq(job)
-        return self.seqs[job]
+        if job not in self.last_seqs:
+            self.last_seqs[job] = self.store.last_seq(job)
+        return self.last_seqs[job]
 
 
-def _united(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
+def _merge_offers(offers: Iterable[tuple[Node, ...]]) -> list[Node]:
+    """Return the nodes of all offers by name, each node once."""
     found: dict[str, Node] = {}
     for node in (node for offer in offers for node in offer):
         known = found.get(node.name)
-        found[node.name] = node if known is None else _merged(known, node)
+        found[node.name] = node if known is None else _merge_node(known, node)
     return [found[name] for name in sorted(found)]
 
 
-def _merged(one: Node, other: Node) -> Node:
-    """Return one node with what two backends know of it."""
+def _merge_node(one: Node, other: Node) -> Node:
+    """Return a node with everything that two backends know of it; it is closed if either backend says so."""
     devices = {device.id: device for device in (*one.devices, *other.devices)}
     return replace(
         one,
@@ -226,5 +230,5 @@ def _merged(one: Node, other: Node) -> Node:
 
 
 def token_hash(token: str) -> str:
-    """Return the hash of a token, which is stored in place of the token."""
+    """Return the SHA-256 of a token in hexadecimal, which is stored instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -62,15 +62,16 @@ from .views.presenter import Presenter
 
 log = logging.getLogger(__name__)
 
-#: The longest time between two steps if nothing wakes the loop.
+#: Longest time between two steps if nothing wakes the loop.
 TICK = Seconds(1)
 #: After a step, requests and the backends' own work have the event loop for `PAUSE` times as long as the step took, at
 #: most `MOST_PAUSE` seconds. Otherwise steps would follow each other without end if thousands of things happen at once.
 PAUSE, MOST_PAUSE = 8.0, 1.0
-#: Seconds between two checks whether a backend can begin more of the last decision.
+#: Seconds between two checks whether a backend can launch more of the last decision.
 _SLICE = 0.1
+#: States of workloads that are about to begin or to end.
 _UNDER_WAY = frozenset({State.ADMITTED, State.STARTING, State.STOPPING})
-#: Least time between two looks at the config file; with a tick in between, a change is seen after two seconds at most.
+#: Least time between two checks of the config file. With a tick in between, a change is seen within two seconds.
 REFRESH = Seconds(1)
 
 
@@ -91,7 +92,10 @@ def make_token() -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Controller:
-    """The scheduler service without its HTTP interface."""
+    """The scheduler service without its HTTP interface.
+
+    `api.services` lists the objects that answer requests. `run` runs the loop; tests call `step` instead.
+    """
 
     store: Store
     backends: Sequence[Backend]
@@ -99,15 +103,15 @@ class Controller:
     clock: Clock
     bundles: BundleStore
     probe: DeviceProbe | None = None
-    #: Measures the use of shares; None: the probe measures, if there is one.
+    #: Measures the use of shares; None = the probe measures it, if there is one.
     meter: ShareMeter | None = None
     new_id: Callable[[], str] = make_id
     new_token: Callable[[], str] = make_token
-    #: Whether this service may act now: if several services share a lease, only its holder may.
+    #: Tells whether this service may act now: if several services share a lease, only its holder may.
     leads: Callable[[], bool] = is_only_replica
-    #: Measures how long the store does not answer, and says when that is too long.
+    #: Measures how long the store has not answered, and raises an error when that is too long.
     outage: StoreOutage = field(default_factory=StoreOutage)
-    #: Check the invariants after every step; a breach is raised, and so logged by `run`.
+    #: Whether to check the invariants after every step; a breach is raised, and `run` logs it.
     check_invariants: bool = False
 
     # The objects that answer requests; see `api.services`.
@@ -127,7 +131,7 @@ class Controller:
     _awake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     #: Fired when something may have changed for requests that wait.
     _changed: Signal = field(init=False, default_factory=Signal)
-    #: The last failure of each kind of work, by name of the work.
+    #: The last failure of each kind of work of the loop, by the name of the work.
     _failures: dict[str, str] = field(init=False, default_factory=dict)
     _context: Context = field(init=False)
     _leadership: Leadership = field(init=False)
@@ -140,7 +144,7 @@ class Controller:
     _past_usage: PastUsage = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load what the store remembers. Nothing else is done before `run` or `step`."""
+        """Make the parts and load the unfinished records. Nothing else is done before `run` or `step`."""
         self.events = Broker(self.store)
         context = self._context = Context(
             store=self.store,
@@ -160,7 +164,7 @@ class Controller:
         self._deferred = DeferredLaunches(context)
         self._presenter = Presenter(context)
         context.records = Records(self.store, self.clock, self._presenter.describe, self.events.publish)
-        self._activity = ActivityLog(context, self._presenter.mention)
+        self._activity = ActivityLog(context, self._presenter.announce)
         checks = DeviceChecks(context=context, changed=self._changed)
         self.pods = JobPods(context, checks)
         self.agents = NodeAgents(context=context, changed=self._changed)
@@ -173,13 +177,13 @@ class Controller:
         self._executor = Executor(context)
         self._past_usage = PastUsage(context)
         self.retention = Retention(context)
-        self.forecasts = Forecasts(context, self._presenter.mention)
+        self.forecasts = Forecasts(context, self._presenter.announce)
 
     async def run(self) -> None:
-        """Step whenever something happened, and at least once a `TICK`, until cancelled.
+        """Step whenever something has happened, and at least every `TICK` seconds, until cancelled.
 
-        Raises `Superseded` when another service has taken over, so this one must end. Raises `StoreAway` when another
-        service should lead.
+        Raises `Superseded` if another service has taken over, so that this one must end. Raises `StoreAway` if this
+        service does not reach the store and another service should lead.
         """
         elapsed = self.clock.elapsed
         refreshed = elapsed()
@@ -201,8 +205,11 @@ class Controller:
             self.events.close()
 
     async def step(self) -> None:
-        """Observe, record what was observed, decide, record the decision, and reconcile the backends."""
-        # Cleared first: a change from here on causes another step.
+        """Observe, record what was observed, decide, record the decision, and reconcile the backends.
+
+        Raises an error if this service may not act, or the first failure of a backend after all other work is done.
+        """
+        # Cleared first, so that a change from here on causes another step.
         self._awake.clear()
         self._deferred.replace(())
         await self._leadership.confirm()
@@ -217,10 +224,10 @@ class Controller:
         decision = self._decider.decide()
         self._deferred.replace(decision.deferred)
         request_nodes(self._context, decision.wanted_nodes)
-        self._past_usage.charge_entries(decision)
+        self._past_usage.add_entry_costs(decision)
         self._executor.record_decision(decision)
-        self._presenter.explain(decision.pending)
-        self._presenter.weigh()
+        self._presenter.update_pending(decision.pending)
+        self._presenter.update_over_quota()
         if self.check_invariants:
             self._check(observed, decision)
         self._leadership.require_lease()
@@ -230,14 +237,14 @@ class Controller:
             raise failure
 
     async def launch_more(self) -> None:
-        """Launch more of the last decision if a backend has room again; `run` does so between steps."""
+        """Launch deferred work of the last decision if its backend can take it; `run` calls this between steps."""
         portion = self._deferred.take_portion()
         if not portion:
             return
         self._leadership.require_lease()
         revision = self._context.records.revision
         decision = Decision(instructions=portion, pending=())
-        self._past_usage.charge_entries(decision)
+        self._past_usage.add_entry_costs(decision)
         self._executor.record_decision(decision)
         failure = await self._executor.launch_admitted([each.workload for each in portion])
         self._announce_changes_since(revision)
@@ -245,13 +252,13 @@ class Controller:
             raise failure
 
     async def reload_settings(self) -> None:
-        """Put a changed config file in force, and wake the loop."""
+        """Read the settings again if their file has changed; if so, tell all listeners and wake the loop."""
         if await self._context.settings_source.refresh():
-            self.events.mention(None, "queues", "", {})
+            self.events.announce(None, "queues", "", {})
             self.wake()
 
     def wake(self) -> None:
-        """Make the next step begin at once."""
+        """Make the next step begin at once, and wake requests that wait for a change."""
         self._awake.set()
         self._changed.fire()
 
@@ -288,18 +295,20 @@ class Controller:
             self._failures[what] = repr(error)
 
     def _announce_changes_since(self, revision: int) -> None:
+        """Tell listeners, waiting requests and the forecasts whether records have changed since that revision."""
         changed = self._context.records.revision != revision
         self.forecasts.update(calm=not changed and self._is_settled())
         if changed:
-            self.events.mention(None, "queues", "", {})
+            self.events.announce(None, "queues", "", {})
         self._changed.fire()
 
     def _is_settled(self) -> bool:
-        """Return whether no workload is about to begin or to end."""
-        return not any(record.workload.state in _UNDER_WAY for record in self._context.records.begun())
+        """Tell whether no workload is about to begin or to end."""
+        return not any(record.workload.state in _UNDER_WAY for record in self._context.records.holding())
 
     def _check(self, observed: ObservedRuns, decision: Decision) -> None:
-        workloads = [record.workload for record in self._context.records.live()]
+        """Raise `InvariantBroken`, or `InvalidSnapshot`, if the state after a step breaks an invariant."""
+        workloads = [record.workload for record in self._context.records.unfinished()]
         validate.check(self._context.snapshot(), live=True)
         check_placements(workloads)
         admitted = [each.workload for each in decision.instructions if isinstance(each, Admit)]

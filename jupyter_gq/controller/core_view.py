@@ -1,6 +1,7 @@
-"""The workloads as the scheduling core is shown them: with their back-off, and with what history and backends add.
+"""The workloads in the form that the scheduling core gets.
 
-A record does not hold the estimate of its duration nor what its backend can do: both may change while it waits.
+The form adds to a record its back-off, the estimate of its duration from history, and what its backend can do. Records
+do not hold the last two, which may change while a workload waits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from jupyter_gq.store.protocol import Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Shown:
-    """A workload as it was shown last, and the things of which that view was made."""
+    """The last view of a workload, with the inputs from which it was made."""
 
     workload: Workload
     backoff: Backoff | None
@@ -24,22 +25,23 @@ class _Shown:
 
 
 class CoreView:
-    """The views of all live workloads.
+    """The views of all unfinished workloads.
 
-    A view stays the same object while nothing of it changes: each cycle compares thousands with those of the last one.
+    A view stays the same object as long as it is equal, since each cycle compares thousands of views.
     """
 
     def __init__(self, durations: Durations, backends: Mapping[Kind, Backend]) -> None:
         self._durations, self._backends = durations, backends
         self._shown: dict[str, _Shown] = {}
 
-    def of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
-        """Return the view of each record's workload, in the same order."""
+    def views_of(self, records: Iterable[Record]) -> tuple[Workload, ...]:
+        """Return the views of the workloads of these records, in the same order."""
         revision = self._durations.revision
         self._shown = {record.workload.id: self._show(record, revision) for record in records}
         return tuple(shown.view for shown in self._shown.values())
 
     def _show(self, record: Record, revision: int) -> _Shown:
+        """Return the view of a record: the last one if its inputs are the same, or if the new view is equal."""
         workload, backoff = record.workload, record.detail.backoff
         before = self._shown.get(workload.id)
         if (
@@ -55,6 +57,7 @@ class CoreView:
         return _Shown(workload=workload, backoff=backoff, revision=revision, view=view)
 
     def _view(self, workload: Workload, backoff: Backoff | None) -> Workload:
+        """Return the workload with its back-off, its estimated duration and the abilities of its backend."""
         if backoff is not None:
             workload = replace(workload, backoff=backoff)
         if workload.kind is Kind.TRAINING and workload.estimate is None:

@@ -1,10 +1,14 @@
-"""The event stream: every change that a listener may see, in order, and where it was when it left.
+"""The event stream: every change that a listener may see, in order.
 
 Guarantees
 ----------
-1. A listener gets every stored event that it may see, in the order of their ids, from where it asks.
-2. What it could not be given (too old, or it reads too slowly) is replaced by one `reset`: fetch the lists again.
-3. Passing news (a new position, output that grew) carries no id and is coalesced: only the newest of an object waits.
+Complete: a listener gets every stored event that it may see, in the order of the ids, after the id that it names.
+
+Reset: events that are too old, or that a listener reads too slowly, are replaced by one `reset`. The listener then
+fetches the lists again.
+
+Transient events: an event that is not stored (a new position, output that grew) has no id. Only the newest one of each
+object waits for a listener.
 """
 
 import asyncio
@@ -18,14 +22,14 @@ from jupyter_gq.store.protocol import Store, StoredEvent
 
 from .caller import Caller
 
-#: A listener that has not read so many events is told to start again.
+#: Number of unread events after which a listener gets a `reset` instead of them.
 MOST_UNREAD = 1_000
 
 _EventKind = Literal["job", "notebook", "output", "queues", "reset"]
 
 
 class Subscription(AsyncIterator[ServiceEvent]):
-    """A listener to iterate over; `close` ends the iteration."""
+    """The events of one listener, as an asynchronous iterator; `close` ends the iteration."""
 
     def __init__(self, caller: Caller, on_close: Callable[["Subscription"], None]) -> None:
         self._caller, self._on_close = caller, on_close
@@ -34,11 +38,11 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._closed = False
 
     def may_see(self, owner: str | None) -> bool:
-        """Return whether objects of this owner are for this listener."""
+        """Tell whether the listener may see objects of this owner; None = objects for everybody."""
         return self._caller.may_see(owner)
 
     def offer(self, owner: str | None, object_id: str, event: ServiceEvent) -> None:
-        """Queue an event, unless it is not for this caller."""
+        """Queue an event about an object, if the listener may see objects of this owner."""
         if self._closed or not self._caller.may_see(owner):
             return
         key: tuple[str, str | int | None] = (event.kind, object_id) if event.id is None else ("id", event.id)
@@ -49,14 +53,14 @@ class Subscription(AsyncIterator[ServiceEvent]):
         self._arrived.set()
 
     def close(self) -> None:
-        """Stop listening."""
+        """End the subscription and its iteration."""
         if not self._closed:
             self._closed = True
             self._on_close(self)
             self._arrived.set()
 
     async def __anext__(self) -> ServiceEvent:
-        """Wait for the next event and return it."""
+        """Wait for the next event and return it; raise `StopAsyncIteration` after `close`."""
         while not self._unread:
             if self._closed:
                 raise StopAsyncIteration
@@ -66,14 +70,17 @@ class Subscription(AsyncIterator[ServiceEvent]):
 
 
 class Broker:
-    """Hands events to the listeners."""
+    """The distribution of events to all listeners."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: set[Subscription] = set()
 
     def subscribe(self, caller: Caller, after: int | None) -> Subscription:
-        """Add a listener; with `after`, the events that it missed since that event come first."""
+        """Add a listener and return its subscription.
+
+        `after` is the id of the last event that the listener has seen: the events since then come first. None = none.
+        """
         subscription = Subscription(caller, self._listeners.discard)
         if after is not None:
             self._replay(subscription, after)
@@ -81,27 +88,28 @@ class Broker:
         return subscription
 
     def publish(self, stored: StoredEvent) -> None:
-        """Pass on an event that has been stored."""
+        """Send a stored event to all listeners that may see it."""
         event = _wire(stored)
         for listener in tuple(self._listeners):
             listener.offer(stored.owner, stored.object, event)
 
-    def mention(self, owner: str | None, kind: _EventKind, object_id: str, data: JsonObject) -> None:
-        """Pass on news that need not be remembered."""
+    def announce(self, owner: str | None, kind: _EventKind, object_id: str, data: JsonObject) -> None:
+        """Send an event that is not stored to all listeners that may see objects of `owner`."""
         event = ServiceEvent(kind=kind, data=data)
         for listener in tuple(self._listeners):
             listener.offer(owner, object_id, event)
 
-    def is_heard(self, owner: str | None) -> bool:
-        """Return whether any listener may see objects of this owner."""
+    def has_listener(self, owner: str | None) -> bool:
+        """Tell whether any listener may see objects of this owner."""
         return any(listener.may_see(owner) for listener in self._listeners)
 
     def close(self) -> None:
-        """End every stream."""
+        """Close all subscriptions."""
         for listener in tuple(self._listeners):
             listener.close()
 
     def _replay(self, subscription: Subscription, after: int) -> None:
+        """Offer the events since `after`, or a `reset` if some of them are gone or there are too many."""
         oldest, newest = self._store.event_range()
         missed = self._store.events_after(after, MOST_UNREAD) if after <= newest else ()
         if after > newest or after < oldest - 1 or len(missed) >= MOST_UNREAD:

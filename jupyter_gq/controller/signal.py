@@ -1,22 +1,22 @@
-"""Wakes whoever waits for something at that moment."""
+"""A signal that wakes all coroutines that wait for it."""
 
 import asyncio
 
 
 class Signal:
-    """Something happened, for whoever waits for it at that moment."""
+    """A signal that can be fired any number of times; it wakes only the coroutines that wait at that moment."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def fire(self) -> None:
-        """Wake all that wait now."""
+        """Wake all coroutines that wait now."""
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until the signal fires next, at most `seconds`."""
+        """Wait until the signal is fired, or until `seconds` have passed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:

@@ -32,7 +32,7 @@ class HubUser(Protocol):
         """Make a token; raise `ValueError` if the user does not hold the scopes."""
 
 
-class Handler(Protocol):
+class SpawnHandler(Protocol):
     """The handler of the request that starts a server."""
 
     settings: JsonObject
@@ -44,7 +44,7 @@ class AnySpawner(Protocol):
     log: Logger
     name: str
     user: HubUser
-    handler: Handler | None
+    handler: SpawnHandler | None
     service_url: str
     gpu_ended: str
     #: Whether the last start failed.

@@ -28,7 +28,7 @@ from jupyter_gq.domain.errors import AdminError, UserError
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 from . import options_form
-from .admission.admission import Admission, ServerRequest, Share, StartRefused, WaitLimits, attach, give_back
+from .admission.admission import Admission, HeldShare, ServerRequest, StartRefused, WaitLimits, attach, give_back
 from .admission.credentials import SUBMIT_SCOPES, short_lived_token
 from .admission.refusal import make_refusal
 from .admission.request import ShareRequest, read_request, unwrap_options
@@ -101,7 +101,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     #: All servers of this Hub that wait for a share.
     waiting_servers: ClassVar[WaitingServers] = WaitingServers()
 
-    _share: Share | None = None
+    _share: HeldShare | None = None
     _share_token = ""
     _attaching: "asyncio.Task[None] | None" = None
 
@@ -266,7 +266,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         super().load_state(state)
         saved = state.get(_STATE)
         if saved:
-            self._share = Share(ticket=saved["ticket"], gpus=saved["gpus"], environment={})
+            self._share = HeldShare(ticket=saved["ticket"], gpus=saved["gpus"], environment={})
 
     def clear_state(self) -> None:
         """Forget the ticket; the Hub calls this before a start and after the end."""

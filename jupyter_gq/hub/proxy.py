@@ -32,7 +32,7 @@ from tornado.websocket import WebSocketClosedError, websocket_connect
 LARGEST_MESSAGE = 1024**3
 
 
-class Handler(ProxyHandler):  # type: ignore[misc]
+class WebSocketHandler(ProxyHandler):  # type: ignore[misc]
     """The handler of one request, or one WebSocket connection, of a browser."""
 
     max_message_size = LARGEST_MESSAGE
@@ -88,5 +88,5 @@ class Handler(ProxyHandler):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    configproxy.ProxyHandler = Handler  # the proxy has no setting for its handler class
+    configproxy.ProxyHandler = WebSocketHandler  # the proxy has no setting for its handler class
     sys.exit(main())

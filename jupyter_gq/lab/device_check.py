@@ -17,7 +17,7 @@ from logging import Logger
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheck, StartDecision
+from jupyter_gq.client.devices import ANSWER_TIMEOUT, NAMED, CheckTimeouts, DeviceCheckResult, StartDecision
 from jupyter_gq.client.problems import ServiceError
 from jupyter_gq.domain.errors import MachineError
 
@@ -91,12 +91,12 @@ async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: C
         await asyncio.sleep(max(0.0, asked + PAUSE - monotonic()))
 
 
-async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheck | None:
+async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheckResult | None:
     """Return the check that the service has within `wait` seconds; None if it does not know this server."""
     try:
         seen = await service.server_devices(here.ticket, wait)
     except ServiceError as error:
         if error.status == 404:
             return None
-        return DeviceCheck(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
-    return DeviceCheck(sight=seen.sight, required=seen.required, sentence=seen.sentence)
+        return DeviceCheckResult(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
+    return DeviceCheckResult(sight=seen.sight, required=seen.required, sentence=seen.sentence)

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from jupyter_gq.domain.amount import MilliGpu
-from jupyter_gq.simulation.figures import Outcome
+from jupyter_gq.simulation.figures import ReplayResult
 from jupyter_gq.simulation.history import Steps
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#B8A500")
@@ -39,7 +39,7 @@ class _Band:
     queues: tuple[str, ...]
 
 
-def draw(file: Path, ours: Outcome, guarantees: Mapping[str, MilliGpu], static: Outcome) -> None:
+def draw(file: Path, ours: ReplayResult, guarantees: Mapping[str, MilliGpu], static: ReplayResult) -> None:
     """Write the picture (PNG, SVG or PDF, by the name of the file). Raises OSError, or ValueError for another name."""
     bands = _bands(ours)
     figure = Figure(figsize=(11.5, 10.5), dpi=130, facecolor="white", layout=ConstrainedLayoutEngine(h_pad=0.12))
@@ -56,7 +56,7 @@ def draw(file: Path, ours: Outcome, guarantees: Mapping[str, MilliGpu], static: 
     figure.savefig(file)
 
 
-def _bands(ours: Outcome) -> list[_Band]:
+def _bands(ours: ReplayResult) -> list[_Band]:
     order = sorted(ours.by_queue, key=lambda name: (-ours.by_queue[name].used_gpu_hours, name))
     own = order if len(order) <= len(_COLOURS) else order[: len(_COLOURS) - 1]
     rest = order[len(own) :]
@@ -67,7 +67,7 @@ def _bands(ours: Outcome) -> list[_Band]:
 
 
 def _draw_allocation(
-    axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: Outcome, guarantees: Mapping[str, MilliGpu]
+    axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: ReplayResult, guarantees: Mapping[str, MilliGpu]
 ) -> None:
     within, borrowed = [], []
     for band in bands:
@@ -102,7 +102,9 @@ def _draw_allocation(
     )
 
 
-def _draw_waiting(axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: Outcome, static: Outcome) -> None:
+def _draw_waiting(
+    axes: Axes, middle: Sequence[float], bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult
+) -> None:
     stacks = [_sum([_gpus(ours.waiting[name], ours) for name in band.queues]) for band in bands]
     axes.stackplot(middle, *stacks, colors=[band.colour for band in bands], linewidth=0)
     before = _sum([_gpus(steps, ours) for steps in static.waiting.values()])
@@ -113,7 +115,7 @@ def _draw_waiting(axes: Axes, middle: Sequence[float], bands: Sequence[_Band], o
     _style(axes, "GPUs")
 
 
-def _draw_bars(axes: Axes, bands: Sequence[_Band], ours: Outcome, static: Outcome) -> None:
+def _draw_bars(axes: Axes, bands: Sequence[_Band], ours: ReplayResult, static: ReplayResult) -> None:
     names = [name for band in bands for name in band.queues]
     colours = {name: band.colour for band in bands for name in band.queues}
     waits = [ours.by_queue[name].mean_wait for name in names] + [ours.total.mean_wait]
@@ -137,7 +139,7 @@ def _draw_bars(axes: Axes, bands: Sequence[_Band], ours: Outcome, static: Outcom
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _static_label(static: Outcome) -> str:
+def _static_label(static: ReplayResult) -> str:
     return f"static quotas, {static.milli / 1000:g} GPUs"
 
 
@@ -145,7 +147,7 @@ def _bar_height(bands: Sequence[_Band]) -> float:
     return 1.2 + 0.16 * sum(len(band.queues) for band in bands)
 
 
-def _gpus(steps: Steps, ours: Outcome) -> list[float]:
+def _gpus(steps: Steps, ours: ReplayResult) -> list[float]:
     return [value / 1000 for value in steps.means(ours.start, ours.end, _BINS)]
 
 

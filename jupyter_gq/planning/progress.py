@@ -6,7 +6,7 @@ from typing import TextIO
 _WIDTH = 30
 
 
-class Progress:
+class ProgressLine:
     """Shows how far something is; writes only when the percentage has changed, and nothing into a file or a pipe."""
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:

@@ -12,17 +12,26 @@ from typing import TypeVar
 from jupyter_gq.domain.amount import MiB, MilliCpu, MilliGpu, Seconds, parse_cpus, parse_memory
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.scheduling.wording import describe_cores, describe_gpus, describe_memory
-from jupyter_gq.simulation.experiment import Pool, Runnable, Settings, as_counted, guaranteed, pooled, runnable, static
-from jupyter_gq.simulation.figures import Figures, Outcome
+from jupyter_gq.simulation.experiment import (
+    ExperimentSettings,
+    Pool,
+    Runnable,
+    as_counted,
+    guaranteed,
+    pooled,
+    runnable,
+    static,
+)
+from jupyter_gq.simulation.figures import Figures, ReplayResult
 from jupyter_gq.simulation.replay import Costs, Watch
 from jupyter_gq.simulation.trace import scaled
 
 from .files import CommandRefused, counted
-from .progress import Progress
+from .progress import ProgressLine
 from .tables import by_queue, time, totals
-from .traces import Workload, read_workload
+from .traces import TraceSetup, read_trace_setup
 
 GUARANTEED = "guaranteed quotas"
 STATIC = "static quotas"
@@ -52,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         metavar="NAME",
-        help=f"placement: {', '.join(Placement)} (default: {Policy().placement}, "
+        help=f"placement: {', '.join(PlacementStrategy)} (default: {Policy().placement}, "
         f"and {Policy().fraction_placement} for fractions of a GPU)",
     )
     parser.add_argument(
@@ -85,7 +94,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     for file in (arguments.plot, arguments.json):
         if file is not None and not file.parent.is_dir():
             raise CommandRefused(f"{file} cannot be written: there is no folder {file.parent}.")
-    workload = read_workload(arguments.trace, arguments.quota)
+    workload = read_trace_setup(arguments.trace, arguments.quota)
     pool = Pool(
         gpus=arguments.gpus,
         per_node=arguments.nodes_of,
@@ -95,7 +104,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     found = runnable(as_counted(workload.jobs, pool), workload.quotas, pool)
     if not found.jobs:
         raise CommandRefused(f"No job of {arguments.trace} fits on {_what(pool)}.")
-    settings = Settings(policy=policy, costs=Costs(lost_per_pause=arguments.lost_per_pause))
+    settings = ExperimentSettings(policy=policy, costs=Costs(lost_per_pause=arguments.lost_per_pause))
     comparison = _Comparison(workload=workload, runnable=found, pool=pool, settings=settings)
     outcomes = comparison.outcomes(everything=arguments.compare)
     print(_report(arguments, comparison, outcomes))
@@ -113,10 +122,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Comparison:
-    workload: Workload
+    workload: TraceSetup
     runnable: Runnable
     pool: Pool
-    settings: Settings
+    settings: ExperimentSettings
 
     @property
     def guarantees(self) -> dict[str, MilliGpu]:
@@ -127,18 +136,18 @@ class _Comparison:
         policy = self.settings.policy
         return policy.placement + (f" and {policy.fraction_placement}" if policy.fraction_placement else "")
 
-    def outcomes(self, *, everything: bool) -> dict[str, Outcome]:
+    def outcomes(self, *, everything: bool) -> dict[str, ReplayResult]:
         jobs, quotas, pool = self.runnable.jobs, self.workload.quotas, self.pool
-        runs: dict[str, Callable[[Watch], Outcome]] = {
+        runs: dict[str, Callable[[Watch], ReplayResult]] = {
             GUARANTEED: lambda watch: guaranteed(jobs, quotas, pool, self.settings, watch),
             STATIC: lambda watch: static(jobs, quotas, watch=watch),
         }
         if everything:
             runs[STATIC_BACKFILL] = lambda watch: static(jobs, quotas, backfill=True, watch=watch)
             runs[ONE_LINE] = lambda watch: pooled(jobs, quotas, pool, watch=watch)
-        found: dict[str, Outcome] = {}
+        found: dict[str, ReplayResult] = {}
         for name, play in runs.items():
-            progress = Progress(name)
+            progress = ProgressLine(name)
             try:
                 found[name] = play(progress)
             finally:
@@ -146,7 +155,7 @@ class _Comparison:
         return found
 
 
-def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> str:
+def _report(arguments: argparse.Namespace, comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> str:
     first = outcomes[GUARANTEED]
     lines = [
         f"{arguments.trace.name}: {counted(first.total.jobs, 'job')} of "
@@ -191,7 +200,7 @@ def _not_counted(comparison: _Comparison) -> list[str]:
     return texts
 
 
-def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> JsonObject:
+def _document(comparison: _Comparison, outcomes: Mapping[str, ReplayResult]) -> JsonObject:
     found = comparison.runnable
     return {
         "gpus": comparison.pool.gpus,
@@ -209,7 +218,7 @@ def _document(comparison: _Comparison, outcomes: Mapping[str, Outcome]) -> JsonO
     }
 
 
-def _outcome(outcome: Outcome) -> JsonObject:
+def _outcome(outcome: ReplayResult) -> JsonObject:
     return {
         "gpus": outcome.milli / 1000,
         "start_s": outcome.start,
@@ -234,10 +243,10 @@ def _write(file: Path, text: str) -> None:
 def _placed_by(name: str) -> Policy:
     """Whole GPUs and fractions alike."""
     try:
-        return Policy(placement=Placement(name), fraction_placement=None)
+        return Policy(placement=PlacementStrategy(name), fraction_placement=None)
     except ValueError:
         raise CommandRefused(
-            f"--policy {name!r}: there is no such placement; expected {', '.join(Placement)}."
+            f"--policy {name!r}: there is no such placement; expected {', '.join(PlacementStrategy)}."
         ) from None
 
 

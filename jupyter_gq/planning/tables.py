@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from jupyter_gq.domain.amount import MilliGpu, format_gpus
-from jupyter_gq.simulation.figures import Figures, Outcome
+from jupyter_gq.simulation.figures import Figures, ReplayResult
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
-def totals(outcomes: Mapping[str, Outcome]) -> list[str]:
+def totals(outcomes: Mapping[str, ReplayResult]) -> list[str]:
     """Return a table with a column for each way to share the pool."""
-    rows: dict[str, Callable[[Outcome], str]] = {
+    rows: dict[str, Callable[[ReplayResult], str]] = {
         "GPUs": lambda o: format_gpus(o.milli),
         "used": lambda o: f"{o.used_percent:.1f} %",
         "wait, mean": lambda o: time(o.total.mean_wait),
@@ -26,7 +26,7 @@ def totals(outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def by_queue(
-    ours: Outcome, theirs: Outcome, guarantees: Mapping[str, MilliGpu], quotas: Mapping[str, MilliGpu]
+    ours: ReplayResult, theirs: ReplayResult, guarantees: Mapping[str, MilliGpu], quotas: Mapping[str, MilliGpu]
 ) -> list[str]:
     """Return a table of each queue and the sum: under guaranteed quotas, and under static ones."""
     header = ["queue", "guarantee", "jobs", "wait, mean", "95 of 100", "completion", "paused", "lost GPU h", "kept in"]

@@ -22,7 +22,7 @@ from typing import TypeVar
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_cpus, parse_memory, parse_quota, parse_request
 from jupyter_gq.domain.errors import InvalidAmount
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.simulation.trace import Job
+from jupyter_gq.simulation.trace import TraceJob
 
 from .files import CommandRefused
 
@@ -38,17 +38,17 @@ class InvalidTrace(CommandRefused, ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Workload:
+class TraceSetup:
     """A trace and the quotas of its queues."""
 
     #: In the order of the file; only those of queues with a quota.
-    jobs: tuple[Job, ...]
+    jobs: tuple[TraceJob, ...]
     quotas: dict[str, MilliGpu]
     #: Rows of queues that the quota file does not name, by queue.
     without_quota: dict[str, int]
 
 
-def read_workload(trace: Path, quota: Path, *, strict: bool = True) -> Workload:
+def read_trace_setup(trace: Path, quota: Path, *, strict: bool = True) -> TraceSetup:
     """Read both files; raise `InvalidTrace`. `strict`: a quota of a queue that has no job is refused."""
     quotas = read_quotas(quota)
     jobs = read_trace(trace)
@@ -68,7 +68,7 @@ def read_workload(trace: Path, quota: Path, *, strict: bool = True) -> Workload:
         raise InvalidTrace(
             f"{quota} names none of the queues of {trace.name}: expected one of {_names(found)} in the column queue."
         )
-    return Workload(jobs=kept, quotas=quotas.milli, without_quota=without)
+    return TraceSetup(jobs=kept, quotas=quotas.milli, without_quota=without)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,9 +95,9 @@ def read_quotas(path: Path) -> Quotas:
     return Quotas(milli=milli, lines=lines)
 
 
-def read_trace(path: Path) -> list[Job]:
+def read_trace(path: Path) -> list[TraceJob]:
     """Return the jobs in the order of the file; raise `InvalidTrace` for a bad file."""
-    jobs: list[Job] = []
+    jobs: list[TraceJob] = []
     seen: dict[str, int] = {}
     for row in _rows(path, TRACE_COLUMNS):
         job = _job(row)
@@ -108,7 +108,7 @@ def read_trace(path: Path) -> list[Job]:
     return jobs
 
 
-def _job(row: "_Row") -> Job:
+def _job(row: "_Row") -> TraceJob:
     request = Request.of(row.amount("gpus", parse_request))
     if row.cells.get("cpus"):
         request = replace(request, cpu_milli=row.amount("cpus", parse_cpus))
@@ -117,7 +117,7 @@ def _job(row: "_Row") -> Job:
     tasks = row.number("num_tasks", "a whole number of tasks, 1 or more")
     if tasks < 1 or tasks != int(tasks):
         raise row.wrong("num_tasks", "expected a whole number of tasks, 1 or more")
-    return Job(
+    return TraceJob(
         id=row.text("job_id"),
         queue=row.text("queue"),
         owner=row.cells["user"],

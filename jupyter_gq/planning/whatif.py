@@ -12,7 +12,7 @@ from jupyter_gq.scheduling.wording import describe_duration
 from jupyter_gq.simulation.differences import differences
 from jupyter_gq.simulation.durations import Durations
 from jupyter_gq.simulation.forecast import Horizon, forecast
-from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes, without_node
+from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes, without_node
 
 from .files import CommandRefused, load_state
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     snapshot, policy = state.snapshot, state.policy
     try:
         for assignment in arguments.assignments:
-            snapshot, policy = changed(snapshot, policy, assignment)
+            snapshot, policy = apply_change(snapshot, policy, assignment)
         for name in arguments.remove_node:
             snapshot = without_node(snapshot, name)
         if arguments.add_nodes:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from jupyter_gq.client.bundle import CellToRun
-from jupyter_gq.client.executed import Shown, executed
+from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.json_types import JsonObject
 
 from .cells.cells import CellClient, CellFailed, KernelDied
@@ -68,7 +68,7 @@ class Run:
         self._timer: asyncio.TimerHandle | None = None
         self._connection: AsyncKernelClient | None = None
         #: Content of the executed notebook; its outputs come from the recorder.
-        self._shown = Shown(run=job.folder.run)
+        self._shown = ShownOutputs(run=job.folder.run)
         self._target_begun = False
         self._saved_state: object = None
         self._writing: asyncio.Future[None] | None = None
@@ -275,7 +275,7 @@ class Run:
             return
         bundle, self._shown.seq = self._job.bundle, spool.last
         self._shown.outputs = {cell.id: self._recorder.outputs(cell.id) for cell in bundle.cells}
-        notebook = executed(bundle.notebook, bundle.cells, self._shown.about(self._job.id), self._shown)
+        notebook = make_executed_notebook(bundle.notebook, bundle.cells, self._shown.about(self._job.id), self._shown)
         if self._writing is not None:
             await asyncio.wait({self._writing})  # a cancelled `_save` goes on writing in its thread
         self._writing = self._loop.run_in_executor(None, write_notebook, self._job.folder.notebook, notebook)

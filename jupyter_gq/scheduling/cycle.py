@@ -37,8 +37,8 @@ from .explain.explanations import explain_pending
 from .explain.protected_victims import find_protected_victims
 from .idle.lending import lend_idle_shares, resume_notebooks
 from .idle.reclaim_idle import reclaim_idle_shares
-from .order.pending_queue import Line
-from .order.queue_order import Turn
+from .order.pending_queue import PendingQueue
+from .order.queue_order import JobOrder
 from .policy import Policy
 from .scale.wanted_nodes import with_wanted_nodes
 from .state.allocations import Allocations
@@ -108,17 +108,17 @@ def allocate(inputs: CycleInputs, allocations: Allocations, reservations: Reserv
 
 
 def grow_admitted(allocations: Allocations) -> None:
-    """Give surplus replicas to work that starts now and cannot grow later, after all other work had its turn."""
-    lines: dict[str, Line] = {}
+    """Give surplus replicas to work that starts now and cannot grow later, after all other work was considered."""
+    queues: dict[str, PendingQueue] = {}
     for name in allocations.admitted:
         for replica in allocations.replicas.wanted_at_start(name):
-            lines.setdefault(replica.queue, Line()).add(replica)
-    _place_all(allocations, Turn(allocations.accounts, lines, allocations.is_seeking))
+            queues.setdefault(replica.queue, PendingQueue()).add(replica)
+    _place_all(allocations, JobOrder(allocations.accounts, queues, allocations.is_seeking))
 
 
 def admit_without_devices(index: ClusterIndex, allocations: Allocations) -> None:
     """Admit all work that needs no device and fits; it waits for no other work."""
-    found = [members for line in index.pending.lines.values() for members in line.classes.values()]
+    found = [members for queue in index.pending.by_queue.values() for members in queue.classes.values()]
     without = [workload for members in found if not gang.needs_devices(members.members[0]) for workload in members]
     for workload in sorted(without, key=seniority):
         try_admit(allocations, workload)
@@ -146,14 +146,14 @@ def admit(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -
     promising = partial(may_fit_soon if soon else may_fit_now, allocations)
     order = job_order(index, allocations, evictions, promising, replicas=True, by_pool=True)
     _place_all(allocations, order, also_nominate=soon)
-    while lines := allocations.replicas.new_lines():
-        _place_all(allocations, Turn(allocations.accounts, lines, allocations.is_seeking), also_nominate=soon)
+    while queues := allocations.replicas.take_newly_wanted():
+        _place_all(allocations, JobOrder(allocations.accounts, queues, allocations.is_seeking), also_nominate=soon)
 
 
-def _place_all(allocations: Allocations, order: Turn, *, also_nominate: bool = False) -> None:
+def _place_all(allocations: Allocations, order: JobOrder, *, also_nominate: bool = False) -> None:
     """Admit, or nominate if that is allowed, all work that can be placed, in the order given."""
     while (workload := order.next()) is not None:
         if try_admit(allocations, workload) or (also_nominate and try_nominate(allocations, workload)):
             order.done()
         else:
-            order.pass_over()
+            order.skip_class()

@@ -13,7 +13,7 @@ A_MINUTE = Seconds(60)
 NO_TIME = Seconds(0)
 
 
-class Placement(StrEnum):
+class PlacementStrategy(StrEnum):
     """The way to choose among devices that fit."""
 
     PACK = "pack"
@@ -76,9 +76,9 @@ class Policy:
     """The adjustable settings of a cycle."""
 
     #: Placement of whole devices and of tasks without devices.
-    placement: Placement = Placement.PACK
+    placement: PlacementStrategy = PlacementStrategy.PACK
     #: Placement of fractions of devices; None = as of whole devices.
-    fraction_placement: Placement | None = Placement.FRAGMENTATION
+    fraction_placement: PlacementStrategy | None = PlacementStrategy.FRAGMENTATION
     idle: IdleRule = field(default_factory=IdleRule)
     min_runtime: MinRuntimeRule = field(default_factory=MinRuntimeRule)
     usage: UsageRule = field(default_factory=UsageRule)

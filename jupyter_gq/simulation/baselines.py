@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jupyter_gq.domain.amount import Instant
 
 from .replay import Start
-from .trace import Job
+from .trace import TraceJob
 
 
 class Fifo:
@@ -17,21 +17,21 @@ class Fifo:
     def __init__(self, milli: Mapping[str, int], *, backfill: bool = False) -> None:
         #: What is free, by line.
         self._free = dict(milli)
-        self._lines: dict[str, list[Job]] = {name: [] for name in milli}
+        self._lines: dict[str, list[TraceJob]] = {name: [] for name in milli}
         self._backfill = backfill
         self._changed: set[str] = set()
 
-    def line(self, job: Job) -> str:
+    def line(self, job: TraceJob) -> str:
         """Return the line that the job stands in: that of its queue."""
         return job.queue
 
-    def submitted(self, job: Job) -> None:
+    def submitted(self, job: TraceJob) -> None:
         """Put the job at the end of its line."""
         line = self.line(job)
         self._lines[line].append(job)
         self._changed.add(line)
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         """Note that the job's GPUs are free."""
         line = self.line(job)
         self._free[line] += job.milli
@@ -41,7 +41,7 @@ class Fifo:
         """Start the first job of each line as long as it fits; with backfill, whichever job fits."""
         moves: list[Start] = []
         for line in sorted(self._changed):
-            rest: list[Job] = []
+            rest: list[TraceJob] = []
             for place, job in enumerate(self._lines[line]):
                 if job.milli <= self._free[line]:
                     self._free[line] -= job.milli
@@ -66,6 +66,6 @@ class PooledFifo(Fifo):
     def __init__(self, milli: int, *, backfill: bool = False) -> None:
         super().__init__({"": milli}, backfill=backfill)
 
-    def line(self, job: Job) -> str:
+    def line(self, job: TraceJob) -> str:
         """Return the name of the only line."""
         return ""

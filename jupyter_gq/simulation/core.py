@@ -14,7 +14,7 @@ from jupyter_gq.scheduling.engine import Scheduler
 from jupyter_gq.scheduling.policy import Policy
 
 from .replay import Move, Pause, Start
-from .trace import Job
+from .trace import TraceJob
 
 #: While somebody waits, time alone may change a decision (what has run long enough may be moved, for one).
 TICK = Seconds(60)
@@ -30,12 +30,12 @@ class Core:
         self._workloads: dict[str, Workload] = {}
         self._waiting = 0
 
-    def submitted(self, job: Job) -> None:
+    def submitted(self, job: TraceJob) -> None:
         """Note that the job waits from now on."""
         self._put(workload_of(job))
         self._waiting += 1
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         """Note that the job's devices are free."""
         del self._workloads[job.id]
         self._scheduler.remove(job.id)
@@ -80,7 +80,7 @@ class Core:
         self._scheduler.put(workload)
 
 
-def workload_of(job: Job) -> Workload:
+def workload_of(job: TraceJob) -> Workload:
     """Return the workload that the core sees for a job that was just submitted."""
     return Workload(
         id=job.id,

@@ -13,10 +13,10 @@ from jupyter_gq.scheduling.policy import Policy
 
 from .baselines import Fifo, PooledFifo
 from .core import Core
-from .figures import Outcome, outcome
+from .figures import ReplayResult, summarize
 from .history import GuaranteeClock, Timeline
 from .replay import Costs, SchedulingPolicy, Watch, replay
-from .trace import Job, in_whole_devices, nodes_of, part_of, queues_of, scaled
+from .trace import TraceJob, in_whole_devices, nodes_of, part_of, queues_of, scaled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Pool:
         return min(bounds)
 
 
-def as_counted(jobs: Iterable[Job], pool: Pool) -> list[Job]:
+def as_counted(jobs: Iterable[TraceJob], pool: Pool) -> list[TraceJob]:
     """Return the jobs without the CPU and the memory that the pool does not count."""
     if pool.node_cpus is not None and pool.node_memory is not None:
         return list(jobs)
@@ -77,16 +77,16 @@ def _counted(request: Request, pool: Pool) -> Request:
 class Runnable:
     """The jobs that every policy of a comparison can run, and how many others there are."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[TraceJob, ...]
     #: More than the pool ever has, or more than one of its nodes has for a task, of GPUs or of what is counted beside.
     above_pool: int
     #: More than the whole quota of their queue: under static quotas they would wait for ever.
     above_quota: int
 
 
-def runnable(jobs: Iterable[Job], quotas: Mapping[str, MilliGpu], pool: Pool) -> Runnable:
+def runnable(jobs: Iterable[TraceJob], quotas: Mapping[str, MilliGpu], pool: Pool) -> Runnable:
     """Sort out what would wait for ever; `quotas` are those of the static comparison."""
-    kept: list[Job] = []
+    kept: list[TraceJob] = []
     above_pool = above_quota = 0
     for job in jobs:
         if not pool.holds(job.request, job.tasks):
@@ -99,7 +99,7 @@ def runnable(jobs: Iterable[Job], quotas: Mapping[str, MilliGpu], pool: Pool) ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class ExperimentSettings:
     """The parameters of an experiment."""
 
     policy: Policy = field(default_factory=Policy)
@@ -107,12 +107,12 @@ class Settings:
 
 
 def guaranteed(
-    jobs: Sequence[Job],
+    jobs: Sequence[TraceJob],
     quotas: Mapping[str, MilliGpu],
     pool: Pool,
-    settings: Settings,
+    settings: ExperimentSettings,
     watch: Watch | None = None,
-) -> Outcome:
+) -> ReplayResult:
     """Replay under the product's own cycle; quotas are scaled to the pool and may be exceeded while GPUs are idle."""
     shares = scaled(quotas, pool.milli)
     core = Core(pool.nodes(), queues_of(shares), settings.policy)
@@ -120,34 +120,34 @@ def guaranteed(
 
 
 def static(
-    jobs: Sequence[Job], quotas: Mapping[str, MilliGpu], *, backfill: bool = False, watch: Watch | None = None
-) -> Outcome:
+    jobs: Sequence[TraceJob], quotas: Mapping[str, MilliGpu], *, backfill: bool = False, watch: Watch | None = None
+) -> ReplayResult:
     """Replay with fixed quotas: each queue has only the GPUs of its quota, in whole devices, in order."""
     policy = Fifo(quotas, backfill=backfill)
     return _measure(in_whole_devices(jobs), policy, quotas, sum(quotas.values()), Costs(), watch)
 
 
 def pooled(
-    jobs: Sequence[Job],
+    jobs: Sequence[TraceJob],
     quotas: Mapping[str, MilliGpu],
     pool: Pool,
     *,
     backfill: bool = False,
     watch: Watch | None = None,
-) -> Outcome:
+) -> ReplayResult:
     """Replay with all GPUs of the pool in one line, in order, shared by the thousandth, without quotas."""
     policy = PooledFifo(pool.milli, backfill=backfill)
     return _measure(jobs, policy, scaled(quotas, pool.milli), pool.milli, Costs(), watch)
 
 
 def _measure(
-    jobs: Sequence[Job],
+    jobs: Sequence[TraceJob],
     policy: SchedulingPolicy,
     quotas: Mapping[str, MilliGpu],
     milli: int,
     costs: Costs,
     watch: Watch | None,
-) -> Outcome:
+) -> ReplayResult:
     clock, timeline = GuaranteeClock(quotas), Timeline(quotas)
     courses = replay(jobs, policy, costs, (clock, timeline), watch)
-    return outcome(courses, milli, clock.delays, timeline.allocated(), timeline.waiting())
+    return summarize(courses, milli, clock.delays, timeline.allocated(), timeline.waiting())

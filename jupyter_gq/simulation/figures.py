@@ -37,7 +37,7 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class ReplayResult:
     """The result of a replay."""
 
     #: GPUs that there were.
@@ -62,7 +62,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-def figures(courses: Sequence[Course], delays: Sequence[float] = ()) -> Figures:
+def compute_figures(courses: Sequence[Course], delays: Sequence[float] = ()) -> Figures:
     """Sum these courses up; `delays` are those of their starts within the guarantee."""
     waits = [course.waited for course in courses]
     completions = [course.ended - course.job.submitted for course in courses]
@@ -80,13 +80,13 @@ def figures(courses: Sequence[Course], delays: Sequence[float] = ()) -> Figures:
     )
 
 
-def outcome(
+def summarize(
     courses: Sequence[Course],
     milli: int,
     delays: Mapping[str, Sequence[float]],
     allocated: Mapping[str, Steps],
     waiting: Mapping[str, Steps],
-) -> Outcome:
+) -> ReplayResult:
     """Put together what was measured."""
     start = min((course.job.submitted for course in courses), default=0.0)
     end = max((course.job.submitted + course.job.duration for course in courses), default=0.0)
@@ -94,13 +94,13 @@ def outcome(
     for course in courses:
         by_queue[course.job.queue].append(course)
     used = math.fsum(steps.integral(start, end) for steps in allocated.values())
-    return Outcome(
+    return ReplayResult(
         milli=milli,
         start=start,
         end=end,
         used_percent=100 * used / (milli * (end - start)) if milli and end > start else 0.0,
-        total=figures(courses, [delay for found in delays.values() for delay in found]),
-        by_queue={name: figures(found, delays.get(name, ())) for name, found in by_queue.items()},
+        total=compute_figures(courses, [delay for found in delays.values() for delay in found]),
+        by_queue={name: compute_figures(found, delays.get(name, ())) for name, found in by_queue.items()},
         allocated=allocated,
         waiting=waiting,
     )

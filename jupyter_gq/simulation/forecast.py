@@ -18,7 +18,7 @@ from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.workloads.replicas import without
 
 #: How long a workload is expected to run in all, given how long it has run.
-Lasting = Callable[[Workload, Seconds], Seconds]
+ExpectedDuration = Callable[[Workload, Seconds], Seconds]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,13 +41,13 @@ def forecast(
     snapshot: Snapshot,
     policy: Policy,
     now: Instant,
-    lasting: Lasting,
+    expected_duration: ExpectedDuration,
     *,
     of: Iterable[str] | None = None,
     horizon: Horizon = FAR,
 ) -> dict[str, Seconds | None]:
     """Return the expected wait of each pending workload (of those in `of`); None = not within the horizon."""
-    future = _Future(snapshot, policy, now, lasting)
+    future = _Future(snapshot, policy, now, expected_duration)
     pending = {w.id for w in snapshot.workloads if w.state is State.PENDING}
     wanted = pending if of is None else pending & set(of)
     future.run(wanted, Instant(now + horizon.within), horizon.ends)
@@ -61,8 +61,8 @@ def _wait(start: Instant | None, now: Instant) -> Seconds | None:
 class _Future:
     """The cluster as it will be if everything goes as expected."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, lasting: Lasting) -> None:
-        self._lasting = lasting
+    def __init__(self, snapshot: Snapshot, policy: Policy, now: Instant, expected_duration: ExpectedDuration) -> None:
+        self._expected_duration = expected_duration
         # Every backend is expected to be observed again, and to launch whatever is admitted.
         cluster = replace(snapshot, workloads=(), unobserved=(), launch_capacity={})
         self._scheduler = Scheduler(cluster, policy)
@@ -75,11 +75,11 @@ class _Future:
         self._now = now
         self.started: dict[str, Instant] = {}
         for workload in snapshot.workloads:
-            self._enter(workload)
+            self._add_at_start(workload)
 
     def run(self, wanted: set[str], until: Instant, most_ends: int) -> None:
         """Go from end to end until all of `wanted` have started or nothing more is expected."""
-        self._settle()
+        self._decide_until_stable()
         for _ in range(most_ends):
             if wanted <= self.started.keys() or not self._ends or self._ends[0][0] > until:
                 return
@@ -88,9 +88,9 @@ class _Future:
                 _, run, name = heapq.heappop(self._ends)
                 if self._runs.get(name) == run and name in self._workloads:
                     self._remove(name)
-            self._settle()
+            self._decide_until_stable()
 
-    def _enter(self, workload: Workload) -> None:
+    def _add_at_start(self, workload: Workload) -> None:
         if workload.state is State.STOPPING:  # gone in a moment
             if workload.stop is not None and not workload.stop.requeue:
                 return
@@ -99,7 +99,7 @@ class _Future:
         if workload.kind is Kind.TRAINING and workload.holds:
             started = workload.started_at if workload.started_at is not None else self._now
             elapsed = Seconds(max(0.0, self._now - started))
-            self._expect_end(workload, self._lasting(workload, elapsed) - elapsed)
+            self._expect_end(workload, self._expected_duration(workload, elapsed) - elapsed)
         if workload.backoff is not None and workload.is_backing_off(self._now):
             # Run 0 ends nothing: at that time it is only decided anew.
             heapq.heappush(self._ends, (workload.backoff.until, 0, workload.id))
@@ -108,7 +108,7 @@ class _Future:
         run = self._runs[workload.id] = self._runs.get(workload.id, 0) + 1
         heapq.heappush(self._ends, (self._now + max(_SOON, rest), run, workload.id))
 
-    def _settle(self) -> None:
+    def _decide_until_stable(self) -> None:
         """Decide until nothing is left to do; stopped work is gone at once."""
         for _ in range(len(self._workloads) + 1):
             decision = self._scheduler.decide(self._now, explain=False)
@@ -146,7 +146,7 @@ class _Future:
         self.started.setdefault(workload.id, self._now)
         if workload.kind is Kind.TRAINING:
             done = Seconds(self._done.get(workload.id, 0.0))
-            self._expect_end(workload, self._lasting(workload, done) - done)
+            self._expect_end(workload, self._expected_duration(workload, done) - done)
 
     def _stop(self, workload: Workload) -> None:
         """Stop a workload: training goes back to its queue and later goes on from where it was; a notebook ends."""

@@ -9,7 +9,7 @@ from .calibration import Calibration, WaitRange
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class StatedForecast:
     """The first forecast of one wait."""
 
     at: Instant
@@ -24,30 +24,30 @@ class Forecaster:
         self._calibration = Calibration()
         self._calibration.remember(outcomes)
         #: Forecasts of workloads that still wait, by id.
-        self.told: dict[str, Told] = {}
+        self.stated: dict[str, StatedForecast] = {}
 
     @property
     def outcomes(self) -> list[tuple[float, float]]:
         """Return what was learnt, for the next forecaster."""
         return self._calibration.outcomes()
 
-    def tell(self, expected: Mapping[str, Seconds | None], now: Instant) -> dict[str, WaitRange]:
+    def state_ranges(self, expected: Mapping[str, Seconds | None], now: Instant) -> dict[str, WaitRange]:
         """Return the range for each expected wait; no range for a wait that could not be foreseen."""
-        late = [(told.expected, Seconds(now - told.at)) for told in self.told.values()]
+        late = [(stated.expected, Seconds(now - stated.at)) for stated in self.stated.values()]
         ranges: dict[str, WaitRange] = {}
         for name, wait in expected.items():
             if wait is not None:
                 ranges[name] = self._calibration.range(wait, late)
-                self.told.setdefault(name, Told(at=now, expected=wait, range=ranges[name]))
+                self.stated.setdefault(name, StatedForecast(at=now, expected=wait, range=ranges[name]))
         return ranges
 
-    def started(self, workload: str, at: Instant) -> Told | None:
+    def record_start(self, workload: str, at: Instant) -> StatedForecast | None:
         """Learn from a wait that is over; return what had been told of it, if anything was."""
-        told = self.told.pop(workload, None)
-        if told is not None:
-            self._calibration.add(told.expected, Seconds(max(0.0, at - told.at)), told.range)
-        return told
+        stated = self.stated.pop(workload, None)
+        if stated is not None:
+            self._calibration.add(stated.expected, Seconds(max(0.0, at - stated.at)), stated.range)
+        return stated
 
-    def withdrawn(self, workload: str) -> None:
+    def forget_withdrawn(self, workload: str) -> None:
         """Forget a wait that ended without a start; nothing is learnt."""
-        self.told.pop(workload, None)
+        self.stated.pop(workload, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant, MilliGpu
 
-from .trace import Job
+from .trace import TraceJob
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,18 +64,18 @@ class Timeline:
         self._waiting = {name: _Track() for name in self._allocated}
         self._changed: set[str] = set()
 
-    def queued(self, job: Job, now: Instant) -> None:
+    def queued(self, job: TraceJob, now: Instant) -> None:
         """Note that the job waits: new, or paused."""
         self._waiting[job.queue].now += job.milli
         self._changed.add(job.queue)
 
-    def started(self, job: Job, now: Instant) -> None:
+    def started(self, job: TraceJob, now: Instant) -> None:
         """Note that the job holds devices."""
         self._waiting[job.queue].now -= job.milli
         self._allocated[job.queue].now += job.milli
         self._changed.add(job.queue)
 
-    def stopped(self, job: Job, now: Instant) -> None:
+    def stopped(self, job: TraceJob, now: Instant) -> None:
         """Note that the job's devices are free."""
         self._allocated[job.queue].now -= job.milli
         self._changed.add(job.queue)
@@ -113,13 +113,13 @@ class GuaranteeClock:
         #: Seconds of each start within the guarantee, by queue.
         self.delays: dict[str, list[float]] = {name: [] for name in quotas}
 
-    def queued(self, job: Job, now: Instant) -> None:
+    def queued(self, job: TraceJob, now: Instant) -> None:
         """Note that the job waits: new, or paused."""
         self._queued[job.id] = now
         self._waiting[job.queue][job.milli] += 1
         self._changed.add(job.queue)
 
-    def started(self, job: Job, now: Instant) -> None:
+    def started(self, job: TraceJob, now: Instant) -> None:
         """Read the job's clock."""
         queued = self._queued.pop(job.id)
         if self._room[job.queue] >= job.milli:
@@ -129,7 +129,7 @@ class GuaranteeClock:
         self._waiting[job.queue][job.milli] -= 1
         self._changed.add(job.queue)
 
-    def stopped(self, job: Job, now: Instant) -> None:
+    def stopped(self, job: TraceJob, now: Instant) -> None:
         """Note that the job's devices are free."""
         self._room[job.queue] += job.milli
         self._changed.add(job.queue)

@@ -18,7 +18,7 @@ from typing import Protocol
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.domain.errors import DefectError
 
-from .trace import Job
+from .trace import TraceJob
 
 _A_MINUTE = Seconds(60)
 #: A policy that still moves after so many rounds at one instant will never come to rest.
@@ -47,10 +47,10 @@ Move = Start | Pause
 class SchedulingPolicy(Protocol):
     """The decisions of a replay."""
 
-    def submitted(self, job: Job) -> None:
+    def submitted(self, job: TraceJob) -> None:
         """Note that the job waits from now on."""
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: TraceJob) -> None:
         """Note that the job has run to its end."""
 
     def decide(self, now: Instant) -> Sequence[Move]:
@@ -75,7 +75,7 @@ _USUAL_COSTS = Costs()
 class Course:
     """The course of one job through a replay."""
 
-    job: Job
+    job: TraceJob
     #: Starts and the ends of these runs, by turns.
     runs: list[tuple[Instant, Instant]] = field(default_factory=list)
     #: Start of the run that goes on; None while it waits.
@@ -105,16 +105,16 @@ class Course:
 Watch = Callable[[int, int], None]
 
 
-class Observer(Protocol):
+class ReplayListener(Protocol):
     """A listener that is told what happens, in order."""
 
-    def queued(self, job: Job, now: Instant) -> None:
+    def queued(self, job: TraceJob, now: Instant) -> None:
         """Note that the job waits: new, or paused."""
 
-    def started(self, job: Job, now: Instant) -> None:
+    def started(self, job: TraceJob, now: Instant) -> None:
         """Note that the job holds devices."""
 
-    def stopped(self, job: Job, now: Instant) -> None:
+    def stopped(self, job: TraceJob, now: Instant) -> None:
         """Note that the job ended or was paused, and its devices are free."""
 
     def settled(self, now: Instant) -> None:
@@ -126,23 +126,23 @@ class DoesNotEnd(DefectError, RuntimeError):
 
 
 def replay(
-    jobs: Iterable[Job],
+    jobs: Iterable[TraceJob],
     policy: SchedulingPolicy,
     costs: Costs = _USUAL_COSTS,
-    observers: Sequence[Observer] = (),
+    listeners: Sequence[ReplayListener] = (),
     watch: Watch | None = None,
 ) -> list[Course]:
     """Play all jobs to their end; the courses are in the order of submission. Raises `DoesNotEnd`."""
-    return _Replay(jobs, policy, costs, observers).play(watch)
+    return _Replay(jobs, policy, costs, listeners).play(watch)
 
 
 class _Replay:
     def __init__(
-        self, jobs: Iterable[Job], policy: SchedulingPolicy, costs: Costs, observers: Sequence[Observer]
+        self, jobs: Iterable[TraceJob], policy: SchedulingPolicy, costs: Costs, listeners: Sequence[ReplayListener]
     ) -> None:
         self._policy = policy
         self._costs = costs
-        self._observers = observers
+        self._listeners = listeners
         ordered = sorted(jobs, key=lambda job: (job.submitted, job.id))
         self._courses = {job.id: Course(job=job, left=job.duration) for job in ordered}
         self._arrivals = ordered
@@ -188,8 +188,8 @@ class _Replay:
             job = self._arrivals[self._arrived]
             self._arrived += 1
             self._policy.submitted(job)
-            for observer in self._observers:
-                observer.queued(job, now)
+            for listener in self._listeners:
+                listener.queued(job, now)
 
     def _settle(self, now: Instant) -> None:
         for _ in range(_MOST_ROUNDS):
@@ -201,8 +201,8 @@ class _Replay:
                 else:
                     self._pause(course, now)
             if not any(isinstance(move, Pause) for move in moves):
-                for observer in self._observers:
-                    observer.settled(now)
+                for listener in self._listeners:
+                    listener.settled(now)
                 return
         raise DoesNotEnd(f"the policy still moves after {_MOST_ROUNDS} rounds at {now:g} s")
 
@@ -211,8 +211,8 @@ class _Replay:
         name = course.job.id
         run = self._run_of[name] = self._run_of.get(name, 0) + 1
         heapq.heappush(self._ends, (Instant(now + course.left), name, run))
-        for observer in self._observers:
-            observer.started(course.job, now)
+        for listener in self._listeners:
+            listener.started(course.job, now)
 
     def _pause(self, course: Course, now: Instant) -> None:
         ran = self._stop(course, now)
@@ -221,8 +221,8 @@ class _Replay:
         course.left -= ran - lost
         course.lost += lost
         self._run_of[course.job.id] += 1
-        for observer in self._observers:
-            observer.queued(course.job, now)
+        for listener in self._listeners:
+            listener.queued(course.job, now)
 
     def _end(self, course: Course, now: Instant) -> None:
         self._stop(course, now)
@@ -235,6 +235,6 @@ class _Replay:
         ran = now - course.since
         course.runs.append((course.since, now))
         course.since = None
-        for observer in self._observers:
-            observer.stopped(course.job, now)
+        for listener in self._listeners:
+            listener.stopped(course.job, now)
         return ran

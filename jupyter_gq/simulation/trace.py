@@ -16,7 +16,7 @@ _MEMORY = MiB(40_960)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class TraceJob:
     """A row of a trace: what was asked for, when, and how long the job ran."""
 
     #: Unique in its trace.
@@ -40,7 +40,7 @@ class Job:
         return self.request.milli * self.tasks
 
 
-def in_whole_devices(jobs: Iterable[Job]) -> list[Job]:
+def in_whole_devices(jobs: Iterable[TraceJob]) -> list[TraceJob]:
     """Return the jobs for a cluster that shares no device: a job that asks for a part of a device gets all of it."""
     return [
         replace(job, request=replace(job.request, milli_per_device=ONE_GPU))

@@ -35,7 +35,7 @@ class InvalidChange(AdminError, ValueError):
     """A change that names nothing, or a value that cannot be."""
 
 
-def changed(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
+def apply_change(snapshot: Snapshot, policy: Policy, assignment: str) -> tuple[Snapshot, Policy]:
     """Return the snapshot and the policy after one assignment such as `queue.vision.quota=8`; raise `InvalidChange`."""
     path, equals, value = assignment.partition("=")
     kind, _, rest = path.strip().partition(".")

@@ -1,1 +1,1 @@
-"""Remember: the Store protocol, and SQLAlchemy Core behind it (SQLite in WAL mode by default)."""
+"""The store of the service: its protocol, and its implementation with SQLAlchemy Core on SQLite or PostgreSQL."""

@@ -2,7 +2,7 @@
 
 Rules
 -----
-Own names: every field of the domain's dataclasses is written under its own name, except those that `_STORED_NAMES`
+Field names: every field of the domain's dataclasses is written under its own name, except those that `_STORED_NAMES`
     lists; enumerations are written by their value.
 Older rows: a field that the document lacks takes the default of the dataclass, so a record of an older release can be
     read.
@@ -25,10 +25,10 @@ from jupyter_gq.domain.json_types import JsonMapping, JsonObject, JsonValue
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.domain.workload_detail import Eviction, WorkloadDetail
 
-#: Turns plain JSON into a value of the domain.
+#: A function from plain JSON to a value of the domain.
 _Decoder = Callable[[JsonValue], JsonValue]
 
-#: Fields of `WorkloadDetail` whose stored name is another one, with that name.
+#: The stored names of those fields of `WorkloadDetail` that are stored under another name.
 _STORED_NAMES: Final = {
     "place": "where",
     "backoff": "refused",
@@ -71,18 +71,21 @@ def decode_detail(document: str) -> WorkloadDetail:
     return WorkloadDetail(**known, unknown=unknown)
 
 
-def eviction_document(eviction: Eviction) -> JsonObject:
+def encode_eviction(eviction: Eviction) -> JsonObject:
     """Return an eviction as a JSON object."""
     return cast(JsonObject, _plain(eviction))
 
 
-def eviction_of(document: JsonMapping) -> Eviction:
-    """Return the eviction of a JSON object that `eviction_document` made."""
+def decode_eviction(document: JsonMapping) -> Eviction:
+    """Return the eviction of a JSON object that `encode_eviction` made."""
     return cast(Eviction, _decoder_of(Eviction)(document))
 
 
 def encode_json(value: object) -> str:
-    """Return compact JSON in ASCII: lone surrogates and NUL characters of a user's output survive any database."""
+    """Return a value as compact JSON in ASCII.
+
+    ASCII, because databases refuse lone surrogates and NUL characters, which outputs of users may contain.
+    """
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -101,7 +104,7 @@ def _detail_fields() -> tuple[tuple[str, str, object], ...]:
 
 @cache
 def _detail_decoders() -> Mapping[str, tuple[str, _Decoder]]:
-    """Return the field and the decoder of each stored name of a detail."""
+    """Return the name and the decoder of each field of a detail, by its stored name."""
     hints = get_type_hints(WorkloadDetail)
     return {stored_name: (name, _decoder_of(hints[name])) for name, stored_name, _ in _detail_fields()}
 
@@ -135,10 +138,11 @@ def _decoder_of(kind: object) -> _Decoder:
         return _mapping_decoder(*get_args(kind))
     if origin in (Union, types.UnionType):
         return _optional_decoder(kind)
-    return _same
+    return _unchanged
 
 
 def _dataclass_decoder(kind: type) -> _Decoder:
+    """Return a decoder of JSON objects that raises `ValueError` if a field without a default is missing."""
     hints = get_type_hints(kind)
     decoders = {field.name: _decoder_of(hints[field.name]) for field in fields(kind)}
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
@@ -164,10 +168,11 @@ def _mapping_decoder(key_kind: Callable[[str], object], value_kind: object) -> _
 
 
 def _optional_decoder(kind: object) -> _Decoder:
+    """Return a decoder for a union; None stays None. A union of several other types is passed on as it is."""
     inner = [part for part in get_args(kind) if part is not type(None)]
-    decoder = _decoder_of(inner[0]) if len(inner) == 1 else _same
+    decoder = _decoder_of(inner[0]) if len(inner) == 1 else _unchanged
     return lambda value: None if value is None else decoder(value)
 
 
-def _same(value: JsonValue) -> JsonValue:
+def _unchanged(value: JsonValue) -> JsonValue:
     return value

@@ -1,4 +1,4 @@
-"""`jupyter-gq copy-database`: take the service's data along to another database."""
+"""`jupyter-gq copy-database`: copy the data of the service to another database."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy, and print how much was copied."""
+    """Copy the database, and print the number of rows of each table. Raises `AdminError` if it cannot be copied."""
     if not arguments.target:
         raise AdminError(f"Copy to which database? Give its URL after that of the old one, or in ${_TARGET}.")
     try:

@@ -2,10 +2,11 @@
 
 Rules
 -----
-1. The target must be empty; all is copied, or nothing.
-2. Nobody writes while a copy is made: the copy takes over both databases, so a service that still runs on one of them
-   ends.
-3. The source keeps everything.
+All or nothing: the target must be empty, and it gets every row or none.
+
+No other writer: the copy takes over both databases, so a service that still runs on one of them ends.
+
+Unchanged source: the source keeps everything.
 """
 
 from collections.abc import Mapping
@@ -18,21 +19,21 @@ from jupyter_gq.domain.errors import AdminError
 from .tables import events, files, outputs, settings, workloads
 from .transactions import Transactions
 
-#: Tables in an order in which references come later, each with the number of rows in memory at a time.
+#: The tables, those that others refer to first, each with the number of its rows that are in memory at a time.
 _TABLES = ((workloads, 200), (outputs, 100), (events, 500), (settings, 100), (files, 4))
 
 
 def copy(source: str, target: str) -> Mapping[str, int]:
-    """Copy from one URL to the other; return how many rows of each table.
+    """Copy the database at the URL `source` to the one at `target`; return the number of rows by table.
 
-    Raises `AdminError` if the copy must not or cannot be made.
+    Raises `AdminError` if the source is missing, the target holds anything, or not all rows arrive.
     """
-    _expect_file(source)
+    _require_file(source)
     old = Transactions(source)
     try:
         new = Transactions(target)
         try:
-            _expect_nothing(new)
+            _require_empty(new)
             old.take_over()
             new.take_over()
             with old.write() as reading, new.write() as writing:
@@ -43,7 +44,7 @@ def copy(source: str, target: str) -> Mapping[str, int]:
         old.close()
 
 
-def _expect_file(source: str) -> None:
+def _require_file(source: str) -> None:
     """Raise `AdminError` if a SQLite file is missing, since opening would create it."""
     if source.startswith("sqlite:"):
         path = source.partition(":///")[2].partition("?")[0]
@@ -53,7 +54,8 @@ def _expect_file(source: str) -> None:
             )
 
 
-def _expect_nothing(new: Transactions) -> None:
+def _require_empty(new: Transactions) -> None:
+    """Raise `AdminError` if a table of the new database has any row."""
     with new.read() as connection:
         found = {table.name: _count(connection, table) for table, _ in _TABLES}
     if any(found.values()):
@@ -65,12 +67,13 @@ def _expect_nothing(new: Transactions) -> None:
 
 
 def _copy_all(old: sa.Connection, new: sa.Connection) -> dict[str, int]:
+    """Copy all tables; return the number of rows by table."""
     if new.dialect.name == "postgresql":
-        from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
+        from .silence_timeout import without_timeouts  # the driver of PostgreSQL is needed only here
 
-        with as_long_as_it_takes(new):
+        with without_timeouts(new):
             copied = {table.name: _copy(old, new, table, size) for table, size in _TABLES}
-            # Rows that bring their own number do not move the counter.
+            # PostgreSQL's counter of event ids does not see ids that are inserted; without this, ids would repeat.
             last = sa.select(sa.func.setval(sa.func.pg_get_serial_sequence("events", "id"), sa.func.max(events.c.id)))
             new.execute(last)
             return copied
@@ -78,6 +81,7 @@ def _copy_all(old: sa.Connection, new: sa.Connection) -> dict[str, int]:
 
 
 def _copy(old: sa.Connection, new: sa.Connection, table: sa.Table, size: int) -> int:
+    """Copy one table, `size` rows at a time; return the number of rows. Raises `AdminError` if rows are missing."""
     found = old.execution_options(yield_per=size).execute(sa.select(table).order_by(*table.primary_key.columns))
     for rows in found.mappings().partitions(size):
         new.execute(sa.insert(table), [dict(row) for row in rows])

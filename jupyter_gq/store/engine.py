@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     import psycopg
 
-#: How long a statement waits for another process that writes.
+#: Milliseconds that a statement on SQLite waits for another process that writes.
 BUSY_MS = 10_000
-#: Execution option of connections that will write.
+#: Name of the execution option of connections that will write.
 WRITES = "jupyter_gq_writes"
-#: A connection to PostgreSQL is made or given up in so many seconds.
+#: Timeout of making a connection to PostgreSQL, in seconds.
 _CONNECT = 3
-#: What libpq does to notice that the other end is gone without a word: seconds of silence before it asks, between its
-#: questions, and how many go unanswered; milliseconds that what was sent may stay unacknowledged.
+#: How libpq notices that the server is gone: seconds of silence before it probes, seconds between two probes, number of
+#: unanswered probes, and milliseconds for which sent data may stay unacknowledged.
 _KEEPALIVE = {
     "keepalives": 1,
     "keepalives_idle": 5,
@@ -29,8 +29,9 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 6_000,
 }
-#: The same for the server's end, and how long it works for us: less than we wait for its answer (`patience`), so that
-#: it says itself what it does not do. What a service that vanished held is free again soon: its successor waits for it.
+#: The same for the server's end, and the longest time of a statement and of a wait for a lock. Both are shorter than
+#: the silence timeout, so that the server itself reports what it did not do. The locks of a service that vanished are
+#: released soon, because its successor waits for them.
 _SESSION = (
     "SET statement_timeout = '4s'; SET lock_timeout = '3s'; SET idle_in_transaction_session_timeout = '8s'; "
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
@@ -40,7 +41,7 @@ _SESSION = (
 def open_engine(url: str) -> sa.Engine:
     """Return an engine for this database; a new SQLite file can be read by its owner only.
 
-    Raises `AdminError` for an invalid URL; the sentence never holds the URL, which may hold a password.
+    Raises `AdminError` for an invalid URL; its sentence never contains the URL, which may hold a password.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -56,8 +57,8 @@ def open_engine(url: str) -> sa.Engine:
     return engine
 
 
-def place_of(engine: sa.Engine) -> str:
-    """Return which database this is, for a sentence: without user and password."""
+def describe_database(engine: sa.Engine) -> str:
+    """Return the name of the database for a sentence: file, or name and host, without user and password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return str(url.database)
@@ -66,11 +67,14 @@ def place_of(engine: sa.Engine) -> str:
 
 
 def parse_url(url: str) -> sa.URL:
-    """Return the parsed URL; raises `AdminError` for an unusable one, in a sentence that never holds it."""
+    """Return the parsed URL of a database.
+
+    Raises `AdminError` for an invalid URL; its sentence never contains the URL, which may hold a password.
+    """
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        # Without its cause, which may hold the text and so a password.
+        # The cause is left out: it may contain the URL, and so a password.
         raise AdminError(
             "The URL of the database cannot be read. Write it as postgresql://user@host/database or "
             "sqlite:///file; in a password, @ : / and % are written as %40 %3A %2F %25."
@@ -83,6 +87,7 @@ def parse_url(url: str) -> sa.URL:
 
 
 def _open_postgresql(url: sa.URL) -> sa.Engine:
+    """Return an engine for PostgreSQL; raise `AdminError` if its driver is missing or an option of the URL is wrong."""
     try:
         from psycopg import ProgrammingError, conninfo
     except ImportError as error:
@@ -91,8 +96,8 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
         ) from error
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
-        hide_parameters=True,  # an error would quote what was to be written
-        pool_pre_ping=True,  # so a server that was restarted in between is not noticed
+        hide_parameters=True,  # otherwise an error would quote what was to be written
+        pool_pre_ping=True,  # so a restart of the server between two statements causes no error
         pool_size=4,
         max_overflow=8,
         pool_timeout=_CONNECT,
@@ -103,7 +108,7 @@ def _open_postgresql(url: sa.URL) -> sa.Engine:
         conninfo.make_conninfo(**{name: value for name, value in url.query.items() if isinstance(value, str)})
     except ProgrammingError as error:
         raise AdminError(f"The URL of the database cannot be used: {error}.") from None
-    from .patience import connect  # the driver of PostgreSQL is needed only here
+    from .silence_timeout import connect  # the driver of PostgreSQL is needed only here
 
     sa.event.listen(engine, "do_connect", connect)
     sa.event.listen(engine, "connect", _prepare_postgresql)
@@ -116,6 +121,7 @@ def _prepare_postgresql(connection: "psycopg.Connection[tuple[object, ...]]", _r
 
 
 def _create_private(path: Path) -> None:
+    """Create the file and its folder if they are missing, and let only their owner read them."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):

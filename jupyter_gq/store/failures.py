@@ -1,26 +1,29 @@
-"""Failures of a database, told apart: which are ours to name, and what they mean to the caller."""
+"""The translation of database errors into errors of this package."""
 
 import sqlalchemy as sa
 
 from jupyter_gq.domain.errors import AdminError, JupyterGQError, StorageFull, StoreUnavailable
 
-#: What SQLite says when the disk, or a quota on it, refuses a write. (A quota is an input/output error to SQLite.)
+#: Names of SQLite's errors when the disk, or a quota on it, refuses a write. SQLite reports a quota as an I/O error.
 _SQLITE_FULL = frozenset(
     {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_FSYNC"}
 )
-#: What SQLite says when the file cannot be used at this moment: another process holds it, or its disk is away.
+#: Beginnings of the names of SQLite's errors when the file cannot be used now: it is locked, or its disk is away.
 _SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY")
 #: PostgreSQL's "disk full".
 _FULL = "53100"
 #: PostgreSQL's "insufficient privilege".
 _FORBIDDEN = "42501"
-#: Classes of PostgreSQL's states that pass: connection, resources, operator intervention, system, locks, conflicts; a
-#: server that has become a read-only copy, and one that ended our idle transaction.
+#: Beginnings of PostgreSQL's states for temporary failures: connection, resources, operator, system, locks,
+#: conflicts, a server that has become a read-only copy, a server that ended our idle transaction.
 _AWAY_CLASSES = ("08", "53", "57", "58", "55P03", "40", "25006", "25P03")
 
 
-def named(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
-    """Return the error to raise in place of this one, for the database at `place`; None for an unforeseen one."""
+def translate_error(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
+    """Return the error to raise instead of an error of the database `place`; None for an error that is a defect.
+
+    A full disk becomes `StorageFull`, missing privileges `AdminError`, and a database that is away `StoreUnavailable`.
+    """
     original = getattr(error, "orig", None) or error
     told = (str(original).strip() or type(original).__name__).splitlines()[0]
     name, state = getattr(original, "sqlite_errorname", "") or "", getattr(original, "sqlstate", "") or ""
@@ -36,7 +39,10 @@ def named(error: sa.exc.SQLAlchemyError, place: str) -> JupyterGQError | None:
 
 
 def _connection_lost(error: sa.exc.SQLAlchemyError, name: str, state: str) -> bool:
-    """Return True if the driver itself failed without a word from the database, or no connection came free."""
+    """Tell whether the driver failed without an answer from the database, or no connection of the pool became free.
+
+    `name` and `state` are the error codes of SQLite and PostgreSQL; "" = the database sent none.
+    """
     if isinstance(error, sa.exc.TimeoutError):
         return True
     if not isinstance(error, sa.exc.DBAPIError) or name:

@@ -1,16 +1,20 @@
-"""The store as a protocol: what the controller needs to remember. One contract suite runs against every store.
+"""The protocol of the store, which keeps what the service must remember. One contract suite runs against every store.
 
 Guarantees
 ----------
-1. `save` is atomic over all its arguments: workloads, details, events. After a crash either all of it is there, or
-   none.
-2. Events have increasing ids that are never reused, so a reader can resume after the last event that it saw.
-3. Outputs of a job are unique by sequence number; appending a piece twice changes nothing.
-4. A full disk raises `domain.errors.StorageFull` and changes nothing.
-5. A database that does not answer raises `StoreUnavailable`; whether that write was kept is not known. From then on
-   every call raises at once, until `confirm` finds the database back.
-6. After `take_over` every write of stores that were opened on this database before raises `Superseded` and changes
-   nothing, writes that began at the same moment included.
+Atomic saves: `save` stores all of its arguments or, after a crash or an error, none of them.
+
+Event ids: events have increasing ids that are never reused, so a reader can resume after the last event that it saw.
+
+Unique output: outputs of a job are unique by sequence number, and appending a piece twice changes nothing.
+
+Full disk: a full disk raises `domain.errors.StorageFull` and changes nothing.
+
+Outage: a database that does not answer raises `StoreUnavailable`, and it is unknown whether that write was kept. From
+then on every call raises at once, until `confirm` reaches the database again.
+
+One writer: after `take_over`, every write of stores that were opened on this database before raises `Superseded` and
+changes nothing, even a write that began at the same moment.
 """
 
 from collections.abc import Sequence
@@ -25,26 +29,26 @@ from jupyter_gq.domain.workload_detail import WorkloadDetail
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A workload with the facts that the core does not need."""
+    """A workload, with all other facts that the service stores of it."""
 
     workload: Workload
-    #: What the service remembers of the workload beside that, such as the notebook path of a job.
+    #: The facts that the scheduling core does not need, such as the notebook path of a job.
     detail: WorkloadDetail = field(default_factory=WorkloadDetail)
-    #: Set once, at submission; unique for one owner.
+    #: Key of the submission, set once and unique for one owner: a repeated submission returns the same job.
     idempotency_key: str | None = None
-    #: SHA-256 of the token that the job's own runner uses; None when it has none.
+    #: SHA-256 of the token of the job's runner; None = there is no token.
     token_hash: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
-    """A stored change that a listener may want to know."""
+    """A stored change of which listeners are told."""
 
     id: int
     at: Instant
-    #: User who may see it (admins see all); None = everybody who may read.
+    #: The user who may see the event, beside admins; None = all users.
     owner: str | None
-    #: "job", "notebook", "queues".
+    #: Kind of the object: "job", "notebook" or "queues".
     kind: str
     #: Id of the object.
     object: str
@@ -53,7 +57,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewEvent:
-    """An event to record; the store gives it its id."""
+    """An event to store; the store assigns its id."""
 
     at: Instant
     owner: str | None
@@ -63,7 +67,7 @@ class NewEvent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OutputEvent:
+class OutputPiece:
     """A numbered piece of a job's output (the wire form is described in `client.outputs`)."""
 
     #: From 1, without gaps, over all runs of the job.
@@ -72,54 +76,57 @@ class OutputEvent:
 
 
 class Store(Protocol):
-    """The memory of the service."""
+    """The database of the service; see the module for its guarantees."""
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
-        """Insert or replace these records and append these events, all or nothing; return the events with ids."""
+        """Insert or replace these records and append these events, all or nothing; return the events with their ids.
+
+        Raises `Conflict` if another workload of the owner has the same idempotency key.
+        """
         ...
 
     def get(self, workload: str) -> Record | None:
-        """Return a record; None if there is none of that id."""
+        """Return the record of the workload of that id; None if there is none."""
         ...
 
-    def live(self) -> tuple[Record, ...]:
+    def unfinished(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         ...
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
     ) -> tuple[Record, ...]:
-        """Return records, newest first.
+        """Return at most `limit` records of that kind and owner, newest first; None = all kinds or owners.
 
-        `before` is the id of the last record of the page before (unknown id: from the start).
+        `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """
         ...
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
-        """Return final records that were submitted before that time and have an id above `after`, by id."""
+        """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
         ...
 
-    def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove `pieces` pieces of output; if none is left, the files; if there is none, the record.
+    def delete_portion(self, workload: str, pieces: int = 20) -> bool:
+        """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
 
         Returns True once the record is gone. Raises `Conflict` for a record that is not final.
         """
         ...
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that this owner submitted with that key; None if there is none."""
+        """Return the record that the owner submitted with that idempotency key; None if there is none."""
         ...
 
-    def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
-        """Append pieces that are new and continue the sequence; return the highest stored number (0: none).
+    def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
+        """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
-        A piece that would leave a gap is not stored, nor what follows it: the sender asks where to go on. A store may
-        forget the pieces that a later `set` of the same cell makes superfluous.
+        A piece that would leave a gap is not stored, nor are the pieces after it; the sender continues after the
+        returned number. A store may delete pieces that a later `set` of the same cell makes superfluous.
         """
         ...
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
-        """Return pieces with a sequence number above `after`, in order.
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputPiece, ...]:
+        """Return at most `limit` pieces of output with a sequence number above `after`, in order.
 
         The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
         increase but need not be consecutive.
@@ -127,35 +134,35 @@ class Store(Protocol):
         ...
 
     def last_seq(self, workload: str) -> int:
-        """Return the highest stored sequence number; 0 if there is none."""
+        """Return the highest stored sequence number of a workload's output; 0 if there is none."""
         ...
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
-        """Return events with an id above `event`, in order."""
+        """Return at most `limit` events with an id above `event`, in order."""
         ...
 
     def event_range(self) -> tuple[int, int]:
-        """Return the smallest and the largest stored id; (0, 0) if there is none."""
+        """Return the smallest and the largest id of the stored events; (0, 0) if there is none."""
         ...
 
     def prune_events(self, keep: int) -> None:
-        """Forget all but the newest `keep` events."""
+        """Delete all events but the newest `keep`."""
         ...
 
     def setting(self, name: str) -> JsonObject | None:
-        """Return a small named document (an owner's last eviction, the last good policy); None if there is none."""
+        """Return the small document of that name, such as an owner's last eviction; None if there is none."""
         ...
 
     def put_setting(self, name: str, value: JsonObject) -> None:
-        """Insert or replace that document."""
+        """Insert or replace the small document of that name."""
         ...
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
-        """Insert or replace a file of a workload, which need not be saved yet."""
+        """Insert or replace a file of a workload. The workload itself may be saved later."""
         ...
 
     def file(self, workload: str, name: str) -> bytes | None:
-        """Return the content of a file; None if there is none."""
+        """Return the content of a file of a workload; None if there is no such file."""
         ...
 
     def delete_files(self, workload: str) -> None:
@@ -163,16 +170,19 @@ class Store(Protocol):
         ...
 
     def take_over(self) -> int:
-        """Become the writer in place of all earlier ones; return the new epoch.
+        """Become the only writer of the database; return the new epoch.
 
-        Files of workloads that were never saved are removed: nobody is about to save these any more.
+        Also deletes files of workloads that were never saved: no earlier writer can save them any more.
         """
         ...
 
     def confirm(self) -> None:
-        """Return if the database answers and nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
+        """Check that the database answers and that this store is still its writer.
+
+        Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
+        """
         ...
 
     def close(self) -> None:
-        """Release the database."""
+        """Close all connections to the database."""
         ...

@@ -9,6 +9,7 @@ from .protocol import Record, StoredEvent
 
 
 def row_of(record: Record) -> statements.Values:
+    """Return the row of the table `workloads` for a record, by column."""
     workload = record.workload
     return {
         "id": workload.id,
@@ -24,10 +25,12 @@ def row_of(record: Record) -> statements.Values:
 
 
 def record_or_none(row: statements.Row | None) -> Record | None:
+    """Return the record of a row; None for None."""
     return None if row is None else record_of(row)
 
 
 def record_of(row: statements.Row) -> Record:
+    """Return the record of a row of the table `workloads`."""
     return Record(
         workload=decode_workload(row.document),
         detail=decode_detail(row.detail),
@@ -37,6 +40,7 @@ def record_of(row: statements.Row) -> Record:
 
 
 def stored_event(row: statements.Row) -> StoredEvent:
+    """Return the event of a row of the table `events`."""
     return StoredEvent(
         id=row.id,
         at=Instant(row.at),

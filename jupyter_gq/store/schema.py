@@ -1,4 +1,4 @@
-"""The schema of a database: brings it to the present revision. Safe if two processes open one database at once."""
+"""The schema of a database and its migrations, safe if two processes open one database at the same time."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 #: The newest revision in `migrations/versions`; a test compares them.
 NEWEST = "0002"
 _KNOWN = frozenset({"0001", NEWEST})
-#: Any constant will do, as long as it is ours.
+#: Key of PostgreSQL's advisory lock; any constant that no other program uses.
 _ADVISORY_LOCK = 0x6A7571
 
 
 def revision(connection: sa.Connection) -> str | None:
-    """Return the revision of this database; None if it is empty."""
+    """Return the revision of the schema; None if the database is empty."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
@@ -26,22 +26,22 @@ def migrate(connection: sa.Connection) -> None:
 
     Raises `AdminError` if the database was written by a newer release.
     """
-    if not _lacks(connection):
+    if not _is_outdated(connection):
         return
     if connection.dialect.name != "postgresql":
         upgrade(connection)
         return
-    from .patience import as_long_as_it_takes  # the driver of PostgreSQL is needed only here
+    from .silence_timeout import without_timeouts  # the driver of PostgreSQL is needed only here
 
-    with as_long_as_it_takes(connection):
+    with without_timeouts(connection):
         # The second process waits for the first, and finds nothing left to do.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-        if _lacks(connection):
+        if _is_outdated(connection):
             upgrade(connection)
 
 
-def _lacks(connection: sa.Connection) -> bool:
-    """Return True if the schema is not the newest; raises `AdminError` if it is newer than ours."""
+def _is_outdated(connection: sa.Connection) -> bool:
+    """Tell whether the schema lacks migrations; raise `AdminError` if this release does not know it."""
     found = revision(connection)
     if found is not None and found not in _KNOWN:
         raise AdminError(
@@ -52,7 +52,7 @@ def _lacks(connection: sa.Connection) -> bool:
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
-    """Run the migrations up to this revision."""
+    """Run the migrations up to the revision `to`, inside the caller's transaction."""
     # Imported here: most starts find the schema in place, and Alembic costs time and memory.
     from alembic import command
     from alembic.config import Config

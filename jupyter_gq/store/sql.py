@@ -1,4 +1,4 @@
-"""The store on SQL. SQLite in WAL mode with one writer; PostgreSQL by its URL passes the same contract."""
+"""The store in a SQL database: SQLite in WAL mode, or PostgreSQL by its URL."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from jupyter_gq.domain.workload import Kind
 
 from . import statements
 from .codec import decode_json, encode_json
-from .protocol import NewEvent, OutputEvent, Record, StoredEvent
+from .protocol import NewEvent, OutputPiece, Record, StoredEvent
 from .rows import record_of, record_or_none, row_of, stored_event
 from .transactions import Transactions
 
@@ -29,28 +29,31 @@ class SqlStore:
         self._database = Transactions(url)
 
     def save(self, records: Sequence[Record], events: Sequence[NewEvent] = ()) -> tuple[StoredEvent, ...]:
-        """Insert or replace these records and append these events, all or nothing; return the events with ids."""
+        """Insert or replace these records and append these events, all or nothing; return the events with their ids.
+
+        Raises `Conflict` if another workload of the owner has the same idempotency key.
+        """
         with self._database.write() as connection:
             if records:
                 _put_records(connection, records)
             return _add_events(connection, events) if events else ()
 
     def get(self, workload: str) -> Record | None:
-        """Return a record; None if there is none of that id."""
+        """Return the record of the workload of that id; None if there is none."""
         with self._database.read() as connection:
             return record_or_none(statements.workload_by_id(connection, workload))
 
-    def live(self) -> tuple[Record, ...]:
+    def unfinished(self) -> tuple[Record, ...]:
         """Return every record that is not final, oldest `submitted_at` first (ties by id)."""
         with self._database.read() as connection:
-            return tuple(record_of(row) for row in statements.live_workloads(connection))
+            return tuple(record_of(row) for row in statements.unfinished_workloads(connection))
 
     def list(
         self, *, kind: Kind | None = None, owner: str | None = None, limit: int = 100, before: str | None = None
     ) -> tuple[Record, ...]:
-        """Return records, newest first.
+        """Return at most `limit` records of that kind and owner, newest first; None = all kinds or owners.
 
-        `before` is the id of the last record of the page before (unknown id: from the start).
+        `before` is the id of the last record of the previous page. An unknown id begins with the newest record.
         """
         with self._database.read() as connection:
             age = None if before is None else statements.workload_age(connection, before)
@@ -58,13 +61,13 @@ class SqlStore:
             return tuple(record_of(row) for row in rows)
 
     def finished(self, submitted_before: Instant, after: str = "", limit: int = 100) -> tuple[Record, ...]:
-        """Return final records that were submitted before that time and have an id above `after`, by id."""
+        """Return at most `limit` final records that were submitted before that time, with ids above `after`, by id."""
         with self._database.read() as connection:
             rows = statements.finished_workloads(connection, submitted_before, after, limit)
             return tuple(record_of(row) for row in rows)
 
-    def forget(self, workload: str, pieces: int = 20) -> bool:
-        """Remove `pieces` pieces of output; if none is left, the files; if there is none, the record.
+    def delete_portion(self, workload: str, pieces: int = 20) -> bool:
+        """Delete one portion of a workload: `pieces` pieces of output, or else its files, or else its record.
 
         Returns True once the record is gone. Raises `Conflict` for a record that is not final.
         """
@@ -73,7 +76,7 @@ class SqlStore:
             if row is None:
                 return True
             if not row.final:
-                raise Conflict(f"The workload {workload} has not ended, so it cannot be forgotten.")
+                raise Conflict(f"The workload {workload} has not ended, so it cannot be deleted.")
             if statements.delete_first_outputs(connection, workload, pieces):
                 return False
             if statements.delete_files(connection, workload):
@@ -82,16 +85,15 @@ class SqlStore:
             return True
 
     def by_idempotency_key(self, owner: str, key: str) -> Record | None:
-        """Return the record that this owner submitted with that key; None if there is none."""
+        """Return the record that the owner submitted with that idempotency key; None if there is none."""
         with self._database.read() as connection:
             return record_or_none(statements.workload_by_key(connection, owner, key))
 
-    def append_outputs(self, workload: str, outputs: Sequence[OutputEvent]) -> int:
-        """Append pieces that are new and continue the sequence; return the highest stored number (0: none).
+    def append_outputs(self, workload: str, outputs: Sequence[OutputPiece]) -> int:
+        """Append the new pieces of output that continue the sequence; return the highest stored number (0 = none).
 
-        A piece that would leave a gap is not stored, nor what follows it. If a `set` arrives, the earlier pieces that
-        it makes superfluous are forgotten: a reader sees increasing numbers, and folds to the same outputs. Raises
-        `NotFound` for a workload that was never saved.
+        A piece that would leave a gap is not stored, nor are the pieces after it. A `set` deletes the earlier pieces of
+        its cell, which it makes superfluous. Raises `NotFound` for a workload that was never saved.
         """
         with self._database.write() as connection:
             last = statements.last_output(connection, workload)
@@ -101,55 +103,55 @@ class SqlStore:
             _add_outputs(connection, workload, new)
             return new[-1].seq
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputEvent, ...]:
-        """Return pieces with a sequence number above `after`, in order.
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> tuple[OutputPiece, ...]:
+        """Return at most `limit` pieces of output with a sequence number above `after`, in order.
 
         The pieces fold to the same outputs as all stored ones. Superfluous pieces may be missing, so the numbers
         increase but need not be consecutive.
         """
         with self._database.read() as connection:
             rows = statements.outputs_after(connection, workload, after, limit)
-        return tuple(OutputEvent(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
+        return tuple(OutputPiece(seq=row.seq, payload=decode_json(row.payload)) for row in rows)
 
     def last_seq(self, workload: str) -> int:
-        """Return the highest stored sequence number; 0 if there is none."""
+        """Return the highest stored sequence number of a workload's output; 0 if there is none."""
         with self._database.read() as connection:
             return statements.last_output(connection, workload)
 
     def events_after(self, event: int, limit: int = 1000) -> tuple[StoredEvent, ...]:
-        """Return events with an id above `event`, in order."""
+        """Return at most `limit` events with an id above `event`, in order."""
         with self._database.read() as connection:
             rows = statements.events_after(connection, event, limit)
         return tuple(stored_event(row) for row in rows)
 
     def event_range(self) -> tuple[int, int]:
-        """Return the smallest and the largest stored id; (0, 0) if there is none."""
+        """Return the smallest and the largest id of the stored events; (0, 0) if there is none."""
         with self._database.read() as connection:
             return statements.event_bounds(connection)
 
     def prune_events(self, keep: int) -> None:
-        """Forget all but the newest `keep` events."""
+        """Delete all events but the newest `keep`."""
         with self._database.write() as connection:
             statements.delete_events_but_newest(connection, keep)
 
     def setting(self, name: str) -> JsonObject | None:
-        """Return a small named document (an owner's last eviction, the last good policy); None if there is none."""
+        """Return the small document of that name, such as an owner's last eviction; None if there is none."""
         with self._database.read() as connection:
             value = statements.setting_by_name(connection, name)
         return None if value is None else decode_json(value)
 
     def put_setting(self, name: str, value: JsonObject) -> None:
-        """Insert or replace that document."""
+        """Insert or replace the small document of that name."""
         with self._database.write() as connection:
             statements.put_setting(connection, {"name": name, "value": encode_json(value)})
 
     def put_file(self, workload: str, name: str, content: bytes) -> None:
-        """Insert or replace a file of a workload, which need not be saved yet."""
+        """Insert or replace a file of a workload. The workload itself may be saved later."""
         with self._database.write() as connection:
             statements.put_file(connection, {"workload": workload, "name": name, "content": content})
 
     def file(self, workload: str, name: str) -> bytes | None:
-        """Return the content of a file; None if there is none."""
+        """Return the content of a file of a workload; None if there is no such file."""
         with self._database.read() as connection:
             return statements.file_by_name(connection, workload, name)
 
@@ -159,30 +161,35 @@ class SqlStore:
             statements.delete_files(connection, workload)
 
     def take_over(self) -> int:
-        """Become the writer in place of all earlier ones; return the new epoch.
+        """Become the only writer of the database; return the new epoch.
 
         Also removes the files of workloads that were never saved.
         """
         return self._database.take_over()
 
     def confirm(self) -> None:
-        """Return if the database answers and nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
+        """Check that the database answers and that this store is still its writer.
+
+        Raises `StoreUnavailable` if the database does not answer, and `Superseded` if another store has taken over.
+        """
         self._database.confirm()
 
     def close(self) -> None:
-        """Release the database."""
+        """Close all connections to the database."""
         self._database.close()
 
 
 def _put_records(connection: sa.Connection, records: Sequence[Record]) -> None:
+    """Insert or replace the records; raise `Conflict` if an idempotency key is taken."""
     try:
         statements.put_workloads(connection, [row_of(record) for record in records])
     except sa.exc.IntegrityError as error:
         raise Conflict("Another workload of this owner was submitted with the same idempotency key.") from error
 
 
-def _continuation(last: int, outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
-    new: list[OutputEvent] = []
+def _continuation(last: int, outputs: Sequence[OutputPiece]) -> list[OutputPiece]:
+    """Return the pieces that follow number `last` without a gap, in order."""
+    new: list[OutputPiece] = []
     for output in sorted(outputs, key=lambda piece: piece.seq):
         if output.seq == last + 1:
             new.append(output)
@@ -192,7 +199,8 @@ def _continuation(last: int, outputs: Sequence[OutputEvent]) -> list[OutputEvent
     return new
 
 
-def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputEvent]) -> None:
+def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputPiece]) -> None:
+    """Store the pieces, and delete those that a `set` among them makes superfluous."""
     rows = [
         {"workload": workload, "seq": o.seq, "cell": _changed_cell(o.payload), "payload": encode_json(o.payload)}
         for o in new
@@ -207,10 +215,12 @@ def _add_outputs(connection: sa.Connection, workload: str, new: Sequence[OutputE
 
 
 def _changed_cell(payload: JsonObject) -> str | None:
+    """Return the cell whose outputs a piece changes; None if it changes none."""
     return payload.get("cell") if payload.get("op") in _CHANGES_OUTPUTS else None
 
 
 def _add_events(connection: sa.Connection, events: Sequence[NewEvent]) -> tuple[StoredEvent, ...]:
+    """Append the events, and return them with their ids."""
     rows = [
         {
             "at": event.at,

@@ -14,23 +14,23 @@ Values = Mapping[str, object]
 
 
 def put_workloads(connection: sa.Connection, rows: Sequence[Values]) -> None:
-    """Insert or replace records."""
+    """Insert or replace rows of workloads."""
     _put(connection, workloads, rows, key=("id",))
 
 
 def workload_by_id(connection: sa.Connection, workload: str) -> Row | None:
-    """Return a record."""
+    """Return the row of a workload; None if there is none."""
     return connection.execute(sa.select(workloads).where(workloads.c.id == workload)).one_or_none()
 
 
 def workload_by_key(connection: sa.Connection, owner: str, key: str) -> Row | None:
-    """Return the record that an owner submitted with an idempotency key."""
+    """Return the row of the workload that an owner submitted with an idempotency key; None if there is none."""
     query = sa.select(workloads).where(workloads.c.owner == owner, workloads.c.idempotency_key == key)
     return connection.execute(query).one_or_none()
 
 
-def live_workloads(connection: sa.Connection) -> Sequence[Row]:
-    """Return records that are not final, oldest first."""
+def unfinished_workloads(connection: sa.Connection) -> Sequence[Row]:
+    """Return the rows of all workloads that are not final, oldest first."""
     query = sa.select(workloads).where(workloads.c.final.is_(False))
     return connection.execute(query.order_by(workloads.c.submitted_at, workloads.c.id)).all()
 
@@ -38,9 +38,9 @@ def live_workloads(connection: sa.Connection) -> Sequence[Row]:
 def newest_workloads(
     connection: sa.Connection, *, kind: str | None, owner: str | None, limit: int, before: tuple[float, str] | None
 ) -> Sequence[Row]:
-    """Return records, newest first.
+    """Return at most `limit` rows of workloads of that kind and owner, newest first; None = all kinds or owners.
 
-    `before` is (submitted_at, id) of the last record of the page before.
+    `before` is (submitted_at, id) of the last row of the previous page.
     """
     query = sa.select(workloads).order_by(workloads.c.submitted_at.desc(), workloads.c.id.desc()).limit(limit)
     if kind is not None:
@@ -53,7 +53,7 @@ def newest_workloads(
 
 
 def finished_workloads(connection: sa.Connection, submitted_before: float, after: str, limit: int) -> Sequence[Row]:
-    """Return final records of before that time with an id above `after`, by id."""
+    """Return rows of final workloads that were submitted before that time, with ids above `after`, by id."""
     query = sa.select(workloads).where(
         workloads.c.final.is_(True), workloads.c.submitted_at < submitted_before, workloads.c.id > after
     )
@@ -61,12 +61,12 @@ def finished_workloads(connection: sa.Connection, submitted_before: float, after
 
 
 def delete_workload(connection: sa.Connection, workload: str) -> None:
-    """Forget a record."""
+    """Delete the row of a workload."""
     connection.execute(sa.delete(workloads).where(workloads.c.id == workload))
 
 
 def delete_first_outputs(connection: sa.Connection, workload: str, most: int) -> int:
-    """Forget the oldest pieces of a workload's output; return how many there were."""
+    """Delete the oldest `most` pieces of a workload's output; return how many there were."""
     oldest = sa.select(outputs.c.seq).where(outputs.c.workload == workload).order_by(outputs.c.seq).limit(most)
     found = connection.execute(oldest).scalars().all()
     if found:
@@ -75,44 +75,44 @@ def delete_first_outputs(connection: sa.Connection, workload: str, most: int) ->
 
 
 def workload_age(connection: sa.Connection, workload: str) -> tuple[float, str] | None:
-    """Return a record's place in the order by age: (submitted_at, id)."""
+    """Return the sort key of a workload by age, (submitted_at, id); None if there is no such workload."""
     query = sa.select(workloads.c.submitted_at, workloads.c.id).where(workloads.c.id == workload)
     row = connection.execute(query).one_or_none()
     return None if row is None else (row.submitted_at, row.id)
 
 
 def last_output(connection: sa.Connection, workload: str) -> int:
-    """Return the highest sequence number; 0 if there is none."""
+    """Return the highest sequence number of a workload's output; 0 if there is none."""
     query = sa.select(sa.func.max(outputs.c.seq)).where(outputs.c.workload == workload)
     return connection.execute(query).scalar() or 0
 
 
 def add_outputs(connection: sa.Connection, rows: Sequence[Values]) -> None:
-    """Append pieces of output."""
+    """Insert pieces of output."""
     connection.execute(sa.insert(outputs), rows)
 
 
 def delete_outputs_of_cell(connection: sa.Connection, workload: str, cell: str, below: int) -> None:
-    """Forget the pieces that changed the outputs of this cell before the piece numbered `below`."""
+    """Delete the pieces with numbers below `below` that changed the outputs of this cell."""
     connection.execute(
         sa.delete(outputs).where(outputs.c.workload == workload, outputs.c.cell == cell, outputs.c.seq < below)
     )
 
 
 def outputs_after(connection: sa.Connection, workload: str, after: int, limit: int) -> Sequence[Row]:
-    """Return pieces of output above a sequence number, in order."""
+    """Return at most `limit` pieces of output with sequence numbers above `after`, in order."""
     query = sa.select(outputs).where(outputs.c.workload == workload, outputs.c.seq > after)
     return connection.execute(query.order_by(outputs.c.seq).limit(limit)).all()
 
 
 def add_events(connection: sa.Connection, rows: Sequence[Values]) -> Sequence[int]:
-    """Record events; return the ids, growing in that order."""
+    """Insert events; return their ids in the same order."""
     insertion = sa.insert(events).returning(events.c.id, sort_by_parameter_order=True)
     return connection.execute(insertion, rows).scalars().all()
 
 
 def events_after(connection: sa.Connection, event: int, limit: int) -> Sequence[Row]:
-    """Return events above an id, in order."""
+    """Return at most `limit` events with ids above `event`, in order."""
     return connection.execute(sa.select(events).where(events.c.id > event).order_by(events.c.id).limit(limit)).all()
 
 
@@ -123,13 +123,13 @@ def event_bounds(connection: sa.Connection) -> tuple[int, int]:
 
 
 def delete_events_but_newest(connection: sa.Connection, keep: int) -> None:
-    """Forget all events but the newest `keep`."""
-    newest_forgotten = sa.select(events.c.id).order_by(events.c.id.desc()).offset(keep).limit(1).scalar_subquery()
-    connection.execute(sa.delete(events).where(events.c.id <= newest_forgotten))
+    """Delete all events but the newest `keep`."""
+    newest_deleted = sa.select(events.c.id).order_by(events.c.id.desc()).offset(keep).limit(1).scalar_subquery()
+    connection.execute(sa.delete(events).where(events.c.id <= newest_deleted))
 
 
 def setting_by_name(connection: sa.Connection, name: str) -> str | None:
-    """Return the document of a setting."""
+    """Return the document of a setting; None if there is no such setting."""
     return connection.execute(sa.select(settings.c.value).where(settings.c.name == name)).scalar_one_or_none()
 
 
@@ -144,18 +144,18 @@ def put_file(connection: sa.Connection, row: Values) -> None:
 
 
 def file_by_name(connection: sa.Connection, workload: str, name: str) -> bytes | None:
-    """Return the content of a file of a workload."""
+    """Return the content of a file of a workload; None if there is no such file."""
     query = sa.select(files.c.content).where(files.c.workload == workload, files.c.name == name)
     return connection.execute(query).scalar_one_or_none()
 
 
 def delete_files(connection: sa.Connection, workload: str) -> int:
-    """Forget the files of a workload; return how many there were."""
+    """Delete the files of a workload; return how many there were."""
     return connection.execute(sa.delete(files).where(files.c.workload == workload)).rowcount
 
 
-def delete_files_of_nobody(connection: sa.Connection) -> None:
-    """Forget the files of workloads that were never saved."""
+def delete_files_without_workload(connection: sa.Connection) -> None:
+    """Delete the files of workloads that were never saved."""
     saved = sa.select(workloads.c.id).where(workloads.c.id == files.c.workload)
     connection.execute(sa.delete(files).where(~saved.exists()))
 
@@ -166,16 +166,17 @@ def epoch(connection: sa.Connection) -> int:
 
 
 def lock_epoch(connection: sa.Connection) -> int:
-    """Return the epoch, and lock it until the end of the transaction."""
+    """Return the epoch of the last takeover, and lock its row until the end of the transaction."""
     return int(connection.execute(sa.select(leadership.c.epoch).with_for_update()).scalar_one())
 
 
 def set_epoch(connection: sa.Connection, epoch: int) -> None:
-    """Record a takeover."""
+    """Store the epoch of a takeover."""
     connection.execute(sa.update(leadership).values(epoch=epoch))
 
 
 def _put(connection: sa.Connection, table: sa.Table, rows: Sequence[Values], *, key: tuple[str, ...]) -> None:
+    """Insert rows, or replace the rows with the same values of the columns `key`."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     insert = dialect.insert(table)
     replaced = {column.name: insert.excluded[column.name] for column in table.columns if column.name not in key}

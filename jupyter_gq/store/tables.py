@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-# Ordered by its bytes, as SQLite and Python do, whatever language the database has.
+# Ids sort by their bytes, as in SQLite and Python, whatever the language of the database.
 _ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 workloads = sa.Table(
@@ -44,7 +44,7 @@ events = sa.Table(
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("object", sa.Text, nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
-    # Without it SQLite gives the id of a pruned event away again.
+    # Otherwise SQLite would reuse the id of a deleted event.
     sqlite_autoincrement=True,
 )
 
@@ -58,14 +58,14 @@ settings = sa.Table(
 files = sa.Table(
     "files",
     metadata,
-    # Not a foreign key: the bundle of a job is kept before its record is, so that no record is without its bundle.
+    # Not a foreign key: the bundle of a job is stored before its record, so that no record is without its bundle.
     # See docs/decisions/0031-keep-job-files-in-the-store.md.
     sa.Column("workload", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
-# One row: who took over last. Every write locks it first, and names the epoch that it finds there.
+# One row with the epoch of the last takeover. Every write locks it first and compares the epoch with its own.
 leadership = sa.Table(
     "leadership",
     metadata,

@@ -1,15 +1,18 @@
-"""Transactions on the database: one writer at a time, and no writer that has been replaced.
+"""Transactions on the database: one write at a time, and none of a writer that has been replaced.
 
 Rules
 -----
-1. Order. Writers of all processes come one after the other: on SQLite by its lock, on PostgreSQL by the lock of the row
-   that holds the epoch. So events have increasing ids in the order in which they can be read.
-2. Epoch. A write names the epoch of this object. If another has taken over since, the write raises `Superseded` and
-   changes nothing: the epoch is compared under the lock, in the transaction of the write.
-3. Outage. Once a transaction has failed because the database is away, all are refused at once, until `confirm` has
-   reached it: only `confirm` waits for a database that does not answer.
-4. Late writes. `confirm` then waits for the lock of the epoch: a server that was silent may yet carry out the end of a
-   write on which we hung up.
+Order: writes of all processes come one after the other, on SQLite by its lock, on PostgreSQL by the lock of the row
+that holds the epoch. So events have increasing ids in the order in which they become readable.
+
+Epoch: a write compares the epoch of this object with the stored one, under the lock, in its own transaction. If another
+writer has taken over since, the write raises `Superseded` and changes nothing.
+
+Outage: once a transaction has failed because the database is away, all others are refused at once, until `confirm` has
+reached the database. Only `confirm` waits for a database that does not answer.
+
+Late writes: after an outage, `confirm` waits for the lock of the epoch, since a server that was silent may still commit
+a write whose connection was closed.
 """
 
 import threading
@@ -21,26 +24,26 @@ import sqlalchemy as sa
 from jupyter_gq.domain.errors import StoreUnavailable, Superseded
 
 from . import statements
-from .engine import WRITES, open_engine, place_of
-from .failures import named
+from .engine import WRITES, describe_database, open_engine
+from .failures import translate_error
 from .schema import migrate
 
 
 class Transactions:
-    """The transactions on the database at `url`, which is brought to the present schema first."""
+    """The transactions on the database at `url`. Opening it runs the migrations that it lacks."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
-        self._place = place_of(self._engine)
+        self._place = describe_database(self._engine)
         self._writing = self._engine.execution_options(**{WRITES: True})
-        # Without the lock two threads of ours would wait in SQLite's busy loop, which sleeps.
+        # Without this lock, threads of this process would wait in SQLite's busy loop, which sleeps.
         self._writer = threading.Lock()
-        #: Epoch that this object's writes name; 0 if nobody ever took over.
+        #: Epoch of this object; 0 if there never was a takeover.
         self._epoch = 0
         #: Why the database is away; None while it answers.
         self._away: StoreUnavailable | None = None
         try:
-            with self._failures_named(), self._writing.begin() as connection:
+            with self._translated_errors(), self._writing.begin() as connection:
                 migrate(connection)
         except BaseException:
             self._engine.dispose()
@@ -48,53 +51,60 @@ class Transactions:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Begin a transaction that only reads."""
+        """Provide a transaction that only reads; raise `StoreUnavailable` if the database is away."""
         self._refuse_while_away()
-        with self._failures_named(), self._engine.connect() as connection:
+        with self._translated_errors(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """Begin a transaction that writes, unless another has taken over."""
+        """Provide a transaction that writes.
+
+        Raises `Superseded` if another writer has taken over, and `StoreUnavailable` if the database is away.
+        """
         with self._locked() as (connection, epoch):
-            self._compare(epoch)
+            self._require_epoch(epoch)
             yield connection
 
     def take_over(self) -> int:
-        """Become the writer; all others get `Superseded` from now on."""
+        """Become the only writer, so that all others get `Superseded` from now on; return the new epoch."""
         with self._locked() as (connection, epoch):
             statements.set_epoch(connection, epoch + 1)
-            # Nobody else is between keeping a file and saving its workload: a file without a workload was left behind.
-            statements.delete_files_of_nobody(connection)
+            # No writer is between storing a file and saving its workload now: a file without a workload is a leftover.
+            statements.delete_files_without_workload(connection)
         self._epoch = epoch + 1
         return self._epoch
 
     def confirm(self) -> None:
-        """Reach the database and check that nobody has taken over; else raise `StoreUnavailable` or `Superseded`."""
+        """Check that the database answers and that no other writer has taken over.
+
+        Raises `StoreUnavailable` or `Superseded` otherwise. A success ends an outage.
+        """
         if self._away is None:
-            with self._failures_named(), self._engine.connect() as connection:
+            with self._translated_errors(), self._engine.connect() as connection:
                 epoch = statements.epoch(connection)
-        # Asked again: this is called beside other threads, and meanwhile a write of theirs may have failed.
+        # Asked again: a write of another thread may have failed meanwhile.
         if (away := self._away) is not None:
-            with self._failures_named(), self._writing.begin() as connection:
+            with self._translated_errors(), self._writing.begin() as connection:
                 epoch = statements.lock_epoch(connection)
             if self._away is away:
                 self._away = None
-        self._compare(epoch)
+        self._require_epoch(epoch)
 
     def close(self) -> None:
-        """Release the database."""
+        """Close all connections to the database."""
         self._engine.dispose()
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[sa.Connection, int]]:
+        """Provide a transaction that holds the lock of the epoch, with the stored epoch."""
         self._refuse_while_away()
         with self._writer:
-            self._refuse_while_away()  # the last holder of the lock may have found out
-            with self._failures_named(), self._writing.begin() as connection:
+            self._refuse_while_away()  # the last holder of the lock may have noticed an outage
+            with self._translated_errors(), self._writing.begin() as connection:
                 yield connection, statements.lock_epoch(connection)
 
-    def _compare(self, epoch: int) -> None:
+    def _require_epoch(self, epoch: int) -> None:
         if epoch != self._epoch:
             raise Superseded(self._epoch, epoch)
 
@@ -103,11 +113,12 @@ class Transactions:
             raise StoreUnavailable(self._away.place, self._away.told)
 
     @contextmanager
-    def _failures_named(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise errors of SQLAlchemy as errors of this package, and remember that the database is away."""
         try:
             yield
         except sa.exc.SQLAlchemyError as error:
-            better = named(error, self._place)
+            better = translate_error(error, self._place)
             if better is None:
                 raise
             if isinstance(better, StoreUnavailable):

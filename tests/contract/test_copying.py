@@ -8,7 +8,7 @@ from jupyter_gq.domain.errors import AdminError, Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
 from jupyter_gq.store import copying
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
 
@@ -37,7 +37,7 @@ def fill(url):
             idempotency_key=f"k{number}",
         )
         store.save([record], [NewEvent(at=Instant(number), owner="ann", kind="job", object=job.id, payload={"n": 1})])
-    store.append_outputs("job-1", [OutputEvent(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
+    store.append_outputs("job-1", [OutputPiece(seq=n, payload={"op": "append", "cell": "c"}) for n in range(1, 351)])
     store.put_file("job-1", "bundle", bytes(range(256)) * 10_000)
     store.put_setting("policy", {"half_life": 3600})
     store.prune_events(20)

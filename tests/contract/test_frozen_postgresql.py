@@ -13,21 +13,21 @@ import sqlalchemy as sa
 from jupyter_gq.domain.errors import StoreUnavailable
 from jupyter_gq.store import schema
 from jupyter_gq.store.engine import _CONNECT
-from jupyter_gq.store.patience import PatientConnection
+from jupyter_gq.store.silence_timeout import TimedConnection
 from jupyter_gq.store.sql import SqlStore, _put_records
 
 from .test_postgresql import a_record, ids
 
 #: Less than at work, so that the tests are quick.
-SILENCE = 1.0
+SILENCE_TIMEOUT = 1.0
 #: The longest that a caller waits: for an answer, and then for a new connection.
-BOUND = SILENCE + _CONNECT + 1.0
+BOUND = SILENCE_TIMEOUT + _CONNECT + 1.0
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr("jupyter_gq.store.patience.SILENCE", SILENCE)
-    monkeypatch.setattr(PatientConnection, "patience", SILENCE)
+    monkeypatch.setattr("jupyter_gq.store.silence_timeout.SILENCE_TIMEOUT", SILENCE_TIMEOUT)
+    monkeypatch.setattr(TimedConnection, "silence_timeout", SILENCE_TIMEOUT)
 
 
 @pytest.fixture(params=["socket", "network"])
@@ -78,7 +78,7 @@ def test_who_waits_for_a_write_that_freezes_does_not_begin_to_wait_anew(store, p
     assert begun.wait(30)
     with postgresql.frozen():
         frozen.set()
-        assert seconds(lambda: store.save([a_record("next")])) < SILENCE + 1.0
+        assert seconds(lambda: store.save([a_record("next")])) < SILENCE_TIMEOUT + 1.0
         writing.join()
     assert "not said a word for 1 s" in failures[0]
     store.confirm()

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import AdminError, StorageFull, StoreUnavailable
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
-from jupyter_gq.store.reach import reach
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
+from jupyter_gq.store.reachability import check_reachable
 from jupyter_gq.store.sql import SqlStore
 from jupyter_gq.store.tables import metadata
 from tests.builders import a_job
@@ -39,7 +39,7 @@ def a_record(id="digits"):
 
 
 def ids(store):
-    return {record.workload.id for record in store.live()}
+    return {record.workload.id for record in store.unfinished()}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
@@ -60,34 +60,34 @@ def test_while_the_server_is_away_all_is_refused_and_afterwards_it_goes_on(store
             ask()
     postgresql.start()
     with pytest.raises(StoreUnavailable):
-        store.live()  # only who confirms waits for it
+        store.unfinished()  # only who confirms waits for it
     store.confirm()
     store.save([a_record("after")])
     assert ids(store) == {"before", "after"}
 
 
 def test_whether_it_can_be_reached_is_asked_without_a_trace(url, postgresql):
-    reach(url)
+    check_reachable(url)
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     assert sa.inspect(engine).get_table_names() == [], "who only waits changes no schema"
     engine.dispose()
     name = sa.make_url(url).database
     postgresql.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with pytest.raises(StoreUnavailable, match="it can only be read"):
-        reach(url)
+        check_reachable(url)
     postgresql.stop()
     try:
         with pytest.raises(StoreUnavailable, match="does not answer"):
-            reach(url)
+            check_reachable(url)
     finally:
         postgresql.start()
 
 
 def test_a_file_is_not_asked_for_and_a_wrong_url_is_told(tmp_path):
-    reach(f"sqlite:///{tmp_path}/none.sqlite")
+    check_reachable(f"sqlite:///{tmp_path}/none.sqlite")
     assert not list(tmp_path.iterdir())
     with pytest.raises(AdminError, match="cannot be read"):
-        reach("no url")
+        check_reachable("no url")
 
 
 @pytest.mark.parametrize("how", ["terminated", "killed"])
@@ -236,7 +236,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(postgresql, tmp_path):
         fill(folder)
         with pytest.raises(StorageFull):
             store.put_file("before", "bundle", bytes(range(256)) * 16_384)
-        pieces = [OutputEvent(seq=n, payload={"text": str(n) * 2000}) for n in range(1, 2000)]
+        pieces = [OutputPiece(seq=n, payload={"text": str(n) * 2000}) for n in range(1, 2000)]
         with pytest.raises(StorageFull):
             store.append_outputs("before", pieces)
         assert (store.file("before", "bundle"), store.last_seq("before")) == (b"small", 0)

@@ -16,7 +16,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Activity, Kind, Stop, TaskPlacement
 from jupyter_gq.domain.workload_detail import CodeError, WorkloadDetail
 from jupyter_gq.store.engine import WRITES, open_engine
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.rows import row_of
 from jupyter_gq.store.schema import upgrade
 from jupyter_gq.store.sql import SqlStore, _put_records
@@ -55,7 +55,7 @@ def an_event(kind="job", owner="ann", **payload):
 
 
 def pieces(*payloads, start=1):
-    return [OutputEvent(seq=seq, payload={**p, "seq": seq}) for seq, p in enumerate(payloads, start)]
+    return [OutputPiece(seq=seq, payload={**p, "seq": seq}) for seq, p in enumerate(payloads, start)]
 
 
 def text(cell, content):
@@ -76,19 +76,19 @@ def test_a_record_is_forgotten_after_its_output_in_small_steps(store):
     store.save([a_record("old", state=State.FAILED), a_record("other")])
     for name in ("old", "other"):
         store.append_outputs(name, pieces(*[text("c", str(number)) for number in range(5)]))
-    assert [store.forget("old", pieces=2) for _ in range(3)] == [False, False, False]
+    assert [store.delete_portion("old", pieces=2) for _ in range(3)] == [False, False, False]
     assert (store.get("old") is not None, store.last_seq("old")) == (True, 0)
-    assert store.forget("old", pieces=2)
+    assert store.delete_portion("old", pieces=2)
     assert store.get("old") is None
     assert store.last_seq("other") == 5
-    assert store.forget("old"), "forgetting twice is no error"
+    assert store.delete_portion("old"), "forgetting twice is no error"
 
 
 def test_what_has_not_ended_is_never_forgotten(store):
     store.save([a_record("alive")])
     store.append_outputs("alive", pieces(text("c", "1")))
     with pytest.raises(Conflict):
-        store.forget("alive")
+        store.delete_portion("alive")
     assert store.last_seq("alive") == 1
 
 
@@ -120,14 +120,14 @@ def test_saving_again_replaces(store):
     changed = replace(record, workload=replace(record.workload, state=State.ADMITTED), detail=WorkloadDetail())
     store.save([changed])
     assert store.get("digits") == changed
-    assert store.live() == (changed,)
+    assert store.unfinished() == (changed,)
 
 
 def test_what_is_not_there_is_none(store):
     assert store.get("nothing") is None
     assert store.by_idempotency_key("ann", "nothing") is None
     assert store.setting("nothing") is None
-    assert store.live() == store.list() == store.outputs("nothing") == store.events_after(0) == ()
+    assert store.unfinished() == store.list() == store.outputs("nothing") == store.events_after(0) == ()
     assert store.event_range() == (0, 0)
     assert store.last_seq("nothing") == 0
 
@@ -136,14 +136,14 @@ def test_live_is_oldest_first_without_what_is_final(store):
     jobs = [a_record("c", submitted=1), a_record("b", submitted=1), a_record("a", submitted=2)]
     done = a_record("done", submitted=0, state=State.SUCCEEDED)
     store.save([*jobs, done])
-    assert [record.workload.id for record in store.live()] == ["b", "c", "a"]
+    assert [record.workload.id for record in store.unfinished()] == ["b", "c", "a"]
 
 
 def test_ids_have_the_order_of_their_bytes(store):
     ids = ["B", "a", "a-b", "ab", "Z", "_"]
     store.save([a_record(id, submitted=1, state=State.SUCCEEDED) for id in ids])
     store.save([a_record(f"{id}*", submitted=1) for id in ids])
-    assert [record.workload.id for record in store.live()] == sorted(f"{id}*" for id in ids)
+    assert [record.workload.id for record in store.unfinished()] == sorted(f"{id}*" for id in ids)
     assert [record.workload.id for record in store.finished(Instant(1e12))] == sorted(ids)
     assert [record.workload.id for record in store.finished(Instant(1e12), after="Z")] == ["_", "a", "a-b", "ab"]
     assert [record.workload.id for record in store.list(before="B")] == []
@@ -266,7 +266,7 @@ def test_the_files_of_what_is_forgotten_go_after_its_output_and_before_its_recor
         store.put_file("old", name, b"x")
         store.put_file("other", name, b"y")
     left = []
-    while not store.forget("old"):
+    while not store.delete_portion("old"):
         left.append((store.last_seq("old"), store.file("old", "bundle"), store.get("old") is not None))
     assert left == [(0, b"x", True), (0, None, True)]
     assert (store.get("old"), store.file("old", "log"), store.file("other", "log")) == (None, None, b"y")
@@ -276,7 +276,7 @@ def test_the_files_of_what_has_not_ended_are_never_forgotten(store):
     store.save([a_record("alive")])
     store.put_file("alive", "bundle", b"x")
     with pytest.raises(Conflict):
-        store.forget("alive")
+        store.delete_portion("alive")
     assert store.file("alive", "bundle") == b"x"
 
 
@@ -296,7 +296,7 @@ def test_two_threads_and_another_process_lose_nothing(store, url):
         thread.join()
     other.join()
     assert other.exitcode == 0
-    assert len(store.live()) == 61
+    assert len(store.unfinished()) == 61
     assert len({event.id for event in store.events_after(0)}) == 60
 
 
@@ -316,7 +316,7 @@ def test_processes_that_open_a_new_database_at_once_all_find_it_ready(url):
         opener.join()
     assert [opener.exitcode for opener in openers] == [0, 0, 0]
     store = SqlStore(url)
-    assert [record.workload.id for record in store.live()] == ["outside-0"]
+    assert [record.workload.id for record in store.unfinished()] == ["outside-0"]
     store.close()
 
 
@@ -329,7 +329,7 @@ def test_a_database_of_the_first_release_is_brought_up_to_date_with_all_that_is_
         put_setting(connection, {"name": "policy", "value": "{}"})
     engine.dispose()
     store = SqlStore(url)
-    assert store.live() == (record,)
+    assert store.unfinished() == (record,)
     assert store.setting("policy") == {}
     assert store.append_outputs("digits", pieces(text("c", "a"))) == 1
     store.put_file("digits", "bundle", b"x")
@@ -346,7 +346,7 @@ def test_a_killed_writer_leaves_what_it_had_committed_and_no_more(url):
     writer.kill()
     writer.join()
     store = SqlStore(url)
-    assert [record.workload.id for record in store.live()] == ["committed"]
+    assert [record.workload.id for record in store.unfinished()] == ["committed"]
     store.save([a_record("next")])
     store.close()
 

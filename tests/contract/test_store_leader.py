@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Superseded
 from jupyter_gq.domain.states import State
 from jupyter_gq.store import statements
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
 
@@ -37,8 +37,8 @@ def an_event(**payload):
 
 WRITES = {
     "save": lambda store: store.save([a_record("new")], [an_event()]),
-    "append_outputs": lambda store: store.append_outputs("old", [OutputEvent(seq=1, payload={"op": "run"})]),
-    "forget": lambda store: store.forget("old"),
+    "append_outputs": lambda store: store.append_outputs("old", [OutputPiece(seq=1, payload={"op": "run"})]),
+    "delete_portion": lambda store: store.delete_portion("old"),
     "prune_events": lambda store: store.prune_events(0),
     "put_setting": lambda store: store.put_setting("policy", {"new": True}),
     "put_file": lambda store: store.put_file("old", "bundle", b"new"),
@@ -165,5 +165,5 @@ def test_of_three_that_fight_for_the_database_none_writes_after_it_was_replaced(
     assert len(superseded) >= 24
     assert epochs == sorted(epochs)
     assert {f"{epoch}-{epochs[:at].count(epoch)}" for at, epoch in enumerate(epochs)} == {
-        record.workload.id for record in store.live()
+        record.workload.id for record in store.unfinished()
     }

@@ -16,7 +16,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.errors import Conflict, NotFound
 from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.sql import SqlStore
 from tests.builders import a_job
 
@@ -73,7 +73,7 @@ class StoreMachine(RuleBasedStateMachine):
     def append(self, id, skip, ops):
         told = self.outputs.setdefault(id, [])
         start = max(1, len(told) + 1 + skip)
-        pieces = [OutputEvent(seq=seq, payload=_piece(seq, op)) for seq, op in enumerate(ops, start)]
+        pieces = [OutputPiece(seq=seq, payload=_piece(seq, op)) for seq, op in enumerate(ops, start)]
         new = [] if start > len(told) + 1 else [piece for piece in pieces if piece.seq > len(told)]
         if new and id not in self.records:
             try:
@@ -109,11 +109,11 @@ class StoreMachine(RuleBasedStateMachine):
         record = self.records.get(id)
         if record is not None and record.workload.state not in FINAL:
             try:
-                self.store.forget(id)
+                self.store.delete_portion(id)
             except Conflict:
                 return
             raise AssertionError("what has not ended was forgotten")
-        while not self.store.forget(id, pieces=2):
+        while not self.store.delete_portion(id, pieces=2):
             pass
         if record is not None:
             del self.records[id]
@@ -129,7 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
     def agrees(self):
         by_age = sorted(self.records.values(), key=lambda r: (r.workload.submitted_at, r.workload.id))
         assert self.store.list() == tuple(reversed(by_age))
-        assert self.store.live() == tuple(r for r in by_age if r.workload.state not in FINAL)
+        assert self.store.unfinished() == tuple(r for r in by_age if r.workload.state not in FINAL)
         assert self.store.events_after(0) == tuple(self.events)
         bounds = (self.events[0].id, self.events[-1].id) if self.events else (0, 0)
         assert self.store.event_range() == bounds

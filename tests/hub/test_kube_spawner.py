@@ -11,7 +11,7 @@ from tornado.web import HTTPError
 from traitlets.config import Config
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.hub.admission.admission import Share
+from jupyter_gq.hub.admission.admission import HeldShare
 from jupyter_gq.hub.admission.waiting_servers import WaitingServers
 from tests.hub.scripted_service import ScriptedService, waiting
 
@@ -28,14 +28,14 @@ HELD = PodAdditions(
     volumes=[{"name": "gq-device", "hostPath": {"path": "/dev/null"}}],
     volume_mounts=[{"name": "gq-device", "mountPath": "/var/run/nvidia-container-devices/GPU-aaaa"}],
 )
-SHARE = Share(ticket="nb-1", gpus="0.25", environment=dict(HELD.environment), pod=HELD)
-WHOLE = Share(
+SHARE = HeldShare(ticket="nb-1", gpus="0.25", environment=dict(HELD.environment), pod=HELD)
+WHOLE = HeldShare(
     ticket="nb-2",
     gpus="1",
     environment={"JUPYTER_GQ_GPUS": "1"},
     pod=PodAdditions(node="gpu-2", resources={"nvidia.com/gpu": "1"}),
 )
-NONE = Share(ticket="nb-3", gpus="0", environment={"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"})
+NONE = HeldShare(ticket="nb-3", gpus="0", environment={"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"})
 #: What an administrator may have set before.
 THEIRS = {
     "scheduler_name": "release-user-scheduler",

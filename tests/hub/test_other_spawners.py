@@ -105,7 +105,7 @@ async def test_over_kubespawner_it_gives_form_environment_and_state(monkeypatch)
     kubespawner = pytest.importorskip("kubespawner", reason="kubespawner is not installed here")
     monkeypatch.setattr("kubespawner.spawner.load_config", lambda **_: None)  # there is no cluster to look for
     from jupyter_gq.hub import options_form
-    from jupyter_gq.hub.admission.admission import Share
+    from jupyter_gq.hub.admission.admission import HeldShare
     from jupyter_gq.hub.mixin import GPUShareMixin
 
     class GQKube(GPUShareMixin, kubespawner.KubeSpawner):
@@ -115,7 +115,7 @@ async def test_over_kubespawner_it_gives_form_environment_and_state(monkeypatch)
     spawner = GQKube(_mock=True, config=config)
     assert spawner.options_form is options_form.render_page
     assert spawner.image == "mine"
-    spawner._share = Share(ticket="nb-1", gpus="0.25", environment={"JUPYTER_GQ_GPUS": "0.25"})
+    spawner._share = HeldShare(ticket="nb-1", gpus="0.25", environment={"JUPYTER_GQ_GPUS": "0.25"})
     environment = spawner.get_env()
     assert environment["JUPYTER_GQ_URL"] == "http://gq/"
     assert environment["JUPYTER_GQ_TICKET"] == "nb-1"

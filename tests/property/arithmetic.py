@@ -128,7 +128,7 @@ class Books:
         for workload in snapshot.workloads:
             self._enter(workload)
         for workload, place in kept_places(snapshot, self):
-            self.charge(workload, of_tasks(workload, place), now=False)
+            self.add_usage(workload, of_tasks(workload, place), now=False)
         self._share_out()
 
     def path(self, queue: str) -> list[Tally]:
@@ -138,7 +138,7 @@ class Books:
             found.append(self.tallies[found[-1].queue.parent])
         return found
 
-    def charge(
+    def add_usage(
         self, workload: Workload, amounts: Amounts, *, sign: int = 1, now: bool = True, later: bool = True
     ) -> None:
         """Add to `used` (now) and to `lasting` (later) of all queues of the workload."""
@@ -232,8 +232,8 @@ class Books:
         if not workload.holds:
             return
         stops = workload.state is State.STOPPING
-        self.charge(workload, held(workload), later=not stops)
-        self.charge(workload, of_tasks(workload, [leaving.task for leaving in workload.leaving]), later=False)
+        self.add_usage(workload, held(workload), later=not stops)
+        self.add_usage(workload, of_tasks(workload, [leaving.task for leaving in workload.leaving]), later=False)
         if not stops or (workload.stop is not None and workload.stop.requeue):
             tally.demand += max(held(workload)[0], wanted(workload))
 

@@ -9,7 +9,7 @@ from jupyter_gq.domain.cluster import Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Request, TaskGroup, TopologyConstraint, Workload
-from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, Policy, UsageRule
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, PlacementStrategy, Policy, UsageRule
 from tests.builders import NOW, a_node
 
 #: Those submitted first have waited for so long.
@@ -110,8 +110,8 @@ def worlds(draw: st.DrawFn, steps: int = 14, whole: bool = False) -> World:
     queues = draw(trees())
     nodes = tuple(a_node(f"n{i}", draw(st.integers(1, 3))) for i in range(draw(st.integers(1, 2))))
     policy = Policy(
-        placement=draw(st.sampled_from(Placement)),
-        fraction_placement=draw(st.sampled_from([None, *Placement])),
+        placement=draw(st.sampled_from(PlacementStrategy)),
+        fraction_placement=draw(st.sampled_from([None, *PlacementStrategy])),
         min_runtime=draw(min_runtimes),
         usage=draw(usage_rules),
         per_user=draw(st.integers(0, 2)) == 0,

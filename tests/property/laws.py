@@ -136,7 +136,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
     for instruction in decision.instructions:
         if isinstance(instruction, Admit | Grow):
             started = by_id[instruction.workload]
-            books.charge(started, of_tasks(started, instruction.placement))
+            books.add_usage(started, of_tasks(started, instruction.placement))
     for instruction in decision.instructions:
         if not isinstance(instruction, Evict | Shrink):
             continue
@@ -165,7 +165,7 @@ def evictions_are_lawful(snapshot: Snapshot, decision: Decision, policy: Policy)
             assert victim.kind is Kind.TRAINING
             assert policy.consolidate
             continue
-        books.charge(victim, gives, sign=-1, now=False)
+        books.add_usage(victim, gives, sign=-1, now=False)
 
 
 def who_moves_has_a_new_place(snapshot: Snapshot, after: Snapshot, decision: Decision, policy: Policy) -> None:
@@ -258,10 +258,10 @@ def _may_take_all(books: Books, workload: Workload, chosen: tuple[Workload, ...]
     for victim in chosen:
         if not books.may_reclaim(workload, victim):
             break
-        books.charge(victim, held(victim), sign=-1, now=False)
+        books.add_usage(victim, held(victim), sign=-1, now=False)
         taken.append(victim)
     for victim in taken:
-        books.charge(victim, held(victim), now=False)
+        books.add_usage(victim, held(victim), now=False)
     return len(taken) == len(chosen)
 
 

@@ -180,11 +180,11 @@ class ControllerMachine(RuleBasedStateMachine):
                 self.world.controller.tickets.close(ADMIN, ticket)
         for _ in range(40 + 8 * len(self.sent)):
             self.runner.run(self.world.step(seconds=7))
-            if not self.world.sql.live():
+            if not self.world.sql.unfinished():
                 return
             for job, _ in self.world.backend.alive():
                 self.world.backend.end(job)
-        left = [(each.workload.id, each.workload.state) for each in self.world.sql.live()]
+        left = [(each.workload.id, each.workload.state) for each in self.world.sql.unfinished()]
         raise AssertionError(f"never came to an end: {left}")
 
     def _sent(self, caller, queue, gpus, tasks):

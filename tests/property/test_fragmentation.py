@@ -9,7 +9,7 @@ from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Node
 from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make_policy
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import PlacementStrategy
 from tests.builders import a_device, a_job
 
 MODELS = ("A", "B")
@@ -45,7 +45,7 @@ def some_requests(draw):
 
 
 def ledger_of(nodes, mix):
-    return DeviceLedger(nodes, ["train", "build"], choice=make_policy(Placement.FRAGMENTATION, mix))
+    return DeviceLedger(nodes, ["train", "build"], choice=make_policy(PlacementStrategy.FRAGMENTATION, mix))
 
 
 steps = st.lists(
@@ -76,7 +76,7 @@ class Past:
         task = self.ledger.place("train", request, view)
         if task is not None:
             job = replace(a_job(f"w{len(self.done)}", "q"), request=request, placement=(task,))
-            self.done.append(("hold" if view is View.NOW else "promise", job))
+            self.done.append(("hold" if view is View.NOW else "nominate", job))
 
     def release(self, number, _):
         kind, job = self.done[number % len(self.done)] if self.done else ("", None)
@@ -103,7 +103,7 @@ class Past:
             elif kind == "release":
                 fresh.release(job)
             else:
-                fresh.promise(job, job.placement)
+                fresh.nominate(job, job.placement)
         return fresh
 
 

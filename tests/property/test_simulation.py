@@ -8,25 +8,25 @@ from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.simulation.baselines import Fifo, PooledFifo
 from jupyter_gq.simulation.core import Core
 from jupyter_gq.simulation.experiment import Pool, runnable
 from jupyter_gq.simulation.history import GuaranteeClock, Timeline
 from jupyter_gq.simulation.replay import Costs, replay
-from jupyter_gq.simulation.trace import Job, queues_of, scaled
+from jupyter_gq.simulation.trace import TraceJob, queues_of, scaled
 
 QUOTAS = {"a": MilliGpu(2000), "b": MilliGpu(3000), "c": MilliGpu(1000)}
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> list[Job]:
+def jobs(draw: st.DrawFn) -> list[TraceJob]:
     requests = st.one_of(
         st.sampled_from((100, 300, 500, 810)).map(lambda m: Request(devices=1, milli_per_device=MilliGpu(m))),
         st.integers(1, 3).map(lambda n: Request(devices=n)),
     )
     return [
-        Job(
+        TraceJob(
             id=f"j{number:02d}",
             queue=draw(st.sampled_from("abc")),
             owner="",
@@ -67,8 +67,8 @@ def test_safety_every_job_runs_to_its_end_once_and_no_gpu_second_appears_or_is_m
     pool = Pool(gpus=6, per_node=4)
     trace = runnable(trace, QUOTAS, pool).jobs
     policy = {
-        "pack": lambda: _core(pool, Placement.PACK),
-        "spread": lambda: _core(pool, Placement.SPREAD),
+        "pack": lambda: _core(pool, PlacementStrategy.PACK),
+        "spread": lambda: _core(pool, PlacementStrategy.SPREAD),
         "fifo": lambda: Fifo(QUOTAS),
         "backfill": lambda: Fifo(QUOTAS, backfill=True),
         "pooled": lambda: PooledFifo(pool.milli),
@@ -92,7 +92,7 @@ def test_safety_every_job_runs_to_its_end_once_and_no_gpu_second_appears_or_is_m
     assert all(delay >= 0 for delays in clock.delays.values() for delay in delays)
 
 
-def _core(pool: Pool, placement: Placement) -> Core:
+def _core(pool: Pool, placement: PlacementStrategy) -> Core:
     queues = queues_of(scaled(QUOTAS, pool.milli))
     return Core(pool.nodes(), queues, Policy(placement=placement))
 
@@ -102,5 +102,7 @@ def _core(pool: Pool, placement: Placement) -> Core:
 def test_safety_the_same_trace_has_the_same_outcome(trace):
     pool = Pool(gpus=6, per_node=4)
     trace = runnable(trace, QUOTAS, pool).jobs
-    runs = [[course.runs for course in replay(jobs, _core(pool, Placement.PACK))] for jobs in (trace, trace[::-1])]
+    runs = [
+        [course.runs for course in replay(jobs, _core(pool, PlacementStrategy.PACK))] for jobs in (trace, trace[::-1])
+    ]
     assert runs[0] == runs[1]

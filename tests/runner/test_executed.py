@@ -2,8 +2,8 @@
 
 import json
 
-from jupyter_gq.client.bundle import pair
-from jupyter_gq.client.executed import Shown, executed
+from jupyter_gq.client.bundle import pair_cells
+from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 
 from .conftest import Job, eventually
 
@@ -11,10 +11,10 @@ from .conftest import Job, eventually
 def made_by_the_service(job: Job) -> dict:
     """The notebook, from what the service has stored."""
     bundle = json.loads((job.folder / "bundle.json").read_text())
-    shown = Shown()
+    shown = ShownOutputs()
     shown.take(job.service.pieces())
-    cells = pair(bundle["manifest"], bundle["notebook"])
-    return executed(bundle["notebook"], cells, shown.about("job-1"), shown)
+    cells = pair_cells(bundle["manifest"], bundle["notebook"])
+    return make_executed_notebook(bundle["notebook"], cells, shown.about("job-1"), shown)
 
 
 def test_of_a_job_that_ran_to_its_end(job):

@@ -12,7 +12,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.workload import Activity, Kind, Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Instruction, Suspend, Warn
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from tests.builders import NOW, Cluster, a_job, a_notebook, apply, cordoned, stopped, without
 from tests.explanations import explained
 
@@ -29,7 +29,7 @@ class Play:
         for name, fields in scenario.get("queues", {}).items():
             cluster.queue(name, **fields)
         self.snapshot: Snapshot = cluster.snapshot()
-        self.policy = Policy(placement=Placement(scenario.get("placement", "pack")))
+        self.policy = Policy(placement=PlacementStrategy(scenario.get("placement", "pack")))
         self.now = float(NOW)
         self.decisions: list[dict[str, Any]] = []
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from jupyter_gq.backends.bundles import PodFiles, encode_bundle
-from jupyter_gq.client.bundle import CellsMissing, pair
-from jupyter_gq.client.executed import Shown, executed
+from jupyter_gq.client.bundle import CellsMissing, pair_cells
+from jupyter_gq.client.executed import ShownOutputs, make_executed_notebook
 from jupyter_gq.domain.errors import BackendError, Conflict
 from jupyter_gq.domain.json_types import JsonObject
-from jupyter_gq.store.protocol import OutputEvent
+from jupyter_gq.store.protocol import OutputPiece
 
 _BUNDLE, _LOGS = "bundle.json", "logs.json"
 #: Bytes of each task's log that are kept.
@@ -42,7 +42,7 @@ class Files(Protocol):
 class Outputs(Protocol):
     """The part of the store that keeps the outputs of jobs."""
 
-    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputEvent]:
+    def outputs(self, workload: str, after: int = 0, limit: int = 1000) -> Sequence[OutputPiece]:
         """Return the outputs with a number above `after`, in order, at most `limit`."""
         ...
 
@@ -79,8 +79,8 @@ class StoredBundles:
             return None
         try:
             notebook = bundle["notebook"]
-            cells = pair(bundle["manifest"], notebook)
-            return executed(notebook, cells, shown.about(job), shown)
+            cells = pair_cells(bundle["manifest"], notebook)
+            return make_executed_notebook(notebook, cells, shown.about(job), shown)
         except (CellsMissing, KeyError, TypeError, AttributeError):
             return None  # the job cannot run either: the runner says why
 
@@ -108,8 +108,8 @@ class StoredBundles:
         """Delete all files of the job; no error if there are none."""
         self._files.delete_files(job)
 
-    def _shown(self, job: str) -> Shown:
-        shown = Shown()
+    def _shown(self, job: str) -> ShownOutputs:
+        shown = ShownOutputs()
         while pieces := self._outputs.outputs(job, shown.seq, _PAGE):
             shown.take([{**piece.payload, "seq": piece.seq} for piece in pieces])
         return shown

@@ -7,7 +7,7 @@ Nothing of the service's that could act in its name is passed on.
 import os
 from collections.abc import Mapping, Sequence
 
-from jupyter_gq.client.variables import matches, of_manifest
+from jupyter_gq.client.variables import matches, select_variables
 
 from .accounts import Account
 
@@ -27,7 +27,7 @@ def base_environment(
 ) -> dict[str, str]:
     """Return the variables that all tasks of a run share."""
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
-    environment |= of_manifest(manifest)
+    environment |= select_variables(manifest)
     if account.switch:
         environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name, "SHELL": account.shell}
     return environment | dict(launch)

@@ -124,7 +124,7 @@ class Executor:
 
         Returns the first failure that concerns one workload only. All other work is done nevertheless.
         """
-        names = [record.workload.id for record in self._context.records.begun()]
+        names = [record.workload.id for record in self._context.records.holding()]
         failure = await self._for_each(
             names, lambda record: self._reconcile_record(record, observed), observed.unobserved
         )
@@ -144,7 +144,7 @@ class Executor:
         self._launched = []
         for name in names:
             # Requests are answered while a backend works, so the record may have changed since the loop began.
-            record = self._context.records.alive(name)
+            record = self._context.records.find_unfinished(name)
             if record is None or record.workload.kind in left_alone:
                 continue
             try:
@@ -192,7 +192,7 @@ class Executor:
     def _record_launches(self) -> None:
         """Record the launches since the last call. After a crash before this, the next observation records them."""
         launched, self._launched = self._launched, []
-        records = [record for name in launched if (record := self._context.records.alive(name)) is not None]
+        records = [record for name in launched if (record := self._context.records.find_unfinished(name)) is not None]
         admitted = [record.workload.id for record in records if record.workload.state is State.ADMITTED]
         self._context.records.commit([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
@@ -293,7 +293,7 @@ class Executor:
         self._tokens = {key: token for key, token in self._tokens.items() if self._is_present(*key)}
 
     def _is_present(self, workload: str, run: int) -> bool:
-        record = self._context.records.alive(workload)
+        record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
 

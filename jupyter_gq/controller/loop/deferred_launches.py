@@ -39,5 +39,5 @@ class DeferredLaunches:
         return tuple(each for each in portion if isinstance(each, Admit) and self._still_waits(each))
 
     def _still_waits(self, admission: Admit) -> bool:
-        record = self._context.records.alive(admission.workload)
+        record = self._context.records.find_unfinished(admission.workload)
         return record is not None and record.workload.state is State.PENDING

@@ -47,9 +47,9 @@ _MINUTE, _PART = 60.0, 0.2
 class Forecasts:
     """The forecasts and durations that requests read from `Context.expected_starts` and `Context.durations`."""
 
-    def __init__(self, context: Context, mention: Callable[[str], None]) -> None:
-        """`mention` tells the listeners of a job that its view has changed."""
-        self._context, self._mention = context, mention
+    def __init__(self, context: Context, announce: Callable[[str], None]) -> None:
+        """`announce` tells the listeners of a job that its view has changed."""
+        self._context, self._announce = context, announce
         #: Jobs that were not pending at the last update.
         self._begun: set[str] = set()
         self._revision = -1
@@ -80,7 +80,7 @@ class Forecasts:
         changed, now = self._context.records.revision != self._revision, self._context.clock.now()
         if changed:
             self._learn()
-        if self._due_since is None and (changed or self._forecaster.told):
+        if self._due_since is None and (changed or self._forecaster.stated):
             self._due_since = now
         if self._due_since is not None and (calm or now >= self._due_since + LONGEST_DELAY):
             self._due.set()
@@ -90,7 +90,7 @@ class Forecasts:
         context, now = self._context, self._context.clock.now()
         self._due_since = None
         self._due.clear()
-        jobs = (record.workload for record in context.records.live() if record.workload.kind is Kind.TRAINING)
+        jobs = (record.workload for record in context.records.unfinished() if record.workload.kind is Kind.TRAINING)
         waiting = sorted(filter(_waits, jobs), key=lambda w: (w.submitted_at, w.id))
         if not waiting:
             return
@@ -104,11 +104,11 @@ class Forecasts:
             horizon=AHEAD,
         )
         still = [workload.id for workload in waiting[:FORESEEN] if self._still_waits(workload)]
-        self._publish(self._forecaster.tell({name: expected[name] for name in still}, now), now)
+        self._publish(self._forecaster.state_ranges({name: expected[name] for name in still}, now), now)
 
     def _still_waits(self, workload: Workload) -> bool:
         """Tell whether the workload waits, and has not run since `workload` was read."""
-        record = self._context.records.alive(workload.id)
+        record = self._context.records.find_unfinished(workload.id)
         return record is not None and _waits(record.workload) and record.workload.run == workload.run
 
     def _publish(self, ranges: Mapping[str, WaitRange], now: Instant) -> None:
@@ -120,7 +120,7 @@ class Forecasts:
         self._context.expected_starts = after
         for name in before.keys() | after.keys():
             if _moved(before.get(name), after.get(name), now):
-                self._mention(name)
+                self._announce(name)
 
     # --- learning
 
@@ -128,13 +128,13 @@ class Forecasts:
         context = self._context
         self._revision = context.records.revision
         before = self._begun
-        begun = (record.workload for record in context.records.begun())
+        begun = (record.workload for record in context.records.holding())
         self._begun = {workload.id for workload in begun if workload.kind is Kind.TRAINING}
         for name in before - self._begun:
             record = context.records.get(name)
             if record is not None:
                 self._learn_duration(record.workload)
-        if any([self._learn_start(name) for name in tuple(self._forecaster.told)]):
+        if any([self._learn_start(name) for name in tuple(self._forecaster.stated)]):
             context.store.put_setting(_SETTING, {"outcomes": self._forecaster.outcomes})
 
     def _learn_duration(self, workload: Workload) -> None:
@@ -145,15 +145,15 @@ class Forecasts:
 
     def _learn_start(self, name: str) -> bool:
         """Compare the first forecast of a wait with the start; return True if something was learnt."""
-        record = self._context.records.alive(name)
+        record = self._context.records.find_unfinished(name)
         workload = None if record is None else record.workload
         if workload is not None and _waits(workload):
             return False
         self._context.expected_starts.pop(name, None)
         if workload is None or workload.started_at is None:
-            self._forecaster.withdrawn(name)
+            self._forecaster.forget_withdrawn(name)
             return False
-        self._forecaster.started(name, workload.started_at)
+        self._forecaster.record_start(name, workload.started_at)
         return True
 
 

@@ -35,7 +35,7 @@ def check_limits(workloads: Sequence[Workload], queues: Sequence[Queue], admitte
     touched: set[str] = set()
     new = set(admitted)
     for workload in workloads:
-        chain = _upwards(workload.queue, by_name)
+        chain = _with_ancestors(workload.queue, by_name)
         leaving = sum(workload.request_of(leaving.task.group).milli for leaving in workload.leaving)
         held = gang.held(workload) + leaving if workload.holds else 0
         for name in chain:
@@ -94,7 +94,7 @@ def _check_group(workload: Workload, group: TaskGroup, placed: Sequence[TaskPlac
             raise InvariantBroken(f"{who} needs {group.request.devices} devices a task: {task.devices}")
 
 
-def _upwards(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
+def _with_ancestors(name: str | None, queues: Mapping[str, Queue]) -> list[str]:
     """Return the names of a queue and of all queues above it."""
     chain = []
     while name is not None and name in queues:

@@ -40,9 +40,9 @@ class Leadership:
         try:
             # Asked in a thread: a database that hangs must not keep requests waiting.
             await asyncio.to_thread(self._context.store.confirm)
-            if self._context.records.settle():
-                self._context.seqs.clear()
-                self._context.broker.mention(None, "reset", "", {})
+            if self._context.records.reload_after_outage():
+                self._context.last_seqs.clear()
+                self._context.broker.announce(None, "reset", "", {})
                 log.info("the database answers again; what is alive was read anew")
         except StoreUnavailable as error:
             self.unready = str(error)

@@ -71,7 +71,7 @@ class Observer:
         now = self._context.clock.now()
         changes = [
             change
-            for record in self._context.records.begun()
+            for record in self._context.records.holding()
             if record.workload.kind not in observed.unobserved
             for change in self._changes(record, observed, now)
         ]
@@ -80,7 +80,7 @@ class Observer:
         self._remember_processes(observed)
         self._remember_troubles(observed)
         for (workload, run), (backend, observation) in observed.runs.items():
-            record = self._context.records.alive(workload)
+            record = self._context.records.find_unfinished(workload)
             if record is None or not record.workload.holds or record.workload.run != run:
                 await self._clean_up(backend, workload, run, observation)
         strays = [
@@ -118,7 +118,8 @@ class Observer:
         kept = {
             name: told
             for name, told in self._context.troubles.items()
-            if (record := self._context.records.alive(name)) is not None and record.workload.kind in observed.unobserved
+            if (record := self._context.records.find_unfinished(name)) is not None
+            and record.workload.kind in observed.unobserved
         }
         told = {
             name: observation.sentence
@@ -130,7 +131,7 @@ class Observer:
         self._context.troubles = kept | told
 
     def _is_present(self, workload: str, run: int) -> bool:
-        record = self._context.records.alive(workload)
+        record = self._context.records.find_unfinished(workload)
         return record is not None and record.workload.run == run
 
     async def _clean_up(self, backend: Backend, workload: str, run: int, observation: Observation) -> None:

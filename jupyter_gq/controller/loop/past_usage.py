@@ -11,7 +11,7 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Admit, Decision
-from jupyter_gq.scheduling.quota.past_usage import Usage, advance, enter
+from jupyter_gq.scheduling.quota.past_usage import DecayedUsage, add_entry_cost, advance
 from jupyter_gq.scheduling.workloads import gang
 
 #: Key of the document in the store.
@@ -19,26 +19,26 @@ KEY = "past-use"
 
 
 class PastUsage:
-    """The usage that snapshots carry (`Context.past_use`); empty while no half-life is set."""
+    """The usage that snapshots carry (`Context.past_usage`); empty while no half-life is set."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._usage: Usage | None = None
+        self._usage: DecayedUsage | None = None
 
     def update(self) -> None:
         """Add the devices that were held since the last call."""
         context = self._context
         half_life, now = context.settings.policy.usage.half_life, context.clock.now()
         if half_life is None:
-            self._usage, context.past_use = None, {}
+            self._usage, context.past_usage = None, {}
             return
         before = self._usage or _read(context.store.setting(KEY), now)
         after = advance(before, self._held(), now, half_life)
         if after.known_at != before.known_at:
             context.store.put_setting(KEY, _document(after))
-        self._usage, context.past_use = after, after.known
+        self._usage, context.past_usage = after, after.known
 
-    def charge_entries(self, decision: Decision) -> None:
+    def add_entry_costs(self, decision: Decision) -> None:
         """Charge the entry cost of each job that starts for the first time.
 
         Call this before the decision is recorded.
@@ -48,22 +48,22 @@ class PastUsage:
         if self._usage is None or not rule.entry_cost:
             return
         for instruction in decision.instructions:
-            record = context.records.alive(instruction.workload) if isinstance(instruction, Admit) else None
+            record = context.records.find_unfinished(instruction.workload) if isinstance(instruction, Admit) else None
             if record is not None and not record.workload.run and record.workload.kind is Kind.TRAINING:
                 milli = gang.smallest(record.workload)
-                self._usage = enter(self._usage, record.workload.queue, milli, rule.entry_cost)
+                self._usage = add_entry_cost(self._usage, record.workload.queue, milli, rule.entry_cost)
 
     def _held(self) -> Mapping[str, int]:
         """Return the milli-GPU that jobs hold, by queue."""
         held: dict[str, int] = {}
-        for record in self._context.records.begun():
+        for record in self._context.records.holding():
             workload = record.workload
             if workload.holds and workload.kind is Kind.TRAINING:
                 held[workload.queue] = held.get(workload.queue, 0) + gang.held(workload)
         return held
 
 
-def _document(usage: Usage) -> JsonObject:
+def _document(usage: DecayedUsage) -> JsonObject:
     return {
         "at": usage.at,
         "seconds": dict(usage.seconds),
@@ -72,10 +72,10 @@ def _document(usage: Usage) -> JsonObject:
     }
 
 
-def _read(document: JsonObject | None, now: Instant) -> Usage:
+def _read(document: JsonObject | None, now: Instant) -> DecayedUsage:
     if not document:
-        return Usage(at=now, known_at=now)
-    return Usage(
+        return DecayedUsage(at=now, known_at=now)
+    return DecayedUsage(
         at=Instant(document["at"]),
         seconds=document["seconds"],
         known=document["known"],

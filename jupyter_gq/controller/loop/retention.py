@@ -71,7 +71,7 @@ class Retention:
         context.deleting.add(workload.id)
         if workload.kind is Kind.TRAINING:
             await asyncio.to_thread(context.bundles.delete, workload.id, workload.owner)
-        while not await asyncio.to_thread(context.store.forget, workload.id):
+        while not await asyncio.to_thread(context.store.delete_portion, workload.id):
             """Each call deletes a few pieces of output; between the calls other requests may write."""
-        context.seqs.pop(workload.id, None)
+        context.last_seqs.pop(workload.id, None)
         context.deleting.discard(workload.id)

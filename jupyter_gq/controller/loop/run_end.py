@@ -43,7 +43,7 @@ VANISHED = "It vanished without a word"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunResult:
+class RunEnd:
     """How a run ended, as far as its backend knows."""
 
     outcome: Outcome
@@ -70,10 +70,10 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
         return changes
     if seen is None:
         # A run that a forgetful backend does not show is launched to it again; what the backend finds decides then.
-        result = RunResult(outcome=Outcome.LOST, sentence=VANISHED, at=now)
+        result = RunEnd(outcome=Outcome.LOST, sentence=VANISHED, at=now)
         return changes if forgetful else [*changes, _end_run(record, state, result)]
     if seen.phase is Phase.ENDED:
-        result = RunResult(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
+        result = RunEnd(outcome=seen.outcome or Outcome.LOST, sentence=seen.sentence, at=min(seen.since, now))
         return [*changes, _end_run(record, state, result)]
     if state is State.STARTING and seen.phase is Phase.RUNNING:
         detail = DetailChange(backoff=None) if record.detail.backoff else DetailChange()
@@ -81,7 +81,7 @@ def interpret(record: Record, seen: Observation | None, now: Instant, *, forgetf
     return changes
 
 
-def _end_run(record: Record, state: State, result: RunResult) -> Change:
+def _end_run(record: Record, state: State, result: RunEnd) -> Change:
     """Return the change for a run that has ended in `state`."""
     if state is State.STOPPING:
         return _end_stopped_run(record, result)
@@ -98,7 +98,7 @@ def _end_run(record: Record, state: State, result: RunResult) -> Change:
     return _end_interrupted_run(record, result)
 
 
-def _end_stopped_run(record: Record, result: RunResult) -> Change:
+def _end_stopped_run(record: Record, result: RunEnd) -> Change:
     """Return the change for the end of a run that was told to stop."""
     stop = record.workload.stop
     requeue = stop is not None and stop.requeue
@@ -113,7 +113,7 @@ def _end_stopped_run(record: Record, result: RunResult) -> Change:
     return _explain_failure(_finish(record, Event.CANCELLED, result, None), record, result)
 
 
-def _explain_failure(change: Change, record: Record, result: RunResult) -> Change:
+def _explain_failure(change: Change, record: Record, result: RunEnd) -> Change:
     """Return the change with the failure of a notebook, which its owner reads when asking for the next one."""
     failed = result.outcome is Outcome.FAILED and result.sentence
     if record.workload.kind is Kind.TRAINING or not failed:
@@ -122,7 +122,7 @@ def _explain_failure(change: Change, record: Record, result: RunResult) -> Chang
     return replace(change, detail=DetailChange(eviction=failure, sentence=result.sentence))
 
 
-def _end_interrupted_run(record: Record, result: RunResult) -> Change:
+def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
     """Return the change for a job whose run is gone before its end, although it was not told to stop."""
     reason = (result.sentence or VANISHED).rstrip(".")
     if result.outcome is Outcome.PAUSED:
@@ -143,7 +143,7 @@ def _made_progress(record: Record, at: Instant) -> bool:
     return saved is not None and started is not None and saved > started and at - started >= PROGRESS_AFTER
 
 
-def _back_off(record: Record, result: RunResult) -> Change:
+def _back_off(record: Record, result: RunEnd) -> Change:
     """Return a workload whose place was refused to its queue, with a pause that doubles with each refusal in a row."""
     before = record.detail.backoff
     times = 1 if before is None else before.times + 1
@@ -162,7 +162,7 @@ def _requeue(record: Record, event: Event, at: Instant, detail: DetailChange) ->
     )
 
 
-def _finish(record: Record, event: Event, result: RunResult, sentence: str | None) -> Change:
+def _finish(record: Record, event: Event, result: RunEnd, sentence: str | None) -> Change:
     """Return the change to a final state; `sentence` None keeps what the owner was told before."""
     return Change(
         workload=record.workload.id,

@@ -1,1 +1,1 @@
-"""The service's memory of workloads: the store, and every live record in memory."""
+"""The records of workloads: in the store, and the unfinished ones also in memory."""

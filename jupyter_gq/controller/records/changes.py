@@ -1,7 +1,7 @@
-"""Changes of records, typed: which fields a change may set, of the workload and of its detail.
+"""Changes of records: which fields of a workload and of its detail a change may set.
 
-A change names only the fields that it sets. `Records.commit` applies it to the record as it is at that moment, so a
-change never undoes what another one wrote since it was made.
+A change names only the fields that it sets. `Records.commit` applies it to the record as it is at that moment. So a
+change never undoes other changes that were committed after it was made.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from jupyter_gq.store.protocol import Record
 
 
 class WorkloadChange(TypedDict, total=False):
-    """New values of fields of a `Workload`. The state is not among them: only an event of the table changes it."""
+    """New values of fields of a `Workload`, without the state, which only an event of the state table changes."""
 
     placement: tuple[TaskPlacement, ...]
     reserved: tuple[TaskPlacement, ...]
@@ -31,7 +31,7 @@ class WorkloadChange(TypedDict, total=False):
 
 
 class DetailChange(TypedDict, total=False):
-    """New values of fields of a `WorkloadDetail`. What comes from a manifest is not among them: it never changes."""
+    """New values of fields of a `WorkloadDetail`, without those that come from a manifest and never change."""
 
     sentence: str
     eviction: Eviction
@@ -56,7 +56,7 @@ class Change:
 
     #: Id of the workload.
     workload: str
-    #: Moves the state by the table of `domain.states`; None = the state stays.
+    #: The event that moves the state by the table of `domain.states`; None = the state stays.
     event: Event | None = None
     #: New values of fields of the workload.
     fields: WorkloadChange = field(default_factory=WorkloadChange)
@@ -83,5 +83,5 @@ def apply_change(record: Record, change: Change) -> Record:
     )
 
 
-#: Set by the admission of each run: what was given to the pods of the run before is worthless.
+#: The values that each admission sets, since the tokens and devices of the previous run's pods are not valid any more.
 NEW_RUN = DetailChange(task_tokens={}, tasks_with_bundle=(), named_devices={})

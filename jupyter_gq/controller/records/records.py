@@ -1,12 +1,15 @@
-"""Records: the service's memory of workloads, in the store, and for live workloads also in this process.
+"""The records of all workloads: in the store, and the unfinished ones also in memory.
 
 Rules
 -----
-1. `commit` is the only way to change a record, and `apply_change` the only place that assigns a state.
-2. The store comes first: when it refuses, memory is as it was, and the error goes to whoever asked.
-3. A change of state is logged here, once, with its fields; names of variables, bundles and tokens never are.
-4. One process writes; so memory and store agree at every moment. Only a store that did not answer may have kept what
-   it did not confirm: then nothing is changed until `settle` has read everything anew.
+One way: `commit` is the only way to change a stored record, and `apply_change` the only place that assigns a state.
+
+Store first: if the store refuses a change, memory stays as it was, and the caller gets the error.
+
+Logged once: a change of state is logged here, once, with its fields. Variables, bundles and tokens are never logged.
+
+No doubt: one process writes, so memory and store agree. Only if the store did not answer, it is unknown whether it kept
+the last change. Then nothing is changed until `reload_after_outage` has read all unfinished records again.
 """
 
 import logging
@@ -21,17 +24,18 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.store.protocol import NewEvent, Record, Store, StoredEvent
 
 from .changes import Change, apply_change
-from .live import Live
+from .unfinished import UnfinishedRecords
 
 log = logging.getLogger(__name__)
 
-#: Events that are kept for readers who come back.
+#: Number of stored events, for listeners that come back.
 EVENTS_KEPT = 10_000
+#: Number of new events after which old ones are deleted.
 _PRUNE_EVERY = 1_000
 
 
 class Records:
-    """The records, through which every change goes."""
+    """The records of all workloads, and the only way to change them."""
 
     def __init__(
         self,
@@ -40,47 +44,55 @@ class Records:
         describe: Callable[[Record], JsonObject],
         publish: Callable[[StoredEvent], None],
     ) -> None:
+        """Load the unfinished records.
+
+        `describe` makes the payload of an event about a record, and `publish` sends a stored event to listeners.
+        """
         self._store, self._clock, self._describe, self._publish = store, clock, describe, publish
-        self._live = Live(store.live())
-        #: What hid the answer to the last change; None while memory is as the store.
+        self._unfinished = UnfinishedRecords(store.unfinished())
+        #: Why it is unknown whether the last change was stored; None = memory and store agree.
         self._in_doubt: StoreUnavailable | None = None
         self._events_since_pruning = 0
-        #: Grows with every change; what was computed for one revision holds until the next.
+        #: Grows with every stored change, so that results can be kept until the next change.
         self.revision = 0
 
-    def live(self) -> tuple[Record, ...]:
-        """Return every record that is not final."""
-        return tuple(self._live.all.values())
+    def unfinished(self) -> tuple[Record, ...]:
+        """Return the records of all workloads that are not final."""
+        return tuple(self._unfinished.all.values())
 
     def notebooks(self) -> tuple[Record, ...]:
-        """Return the live records of notebooks."""
-        return tuple(self._live.notebooks.values())
+        """Return the records of all notebooks that are not final."""
+        return tuple(self._unfinished.notebooks.values())
 
-    def begun(self) -> tuple[Record, ...]:
-        """Return the live records that are no longer pending."""
-        return tuple(self._live.begun.values())
+    def holding(self) -> tuple[Record, ...]:
+        """Return the records of all workloads that hold devices: admitted, running or ending."""
+        return tuple(self._unfinished.holding.values())
 
-    def alive(self, workload: str) -> Record | None:
-        """Return a live record; None if it is final or unknown."""
-        return self._live.all.get(workload)
+    def find_unfinished(self, workload: str) -> Record | None:
+        """Return the record of that id if its workload is not final; None if it is final or unknown."""
+        return self._unfinished.all.get(workload)
 
     def get(self, workload: str) -> Record | None:
-        """Return a record, from memory while it lives."""
-        return self._live.all.get(workload) or self._store.get(workload)
+        """Return the record of that id, final or not; None if there is none."""
+        return self._unfinished.all.get(workload) or self._store.get(workload)
 
     def add(self, record: Record) -> None:
-        """Store a new record, with its event."""
+        """Store the record of a new workload, and publish an event about it."""
         self._save({record.workload.id: record}, {record.workload.id})
         log.info("%s of %s waits in %s", record.workload.id, record.workload.owner, record.workload.queue)
 
     def commit(self, changes: Sequence[Change]) -> None:
-        """Apply these changes in order and save them together; raise and change nothing when one is impossible."""
+        """Apply these changes in order, save them together, and publish an event for each changed record.
+
+        Raises and changes nothing if one of them is impossible: `NotFound` for a workload that is final or unknown,
+        `IllegalTransition` for an event that the state table does not allow.
+        """
         changed: dict[str, Record] = {}
         moves: list[tuple[Record, Record, Event]] = []
         for change in changes:
-            before = changed.get(change.workload) or self._live.all.get(change.workload)
+            before = changed.get(change.workload) or self._unfinished.all.get(change.workload)
             if before is None:
-                raise NotFound(f"There is no live workload {change.workload}.")
+                raise NotFound(f"There is no unfinished workload {change.workload}.")
             after = apply_change(before, change)
             changed[change.workload] = after
             if change.event is not None:
@@ -90,26 +102,33 @@ class Records:
         for before, after, event in moves:
             _log_move(before, after, event)
 
-    def note(self, change: Change) -> None:
-        """Change a record in memory only: samples that are worthless after a restart. Never a state."""
+    def change_in_memory(self, change: Change) -> None:
+        """Apply a change in memory only, for samples that are worthless after a restart.
+
+        Does nothing if the workload is final or unknown. Raises `ValueError` for a change of state.
+        """
         if change.event is not None:
             raise ValueError("a change of state is always saved")
-        before = self._live.all.get(change.workload)
+        before = self._unfinished.all.get(change.workload)
         if before is not None:
-            self._live.put(apply_change(before, change))
+            self._unfinished.put(apply_change(before, change))
 
-    def settle(self) -> bool:
-        """Read everything that is alive anew, if it is not known whether the last change was kept."""
+    def reload_after_outage(self) -> bool:
+        """Read the unfinished records again if it is unknown whether the last change was stored.
+
+        Returns whether that was needed.
+        """
         if self._in_doubt is None:
             return False
-        self._live = Live(self._store.live())
+        self._unfinished = UnfinishedRecords(self._store.unfinished())
         self._in_doubt = None
         self.revision += 1
         return True
 
     def _save(self, records: Mapping[str, Record], announced: Iterable[str]) -> None:
+        """Store the records with an event for each id in `announced`; then update memory and publish the events."""
         if self._in_doubt is not None:
-            # The store may answer again, but what would be written is made of what may not be so any more.
+            # The store may answer again, but the change was made from records that may be outdated.
             raise StoreUnavailable(self._in_doubt.place, self._in_doubt.told)
         now = self._clock.now()
         events = [
@@ -130,9 +149,9 @@ class Records:
         self.revision += 1
         for name, record in records.items():
             if record.workload.state in FINAL:
-                self._live.drop(name)
+                self._unfinished.drop(name)
             else:
-                self._live.put(record)
+                self._unfinished.put(record)
         for event in stored:
             self._publish(event)
         self._prune(len(stored))
@@ -145,7 +164,7 @@ class Records:
 
 
 def event_kind(record: Record) -> Literal["job", "notebook"]:
-    """Under which name listeners hear of it."""
+    """Return the kind of the events about a record."""
     return "notebook" if record.workload.kind is Kind.NOTEBOOK else "job"
 
 

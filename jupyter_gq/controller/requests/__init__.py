@@ -1,1 +1,1 @@
-"""The requests of users, runners, spawners and agents."""
+"""The objects that answer the requests of users, runners, spawners and agents."""

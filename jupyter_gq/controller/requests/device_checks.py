@@ -1,6 +1,7 @@
-"""Requests that wait for the device check of a container: the runner of a job, or a server before its kernels.
+"""Requests that wait for the device visibility check of a container.
 
-The backend is asked again whenever something may have changed, and at least once a second.
+A runner asks before it runs a job, and a server before it starts a kernel. The backend is asked again whenever
+something may have changed, and at least once a second.
 """
 
 from collections.abc import Callable
@@ -12,22 +13,23 @@ from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Workload
 
-#: Seconds after which it is asked again whether a task was seen; that it cannot be told is known by time alone.
+#: Longest time in seconds between two questions to the backend: a check can also become impossible by time alone.
 LOOK_AGAIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceChecks:
-    """The device checks of pods."""
+    """The requests for device checks of tasks in pods."""
 
     context: Context
     #: Fired when something may have changed.
     changed: Signal
 
     async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDevices:
-        """Return the device check of that task; wait at most `seconds` until it is settled.
+        """Return the device check of a task; wait at most `seconds` until it is settled.
 
-        `present` returns the workload as it is now, and raises if nothing of it runs.
+        `present` returns the workload as it is now, and raises an error if it does not run. Raises `NotFound` if
+        workloads of that kind do not run in pods.
         """
         elapsed = self.context.clock.elapsed
         until = elapsed() + seconds

@@ -119,7 +119,7 @@ class Drains:
         context, kept = self._context, {drain.name: drain for drain in drains}
         save_drains(context.store, kept)
         context.drains = kept
-        context.broker.mention(None, "queues", "", {})
+        context.broker.announce(None, "queues", "", {})
         context.wake()
 
     def _find(self, name: str) -> _Place:
@@ -142,8 +142,8 @@ class Drains:
         )
 
     def _view(self, drain: Drain, place: _Place) -> DrainView:
-        begun = [record.workload for record in self._context.records.begun()]
-        there = [each for each in begun if each.holds and place.holds(each)]
+        holding = [record.workload for record in self._context.records.holding()]
+        there = [each for each in holding if each.holds and place.holds(each)]
         leaves = self._context.cordon is None or self._context.cordon.drains
         leaving = [each for each in there if each.stop is not None or (leaves and leaves_drained(each))]
         staying = [each for each in there if each not in leaving]

@@ -1,4 +1,4 @@
-"""The resources of each task of a job: those of its request, and the defaults of its queue for the others.
+"""The CPU, memory and GPU model of each task of a job, from its request and the defaults of its queue.
 
 See docs/decisions/0036-jobs-name-cpu-and-memory.md.
 """
@@ -13,7 +13,10 @@ from jupyter_gq.domain.workload import Request
 
 
 def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults) -> Request:
-    """Return the request for these devices with CPU, memory and GPU model; raise `InvalidAmount` or `NeverFits`."""
+    """Return the request `devices` with the CPU, memory and GPU model that a user asked for, or the queue's defaults.
+
+    Raises `InvalidAmount` for an invalid amount, and `NeverFits` for a GPU model without a GPU.
+    """
     if asked.gpu_model is not None and not devices.devices:
         raise NeverFits(
             f"You asked for the GPU model {asked.gpu_model}, but for no GPU. Leave the model out, or ask for a GPU.",
@@ -27,8 +30,8 @@ def with_host_resources(devices: Request, asked: JobRequest, defaults: Defaults)
     )
 
 
-def whose(refusal: NeverFits, asked: JobRequest) -> NeverFits:
-    """Return the refusal; if the amount is a default of the queue, with a sentence that says so."""
+def explain_default(refusal: NeverFits, asked: JobRequest) -> NeverFits:
+    """Return the refusal; if it concerns a default of the queue, its sentence says that the user named no amount."""
     unnamed = {Resource.CPU: asked.cpus is None, Resource.MEMORY: asked.memory is None}
     if not unnamed.get(refusal.resource, False):
         return refusal
@@ -39,6 +42,7 @@ def whose(refusal: NeverFits, asked: JobRequest) -> NeverFits:
 
 
 def _cpus(asked: str | int | float | None, defaults: Defaults) -> int:
+    """Return thousandths of a core: the amount asked for, or the default; raise `InvalidAmount` for 0."""
     if asked is None:
         return defaults.cpu_milli or MilliCpu(0)
     milli = parse_cpus(asked)
@@ -48,6 +52,7 @@ def _cpus(asked: str | int | float | None, defaults: Defaults) -> int:
 
 
 def _memory(asked: str | int | float | None, defaults: Defaults) -> MiB:
+    """Return the memory asked for, or the default; raise `InvalidAmount` for 0."""
     if asked is None:
         return defaults.memory or NO_MEMORY
     mib = parse_memory(asked)

@@ -1,4 +1,4 @@
-"""The requests of users and runners about jobs. Each request is checked as a whole before anything is stored."""
+"""The requests of users and runners about jobs. A request is checked completely before anything is stored."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from jupyter_gq.controller.loop.act import make_stop_change
 from jupyter_gq.controller.loop.decide import Decider
 from jupyter_gq.controller.records.changes import Change, DetailChange, WorkloadChange
 from jupyter_gq.controller.views.presenter import Presenter
-from jupyter_gq.controller.views.views import said_cpus, said_memory
+from jupyter_gq.controller.views.workload_views import format_optional_cpus, format_optional_memory
 from jupyter_gq.domain.amount import Instant, Seconds, format_gpus, parse_request
 from jupyter_gq.domain.errors import (
     Conflict,
@@ -43,88 +43,98 @@ from jupyter_gq.domain.states import FINAL, Event, State
 from jupyter_gq.domain.workload import Kind, Stop, Workload
 from jupyter_gq.domain.workload_detail import CodeError, Progress, SourceCell, WorkloadDetail
 from jupyter_gq.scheduling.preview import admission
-from jupyter_gq.store.protocol import OutputEvent, Record
+from jupyter_gq.store.protocol import OutputPiece, Record
 
-from .job_resources import whose, with_host_resources
+from .job_resources import explain_default, with_host_resources
 from .pods import JobPods
 
 log = logging.getLogger(__name__)
 
-#: Pieces of output in one page, and bytes of a log.
+#: Number of pieces of output in one page.
 PAGE = 1_000
+#: Number of bytes at the end of a log that are shown.
 LOG_TAIL = 64 * 1024
-#: How much of an error's text is shown with the job.
+#: Number of characters of an error's text that are shown with the job.
 _ERROR_TEXT = 500
 
 
 class Jobs:
-    """The requests about jobs. A job that is not the caller's is `NotFound`."""
+    """The requests about jobs. A job that the caller may not see raises `NotFound`, as if there were none."""
 
     def __init__(self, context: Context, presenter: Presenter, pods: JobPods, decider: Decider) -> None:
         self._context, self._presenter, self._pods, self._decider = context, presenter, pods, decider
 
     def submit(self, caller: Caller, submission: JobSubmission, key: str | None) -> tuple[JobView, bool]:
-        """Queue a job. With a key that was seen before: the job of that time, and False."""
-        self._context.meet(caller)
+        """Queue a job; return it and True. If the caller used the idempotency key before, return that job and False.
+
+        Raises a `UserError` if the queue may not be used or the job could never run.
+        """
+        self._context.remember_groups(caller)
         if key:
             known = self._context.store.by_idempotency_key(caller.user, key)
             if known is not None:
                 return self._presenter.job(self._context.records.get(known.workload.id) or known), False
-        workload = self._checked(caller, submission, f"job-{self._context.new_id()}")
-        workload = replace(workload, name=_name(submission))
+        workload = self._build_workload(caller, submission, f"job-{self._context.new_id()}")
+        workload = replace(workload, name=_job_name(submission))
         record = Record(
             workload=workload,
-            detail=_detail(submission.bundle.manifest, self._image(caller, submission)),
+            detail=_make_detail(submission.bundle.manifest, self._find_image(caller, submission)),
             idempotency_key=key or None,
         )
-        self._keep(record, submission.bundle)
+        self._store_job(record, submission.bundle)
         self._context.wake()
         return self._presenter.job(record), True
 
     def preview(self, caller: Caller, request: JobRequest) -> Preview:
-        """Return what would happen if the job were submitted now; refuse for the same reasons as `submit`."""
-        workload = self._checked(caller, request, "preview")
+        """Return what would happen if the job were submitted now; raises the same errors as `submit`."""
+        workload = self._build_workload(caller, request, "preview")
         (outlook,) = self._decider.preview(caller, [workload])
         return Preview(
             starts_now=outlook.starts_now,
             sentence=outlook.sentence,
             position=outlook.position,
             over_quota=format_gpus(outlook.over_quota) if outlook.over_quota else None,
-            cpus=said_cpus(workload.request.cpu_milli),
-            memory=said_memory(workload.request.memory),
+            cpus=format_optional_cpus(workload.request.cpu_milli),
+            memory=format_optional_memory(workload.request.memory),
         )
 
     def cancel(self, caller: Caller, job: str) -> JobView:
-        """End it for good. One that runs has a few seconds to save its state. `Conflict` when it is final."""
-        record = self._own(caller, job)
+        """End a job for good, and return it. A running job has a few seconds to save its state.
+
+        Raises `Conflict` if the job has ended already.
+        """
+        record = self._find_job(caller, job)
         workload = record.workload
         if workload.state in FINAL:
             phase = self._presenter.job(record).phase
             raise Conflict(f"The job {workload.name!r} is {phase} already; there is nothing to cancel.")
         if workload.stop is None or workload.stop.requeue:
-            self._context.records.commit([self._end_of(workload, caller)])
+            self._context.records.commit([self._cancel_change(workload, caller)])
             self._context.wake()
-        return self._presenter.job(self._own(caller, job))
+        return self._presenter.job(self._find_job(caller, job))
 
     def show(self, caller: Caller, job: str) -> JobView:
-        """Return one job."""
-        return self._presenter.job(self._own(caller, job))
+        """Return the present view of a job."""
+        return self._presenter.job(self._find_job(caller, job))
 
     def list(self, caller: Caller, *, limit: int, before: str | None, owner: str | None = None) -> JobList:
-        """Newest first. `owner`: only for admins; "*" = everybody."""
-        whose = caller.user
+        """Return at most `limit` jobs, newest first, and the `before` of the next page.
+
+        `owner` selects another user's jobs, or those of all users if "*"; only admins may set it.
+        """
+        listed_owner = caller.user
         if owner is not None and caller.admin:
-            whose = owner
+            listed_owner = owner
         found = self._context.store.list(
-            kind=Kind.TRAINING, owner=None if whose == "*" else whose, limit=limit + 1, before=before
+            kind=Kind.TRAINING, owner=None if listed_owner == "*" else listed_owner, limit=limit + 1, before=before
         )
-        shown = [self._context.records.alive(record.workload.id) or record for record in found[:limit]]
+        shown = [self._context.records.find_unfinished(record.workload.id) or record for record in found[:limit]]
         following = shown[-1].workload.id if len(found) > limit and shown else None
         return JobList(jobs=[self._presenter.job(record) for record in shown], next=following)
 
     def read_outputs(self, caller: Caller, job: str, after: int) -> OutputPage:
-        """Return the next pieces of output after the piece `after`."""
-        record = self._own(caller, job)
+        """Return the next `PAGE` pieces of output after number `after`, and whether these are the last ones."""
+        record = self._find_job(caller, job)
         pieces = self._context.store.outputs(job, after, PAGE)
         last = self._context.last_seq(job)
         shown = pieces[-1].seq if pieces else after
@@ -134,60 +144,65 @@ class Jobs:
         )
 
     def read_notebook(self, caller: Caller, job: str) -> JsonObject:
-        """Return the notebook with its outputs so far; raise `NotFound` before there is one."""
-        record = self._own(caller, job)
+        """Return the executed notebook with the outputs so far; raise `NotFound` before the first cell has run."""
+        record = self._find_job(caller, job)
         notebook = self._context.bundles.executed_notebook(job, record.workload.owner)
         if notebook is None:
             raise NotFound(f"The job {record.workload.name!r} has no executed notebook yet: it has not run a cell.")
         return notebook
 
     def read_log(self, caller: Caller, job: str) -> str:
-        """Return the end of the log of the newest run; "" before there is one."""
-        record = self._own(caller, job)
+        """Return the last `LOG_TAIL` bytes of the log of the newest run as text; "" if there is no log."""
+        record = self._find_job(caller, job)
         return self._context.bundles.log(job, record.workload.owner, LOG_TAIL) or ""
 
-    # --- the job's own runner
+    # --- requests of the job's own runner
 
     def append_outputs(self, job: str, events: Sequence[JsonObject]) -> int:
-        """Store new pieces; return up to which piece all is stored. Pieces after a gap are not taken."""
-        pieces = [OutputEvent(seq=seq, payload=dict(event)) for event in events if (seq := _seq(event)) is not None]
+        """Store new pieces of output; return the highest stored number. Pieces after a gap are not stored."""
+        pieces = [
+            OutputPiece(seq=seq, payload=dict(event)) for event in events if (seq := _read_seq(event)) is not None
+        ]
         before = self._context.last_seq(job)
         last = self._context.store.append_outputs(job, pieces)
-        self._context.seqs[job] = last
+        self._context.last_seqs[job] = last
         record = self._context.records.get(job)
         if last > before and record is not None:
-            self._note_error(record, [piece.payload for piece in pieces if before < piece.seq <= last])
-            self._context.broker.mention(record.workload.owner, "output", job, {"job": job, "last_seq": last})
+            self._record_error(record, [piece.payload for piece in pieces if before < piece.seq <= last])
+            self._context.broker.announce(record.workload.owner, "output", job, {"job": job, "last_seq": last})
             if record.workload.state is State.STARTING:
                 self._context.wake()
         return last
 
     def record_heartbeat(self, job: str, beat: Heartbeat) -> None:
-        """Record that the runner is alive, its progress, and when its state was saved."""
-        record = self._context.records.alive(job)
+        """Record the progress of a run and when it last saved its state; ignores runs other than the present one."""
+        record = self._context.records.find_unfinished(job)
         if record is None or beat.run != record.workload.run:
             return
         if beat.saved_at is not None:
             saved = Instant(min(beat.saved_at, self._context.clock.now()))
             if record.workload.checkpointed_at != saved:
-                self._context.records.note(Change(workload=job, fields=WorkloadChange(checkpointed_at=saved)))
+                self._context.records.change_in_memory(
+                    Change(workload=job, fields=WorkloadChange(checkpointed_at=saved))
+                )
         if beat.progress is None:
             return
         progress = Progress(fraction=beat.progress.fraction, text=beat.progress.text)
         if record.detail.progress != progress:
-            self._context.records.note(Change(workload=job, detail=DetailChange(progress=progress)))
-            self._presenter.mention(job)
+            self._context.records.change_in_memory(Change(workload=job, detail=DetailChange(progress=progress)))
+            self._presenter.announce(job)
 
     # --- inside
 
-    def _own(self, caller: Caller, job: str) -> Record:
+    def _find_job(self, caller: Caller, job: str) -> Record:
+        """Return the record of a job that the caller may see; raise `NotFound` otherwise."""
         record = None if job in self._context.deleting else self._context.records.get(job)
         if record is None or record.workload.kind is not Kind.TRAINING or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no job {job!r}.")
         return record
 
-    def _image(self, caller: Caller, submission: JobSubmission) -> str:
-        """Return the image of the server that the job is sent from, which has what its code needs; "" if unknown."""
+    def _find_image(self, caller: Caller, submission: JobSubmission) -> str:
+        """Return the container image of the server from which the job is sent; "" if it is unknown."""
         server = submission.bundle.manifest.server
         found = [
             record.workload
@@ -197,8 +212,11 @@ class Jobs:
         newest = max(found, key=lambda workload: (workload.submitted_at, workload.id), default=None)
         return "" if newest is None else self._pods.image_of(newest.id)
 
-    def _checked(self, caller: Caller, request: JobRequest, name: str) -> Workload:
-        """Return the workload of a request; raise if it could never run."""
+    def _build_workload(self, caller: Caller, request: JobRequest, name: str) -> Workload:
+        """Return the workload of a request, with the id `name`.
+
+        Raises `UnknownQueue`, `NotAMember`, `InvalidAmount`, or `NeverFits` if the job could never run.
+        """
         settings = self._context.settings
         known = {entry.queue.name: entry for entry in settings.leaves()}
         usable = settings.leaves_of(caller.user, caller.groups)
@@ -226,22 +244,23 @@ class Jobs:
         try:
             admission.check_fits(self._context.empty_snapshot([caller]), workload)
         except NeverFits as refusal:
-            raise whose(refusal, request) from refusal
+            raise explain_default(refusal, request) from refusal
         return workload
 
-    def _keep(self, record: Record, bundle: Bundle) -> None:
-        """Files first, then the record; when the record is not saved, no file stays."""
+    def _store_job(self, record: Record, bundle: Bundle) -> None:
+        """Store the files of a new job and then its record; delete the files again if the record is refused."""
         workload, context = record.workload, self._context
         context.bundles.write(workload.id, workload.owner, bundle.model_dump(), context.settings.max_bundle_bytes)
         try:
             context.records.add(record)
         except StoreUnavailable:
-            raise  # the record may have been saved; files without a record go when the next service takes over
+            raise  # the record may have been saved; if not, the next service that takes over deletes the files
         except JupyterGQError:
             context.bundles.delete(workload.id, workload.owner)
             raise
 
-    def _end_of(self, workload: Workload, caller: Caller) -> Change:
+    def _cancel_change(self, workload: Workload, caller: Caller) -> Change:
+        """Return the change that cancels a job: at once if it is pending, else by telling its run to stop."""
         now = self._context.clock.now()
         by = None if caller.user == workload.owner else caller.user
         detail = DetailChange(sentence=f"Cancelled by {by}." if by else "Cancelled.")
@@ -256,37 +275,41 @@ class Jobs:
             requeue=False,
         )
         if workload.stop is not None:
-            # The job is being paused: from now on it is being ended.
+            # The job is being paused; from now on it ends instead.
             return Change(workload=workload.id, fields=WorkloadChange(stop=stop), detail=detail)
         return make_stop_change(workload, stop, detail)
 
-    def _note_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
+    def _record_error(self, record: Record, pieces: Sequence[JsonObject]) -> None:
+        """Record the last error among these pieces of output, in memory only."""
         for piece in pieces:
             output = piece.get("output")
             if piece.get("op") == "append" and isinstance(output, dict) and output.get("output_type") == "error":
-                error = _job_error(output)
-                if error is not None and self._context.records.alive(record.workload.id):
-                    self._context.records.note(Change(workload=record.workload.id, detail=DetailChange(error=error)))
+                error = _read_error(output)
+                if error is not None and self._context.records.find_unfinished(record.workload.id):
+                    self._context.records.change_in_memory(
+                        Change(workload=record.workload.id, detail=DetailChange(error=error))
+                    )
 
 
-def _detail(manifest: Manifest, image: str) -> WorkloadDetail:
-    """Return what the record of a new job keeps of its manifest."""
+def _make_detail(manifest: Manifest, image: str) -> WorkloadDetail:
+    """Return the detail of a new job, from its manifest."""
     return WorkloadDetail(
         server=manifest.server,
         notebook_path=manifest.notebook_path,
         cwd=manifest.cwd,
         mode=manifest.mode,
-        targets=_cells(manifest.targets),
-        prefix=_cells(manifest.prefix),
+        targets=_source_cells(manifest.targets),
+        prefix=_source_cells(manifest.prefix),
         image=image,
     )
 
 
-def _cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
+def _source_cells(cells: Sequence[CellRef]) -> tuple[SourceCell, ...]:
     return tuple(SourceCell(cell_id=c.cell_id, source_hash=c.source_hash, seconds=c.seconds) for c in cells)
 
 
-def _job_error(output: JsonObject) -> CodeError | None:
+def _read_error(output: JsonObject) -> CodeError | None:
+    """Return the error of an output of type `error`, shortened; None if the output is malformed."""
     try:
         error = JobError(ename=output.get("ename", ""), evalue=str(output.get("evalue", ""))[:_ERROR_TEXT])
     except ValidationError:
@@ -294,12 +317,13 @@ def _job_error(output: JsonObject) -> CodeError | None:
     return CodeError(ename=error.ename, evalue=error.evalue)
 
 
-def _seq(event: JsonObject) -> int | None:
+def _read_seq(event: JsonObject) -> int | None:
+    """Return the sequence number of a piece of output; None if it has none or an invalid one."""
     seq = event.get("seq")
     return seq if isinstance(seq, int) and not isinstance(seq, bool) and seq > 0 else None
 
 
-def _name(submission: JobSubmission) -> str:
-    """Return the name that the owner wrote, else the name of the notebook."""
+def _job_name(submission: JobSubmission) -> str:
+    """Return the name of a new job: the one that the owner wrote, or else that of the notebook."""
     written = " ".join(submission.name.split())
     return written or PurePosixPath(submission.bundle.manifest.notebook_path).stem or "job"

@@ -1,11 +1,13 @@
-"""The requests of pods: the runner of a job asks for its token and files, the agent of a node for its orders.
+"""The requests of pods: a job's runner asks for its token and files, and a node's agent for its orders.
 
 Rules
 -----
-1. A pod gets the token of a task only if the backend knows it as that task of the job's present run.
-2. Each exchange replaces the token of that task; once the task has its bundle there is none any more. So what the
-   user's code could do with the pod's own token, which it can read, was done before it ran.
-3. Tokens die with the run: the next admission replaces or clears them, and between two runs none is good.
+Known pods only: a pod gets the token of a task only if the backend knows it as that task of the job's present run.
+
+Exchange before the bundle: each exchange replaces the token of the task, and none is possible once the task has its
+bundle. The user's code can read the pod's own token, but runs only after that.
+
+Tokens end with the run: the next admission replaces or clears them, and between two runs no token is valid.
 """
 
 from dataclasses import dataclass, field
@@ -26,9 +28,9 @@ from jupyter_gq.store.protocol import Record
 
 from .device_checks import DeviceChecks
 
-#: Key of a bundle's document under which a later run finds what the earlier ones have shown.
+#: Key of a bundle's document for the executed notebook of the earlier runs.
 EXECUTED = "executed"
-#: Of so many nodes it is remembered what their agents were told.
+#: Number of nodes for which the last orders are remembered.
 MOST_NODES = 10_000
 
 
@@ -39,9 +41,13 @@ class JobPods:
         self._context, self._checks = context, checks
 
     def exchange_token(self, job: str, pod: PodIdentity) -> JobToken:
-        """Return a new token for the task of this pod; raise `NotThisRun` if the pod is not of the present run."""
-        lookup = self._pod_lookup()
-        record = self._present(job)
+        """Return a new token for the task of a pod.
+
+        Raises `NotThisRun` if the pod is no task of the job's present run, `Conflict` if the task has its bundle or the
+        job has no run now, and `NotFound` if there is no such job or jobs are not pods.
+        """
+        lookup = self._require_pod_lookup()
+        record = self._running_record(job)
         workload = record.workload
         task = lookup.find_task(job, workload.run, pod)
         if task is None:
@@ -55,13 +61,13 @@ class JobPods:
                 "once. Should its runner have ended, the job starts again by itself."
             )
         token = self._context.new_token()
-        self._context.records.commit([_given(record, task, token_hash(token))])
+        self._context.records.commit([_token_change(record, task, token_hash(token))])
         return JobToken(token=token, run=workload.run, task=task, last_seq=self._context.last_seq(job))
 
     def find_task(self, job: str, token: str) -> int | None:
-        """Which task of the job's present run this token belongs to; None: it is none of them."""
+        """Return the task of the job's present run to which a token belongs; None if the token is not valid."""
         record = self._context.records.get(job)
-        if record is None or record.workload.kind is not Kind.TRAINING or not self._alive(record):
+        if record is None or record.workload.kind is not Kind.TRAINING or not self._may_use_token(record):
             return None
         hashed = token_hash(token)
         if record.token_hash is not None and compare_digest(record.token_hash, hashed):
@@ -70,8 +76,11 @@ class JobPods:
         return next((task for task, known in others if compare_digest(known, hashed)), None)
 
     def read_bundle(self, job: str, task: int) -> JsonObject:
-        """Return the bundle of a job; from the second run on with the executed notebook, or None, under `executed`."""
-        files, record = self._files(), self._present(job)
+        """Return the bundle of a job, and record that the task has it.
+
+        The key `executed` holds the notebook of the earlier runs for the first task, and None for all others.
+        """
+        files, record = self._require_pod_files(), self._running_record(job)
         document = files.bundle(job)
         if document is None:
             raise NotFound(f"The files of the job {job} are gone, so it cannot run.")
@@ -86,46 +95,50 @@ class JobPods:
 
     async def check_devices(self, job: str, task: int, wait: float) -> TaskDevices:
         """Return the device check of a task; wait at most `wait` seconds until it is settled."""
-        return await self._checks.wait(lambda: self._present(job).workload, task, wait)
+        return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
 
     def store_log(self, job: str, task: int, text: str) -> None:
-        """Keep the end of a task's log."""
-        files, record = self._files(), self._present(job)
+        """Store the end of the log of a task of the present run."""
+        files, record = self._require_pod_files(), self._running_record(job)
         files.put_log(job, record.workload.run, task, text)
 
     def image_of(self, ticket: str) -> str:
-        """Return the image of the notebook that holds this ticket; "" if it is unknown."""
+        """Return the container image of the notebook with this ticket; "" if it is unknown."""
         lookup = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_lookup
         return "" if lookup is None else lookup.image_of(ticket)
 
-    def _alive(self, record: Record) -> bool:
-        # Where runs are processes, a run has ended when they are gone: its token harms nobody. A pod may be cut off
-        # with its node, be given up, and come back.
+    def _may_use_token(self, record: Record) -> bool:
+        """Tell whether the token of the job's last run is still valid."""
+        # A run of processes has ended once they are gone, so its token harms nobody. A pod may be cut off with its
+        # node, be given up, and come back.
         return record.workload.holds or self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup is None
 
-    def _present(self, job: str) -> Record:
-        """Return the record of a job that has a run now; raise otherwise."""
-        record = self._context.records.alive(job)
+    def _running_record(self, job: str) -> Record:
+        """Return the record of a job that has a run now; raise `NotFound` or `Conflict` otherwise."""
+        record = self._context.records.find_unfinished(job)
         if record is None or record.workload.kind is not Kind.TRAINING:
             raise NotFound(f"There is no job {job!r} that could run: it has ended, or it never was.")
         if not record.workload.holds:
             raise Conflict(f"The job {job} has no run now: its last one has ended, and with it all that it could do.")
         return record
 
-    def _pod_lookup(self) -> PodLookup:
+    def _require_pod_lookup(self) -> PodLookup:
+        """Return the lookup of the jobs' pods; raise `NotFound` if jobs are not pods."""
         lookup = self._context.backend_of(Kind.TRAINING).capabilities.pod_lookup
         if lookup is None:
             raise NotFound("The jobs of this service are no pods: their runners were given their tokens.")
         return lookup
 
-    def _files(self) -> PodFiles:
+    def _require_pod_files(self) -> PodFiles:
+        """Return the files of the jobs' pods; raise `NotFound` if jobs are not pods."""
         files = self._context.bundles.pod_files
         if files is None:
             raise NotFound("The jobs of this service read and write their files themselves, on its own machine.")
         return files
 
 
-def _given(record: Record, task: int, hashed: str) -> Change:
+def _token_change(record: Record, task: int, hashed: str) -> Change:
+    """Return the change that sets the hash of a task's token."""
     if task == 0:
         return Change(workload=record.workload.id, token_hash=hashed)
     tokens = {**record.detail.task_tokens, task: hashed}
@@ -137,27 +150,33 @@ class NodeAgents:
     """The requests of the agents on the nodes."""
 
     context: Context
-    #: Fired when orders may have changed: after each step, and when one is asked for.
+    #: Fired when orders may have changed: after each step, and when a step is requested.
     changed: Signal
-    #: What the agent of each node, by the uid of its pod, was told last.
-    _told: dict[str, tuple[str, AgentOrders]] = field(default_factory=dict)
+    #: The uid of the agent's pod and the last orders, by node.
+    _last_answers: dict[str, tuple[str, AgentOrders]] = field(default_factory=dict)
 
     async def accept_report(self, node: str, pod: PodIdentity, report: AgentReport, wait: float) -> AgentOrders:
-        """Take in a report; answer at once when the orders are others than last time, else when they change."""
-        agents = self._agents()
+        """Store a report of a node's agent, and return the orders for the agent.
+
+        Returns at once if the orders differ from the last ones, or else when they change, after `wait` seconds at most.
+        """
+        agents = self._require_agent_reports()
         orders = agents.accept_report(node, report)
         elapsed = self.context.clock.elapsed
         until = elapsed() + wait
-        while self._told.get(node) == (pod.uid, orders) and (left := until - elapsed()) > 0:
+        while self._last_answers.get(node) == (pod.uid, orders) and (left := until - elapsed()) > 0:
             await self.changed.wait(left)
             orders = agents.orders(node)
-        self._told.pop(node, None)
-        self._told[node] = (pod.uid, orders)
-        while len(self._told) > MOST_NODES:  # the one that was heard longest ago, which costs it one answer at once
-            del self._told[next(iter(self._told))]
+        self._last_answers.pop(node, None)
+        self._last_answers[node] = (pod.uid, orders)
+        while (
+            len(self._last_answers) > MOST_NODES
+        ):  # the one that was heard longest ago, which costs it one answer at once
+            del self._last_answers[next(iter(self._last_answers))]
         return orders
 
-    def _agents(self) -> AgentReports:
+    def _require_agent_reports(self) -> AgentReports:
+        """Return the backend's receiver of reports; raise `NotFound` if no backend has agents."""
         ports = (backend.capabilities.agent_reports for backend in self.context.backends)
         found = next((port for port in ports if port is not None), None)
         if found is None:

@@ -1,4 +1,4 @@
-"""The condition of this service, for load balancers, monitoring and administrators."""
+"""The health and readiness of this service, for load balancers, monitoring and administrators."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class ServiceStatus:
 
     context: Context
     leadership: Leadership
-    #: The last failures of the loop, by kind of work; empty while all goes well.
+    #: The last failures of the loop, by the name of the work; empty if there is none.
     failures: Mapping[str, str]
 
     def check_health(self) -> Health:
-        """Return whether the loop, the settings, the devices and the backends are well, and what is wrong."""
+        """Return the condition of the loop, the settings, the devices and the backends, with what is wrong."""
         context = self.context
         error = context.settings_source.error
         probe = context.probe.status().state if context.probe is not None else ProbeState.OK
@@ -36,7 +36,7 @@ class ServiceStatus:
         )
 
     def explain_unready(self) -> str:
-        """Return why requests should go to another service or come later; "" = this service answers them."""
+        """Return why requests should go to another service or be repeated later; "" = this service answers them."""
         return self.leadership.unready
 
 

@@ -2,10 +2,14 @@
 
 Rules
 -----
-1. One server has one ticket that counts, the newest. Asking again returns it while it waits for its process.
-2. A ticket that nobody asks after for `UNFOLLOWED` seconds lapses, unless a process holds its share, or its server
-   needs no GPU: that one has started without waiting.
-3. What the spawner gives back is free when the process is gone, not before; the spawner ends the process itself.
+One ticket: only the newest ticket of a server counts. An equal request returns the same ticket until a process was
+reported for it.
+
+Lapse: a ticket that nobody polls for `LAPSE_AFTER` seconds lapses, unless a process holds its share or its server needs
+no GPU. A server without a GPU has started without waiting.
+
+Giving back: a share that the spawner gives back is free when its process is gone, not before. The spawner itself ends
+the process.
 """
 
 from dataclasses import replace
@@ -38,49 +42,56 @@ from jupyter_gq.store.protocol import Record
 from .activity import ActivityLog
 from .device_checks import DeviceChecks
 
-#: A ticket without a process lapses when nobody has asked after it for so long.
-UNFOLLOWED = Seconds(60)
+#: Time without a poll after which a ticket without a process lapses.
+LAPSE_AFTER = Seconds(60)
 _ENDED = "This ticket has ended; ask for a new one."
 
 
 class Tickets:
-    """The requests about notebooks. One that is not the caller's is `NotFound`."""
+    """The requests about notebooks and tickets. A ticket that the caller may not see raises `NotFound`."""
 
     def __init__(self, context: Context, presenter: Presenter, activity: ActivityLog, checks: DeviceChecks) -> None:
         self._context, self._presenter, self._activity, self._checks = context, presenter, activity, checks
 
     def open(self, caller: Caller, request: TicketRequest) -> tuple[TicketView, bool]:
-        """Return the ticket of that server: a new one (True), unless an equal ticket waits for its process."""
+        """Return the ticket for the share of a server, and whether it is new.
+
+        An open ticket for the same amount, without a process, is returned again; any other open ticket of the server is
+        replaced. Raises `QuotaExceeded` or `NeverFits` if the share is not possible.
+        """
         context = self._context
-        context.meet(caller)
+        context.remember_groups(caller)
         wanted = context.request(Kind.NOTEBOOK, parse_request(request.gpus))
-        present = self._present(caller.user, request.server)
+        present = self._newest_open_ticket(caller.user, request.server)
         if present is not None and present.workload.request == wanted and present.detail.pid is None:
-            return self._followed(present), False
-        record = self._new(caller, request.server, wanted)
-        self._check(caller, record.workload, present)
+            return self._show_polled(present), False
+        record = self._make_record(caller, request.server, wanted)
+        self._check_admissible(caller, record.workload, present)
         if present is not None:
-            context.records.commit(self._given_back(present, "Replaced by a new request."))
+            context.records.commit(self._end_ticket(present, "Replaced by a new request."))
         context.records.add(record)
         if wanted.devices:
             forget_eviction(context.store, caller.user)
         context.wake()
-        return self._followed(record), True
+        return self._show_polled(record), True
 
     def show(self, caller: Caller, ticket: str) -> TicketView:
-        """Return the ticket as it is now; asking keeps it from lapsing."""
-        return self._followed(self._own(caller, ticket))
+        """Return the present view of a ticket; this poll keeps the ticket from lapsing."""
+        return self._show_polled(self._find_ticket(caller, ticket))
 
     def close(self, caller: Caller, ticket: str) -> None:
-        """Give it back. No error when it has ended already."""
-        record = self._own(caller, ticket)
+        """End a ticket, so that its share is given back; does nothing if it has ended already."""
+        record = self._find_ticket(caller, ticket)
         if record.workload.state not in FINAL:
-            self._context.records.commit(self._given_back(record, ""))
+            self._context.records.commit(self._end_ticket(record, ""))
             self._context.wake()
 
     def attach(self, caller: Caller, ticket: str, report: ProcessReport) -> None:
-        """Record the process that holds the share; raise `Conflict` if the ticket expects none."""
-        record = self._own(caller, ticket)
+        """Record the process that holds the share of a ticket.
+
+        Raises `Conflict` if the ticket has ended, still waits for its share, or has another process.
+        """
+        record = self._find_ticket(caller, ticket)
         workload = record.workload
         if workload.state in FINAL or workload.stop is not None:
             raise Conflict(_ENDED)
@@ -95,62 +106,70 @@ class Tickets:
             raise Conflict(
                 f"Another process was reported for {workload.id} before; it is not known yet whether it lives."
             )
-        # A server without GPU may be faster than the loop, and so may a spawner after a restart of the service: the
-        # backend then hears of the process with the launch, and looks at it as closely.
+        # The report may come before the launch: for a server without a GPU, or after a restart of the service. Then the
+        # backend gets the process with the launch.
         detail = DetailChange(pid=report.pid, pid_started=report.started)
         self._context.records.commit([Change(workload=workload.id, detail=detail)])
         self._context.wake()
 
     async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
         """Return the device check of the ticket's server; wait at most `wait` seconds until it is settled."""
-        return await self._checks.wait(lambda: self._holding(caller, ticket).workload, 0, wait)
+        return await self._checks.wait(lambda: self._find_holding_ticket(caller, ticket).workload, 0, wait)
 
     def list_notebooks(self, caller: Caller, owner: str | None = None) -> NotebookList:
-        """Return the notebooks that run or wait, newest first; `owner` is for admins only, "*" = all owners."""
+        """Return the notebooks that have not ended, newest first.
+
+        `owner` selects another user's notebooks, or those of all users if "*"; only admins may set it.
+        """
         whose = owner if owner is not None and caller.admin else caller.user
         found = [record for record in self._context.records.notebooks() if whose in {"*", record.workload.owner}]
         found.sort(key=_age, reverse=True)
         return NotebookList(notebooks=[self._presenter.notebook(record) for record in found])
 
     def record_activity(self, caller: Caller, server: str, report: ActivityReport) -> None:
-        """Record the activity of the server's kernels."""
-        self._activity.report(self._of_server(caller, server), report)
+        """Record a server's report about its kernels."""
+        self._activity.report(self._ticket_of_server(caller, server), report)
 
     def keep(self, caller: Caller, server: str) -> NotebookView:
-        """Keep an idle share, as its owner asks; raise `Conflict` if there is no warning or the bound is reached."""
-        record = self._of_server(caller, server)
+        """Keep the share of an idle server for one more step of "Keep it", and return the notebook.
+
+        Raises `Conflict` if the share is not about to be taken, or if the bound is reached.
+        """
+        record = self._ticket_of_server(caller, server)
         self._activity.keep(record)
         self._context.wake()
-        return self._presenter.notebook(self._own(caller, record.workload.id))
+        return self._presenter.notebook(self._find_ticket(caller, record.workload.id))
 
     def expire(self) -> None:
-        """Let the tickets lapse that nobody follows."""
+        """End all tickets that lapse, because nobody has polled them for `LAPSE_AFTER` seconds."""
         context = self._context
         now = context.clock.now()
         waiting = [record for record in context.records.notebooks() if _waits(record)]
         for record in waiting:
-            context.followed.setdefault(record.workload.id, now)
+            context.ticket_polled_at.setdefault(record.workload.id, now)
         ids = {record.workload.id for record in waiting}
-        context.followed = {name: at for name, at in context.followed.items() if name in ids}
-        lapsed = [record for record in waiting if now > context.followed[record.workload.id] + UNFOLLOWED]
-        told = f"The request lapsed: nobody asked after it for {UNFOLLOWED:.0f} s."
-        context.records.commit([change for record in lapsed for change in self._given_back(record, told)])
+        context.ticket_polled_at = {name: at for name, at in context.ticket_polled_at.items() if name in ids}
+        lapsed = [record for record in waiting if now > context.ticket_polled_at[record.workload.id] + LAPSE_AFTER]
+        told = f"The request lapsed: nobody asked after it for {LAPSE_AFTER:.0f} s."
+        context.records.commit([change for record in lapsed for change in self._end_ticket(record, told)])
 
     # --- inside
 
-    def _followed(self, record: Record) -> TicketView:
+    def _show_polled(self, record: Record) -> TicketView:
+        """Return the view of a ticket, and record that it was polled now."""
         workload = record.workload
-        self._context.followed[workload.id] = self._context.clock.now()
+        self._context.ticket_polled_at[workload.id] = self._context.clock.now()
         view = self._presenter.ticket(record)
         preparation = self._context.backend_of(Kind.NOTEBOOK).capabilities.pod_preparation
         if view.pod is not None and preparation is not None:
             named = dict(preparation.named_devices(workload.id, workload.run))
             if named != record.detail.named_devices:
-                # Written down before the spawner is answered: whoever serves next must know what its pod will name.
+                # Saved before the answer: after a takeover the next service must know the devices that the pod names.
                 self._context.records.commit([Change(workload=workload.id, detail=DetailChange(named_devices=named))])
         return view
 
-    def _new(self, caller: Caller, server: str, request: Request) -> Record:
+    def _make_record(self, caller: Caller, server: str, request: Request) -> Record:
+        """Return the record of a new ticket."""
         workload = Workload(
             id=f"nb-{self._context.new_id()}",
             kind=Kind.NOTEBOOK,
@@ -163,8 +182,11 @@ class Tickets:
         )
         return Record(workload=workload, detail=WorkloadDetail(owner_groups=frozenset(caller.groups)))
 
-    def _check(self, caller: Caller, workload: Workload, replaced: Record | None) -> None:
-        """Within the fixed quota, and possible at all. What the new ticket replaces is not counted."""
+    def _check_admissible(self, caller: Caller, workload: Workload, replaced: Record | None) -> None:
+        """Raise `QuotaExceeded` or `NeverFits` if the share is beyond the fixed quota or could never be placed.
+
+        The ticket `replaced` is not counted.
+        """
         snapshot = self._context.snapshot([caller])
         gone = replaced.workload.id if replaced is not None else ""
         others = tuple(other for other in snapshot.workloads if other.id != gone)
@@ -172,7 +194,7 @@ class Tickets:
         admission.check_fixed_quota(snapshot, workload)
         admission.check_fits(snapshot, workload)
 
-    def _given_back(self, record: Record, told: str) -> list[Change]:
+    def _end_ticket(self, record: Record, told: str) -> list[Change]:
         """Return the changes that end a ticket. The spawner ends the process of the ticket, if there is one."""
         workload, now = record.workload, self._context.clock.now()
         sentence = DetailChange(sentence=told) if told else DetailChange()
@@ -191,13 +213,13 @@ class Tickets:
         )
         return [make_stop_change(workload, stop, {**given_back, **sentence})]
 
-    def _present(self, user: str, server: str) -> Record | None:
-        """Return the newest ticket of that server that nobody has ended; None if there is none."""
+    def _newest_open_ticket(self, user: str, server: str) -> Record | None:
+        """Return the newest ticket of a server that has not been told to end; None if there is none."""
         return max((r for r in self._tickets_of(user, server) if r.workload.stop is None), key=_age, default=None)
 
-    def _of_server(self, caller: Caller, server: str) -> Record:
-        """Return the ticket of the server that asks; the ticket may be stopping."""
-        record = self._present(caller.user, server)
+    def _ticket_of_server(self, caller: Caller, server: str) -> Record:
+        """Return the newest ticket of the caller's server, an open one if there is one; raise `NotFound` if none."""
+        record = self._newest_open_ticket(caller.user, server)
         record = record or max(self._tickets_of(caller.user, server), key=_age, default=None)
         if record is None:
             raise NotFound(f"There is no notebook server {server!r} of yours with a ticket.")
@@ -210,14 +232,16 @@ class Tickets:
             if (record.workload.owner, record.workload.name) == (user, server)
         ]
 
-    def _own(self, caller: Caller, ticket: str) -> Record:
+    def _find_ticket(self, caller: Caller, ticket: str) -> Record:
+        """Return the record of a ticket that the caller may see; raise `NotFound` otherwise."""
         record = self._context.records.get(ticket)
         if record is None or record.workload.kind is not Kind.NOTEBOOK or not caller.may_see(record.workload.owner):
             raise NotFound(f"There is no ticket {ticket!r}.")
         return record
 
-    def _holding(self, caller: Caller, ticket: str) -> Record:
-        record = self._own(caller, ticket)
+    def _find_holding_ticket(self, caller: Caller, ticket: str) -> Record:
+        """Return the record of a ticket that holds its share; raise `Conflict` if it does not."""
+        record = self._find_ticket(caller, ticket)
         if not record.workload.holds:
             raise Conflict(_ENDED if record.workload.state in FINAL else "This ticket still waits for its share.")
         return record
@@ -228,5 +252,6 @@ def _age(record: Record) -> tuple[Instant, str]:
 
 
 def _waits(record: Record) -> bool:
+    """Tell whether a ticket with a GPU waits for its launch, with no process yet."""
     unlaunched = record.workload.state in {State.PENDING, State.ADMITTED} and record.workload.stop is None
     return unlaunched and record.detail.pid is None and record.workload.request.devices > 0

@@ -11,13 +11,19 @@ from jupyter_gq.domain.amount import MilliGpu, Seconds
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.pod_pool import PodPool
 from jupyter_gq.domain.queue import BUILD_ROOT, Queue, build_queue
-from jupyter_gq.scheduling.policy import IdleRule, MinRuntimeMethod, MinRuntimeRule, Policy, UsageRule
-from jupyter_gq.scheduling.policy import Placement as PlacementRule
+from jupyter_gq.scheduling.policy import (
+    IdleRule,
+    MinRuntimeMethod,
+    MinRuntimeRule,
+    PlacementStrategy,
+    Policy,
+    UsageRule,
+)
 
 from .pools import device_pools, pod_pools, pool_for
 from .queue_resources import Defaults
 from .queues import TrainingQueue, check_fixed_quotas, training_queues
-from .traits import Choice, DictByName, Flag, GpuRequest, GpuRequestsByName, Number, SettingsError, Word
+from .traits import DictByName, Flag, GpuRequest, GpuRequestsByName, Number, OneOf, SettingsError, Word
 
 MEBIBYTE = 1024 * 1024
 DEFAULT_GRACE = Seconds(30)
@@ -133,7 +139,7 @@ class Fairness(Configurable):
         help="""Seconds that a job runs before it is paused for another queue, where no queue on its path says
         otherwise. Default: 0.""",
     ).tag(config=True)
-    min_runtime_method = Choice(
+    min_runtime_method = OneOf(
         tuple(MinRuntimeMethod),
         "lca",
         help="""Whose reclaim_min_runtime protects a job against another queue. "queue": that of its own queue, else of
@@ -192,15 +198,15 @@ class LongWaits(Configurable):
 class Placement(Configurable):
     """How a device is chosen among those that fit."""
 
-    policy = Choice(
-        tuple(PlacementRule),
+    policy = OneOf(
+        tuple(PlacementStrategy),
         "pack",
         help="""For whole GPUs, and for work without any. "pack" fills the fullest device or node first, "spread" the
         emptiest, "fragmentation" takes the place that leaves most that the work of these days can use: it spares whole
         nodes, CPU and rare models for those who need them. Default: "pack".""",
     ).tag(config=True)
-    fractions = Choice(
-        tuple(PlacementRule),
+    fractions = OneOf(
+        tuple(PlacementStrategy),
         "fragmentation",
         help="""The same for fractions of a GPU. Default: "fragmentation".""",
     ).tag(config=True)
@@ -362,8 +368,8 @@ def build_settings(
     idle, fairness, placement = IdlePolicy(config=config), Fairness(config=config), Placement(config=config)
     waits = LongWaits(config=config)
     policy = Policy(
-        placement=PlacementRule(placement.policy),
-        fraction_placement=PlacementRule(placement.fractions),
+        placement=PlacementStrategy(placement.policy),
+        fraction_placement=PlacementStrategy(placement.fractions),
         idle=_idle_rule(idle),
         min_runtime=_min_runtime(fairness),
         usage=_usage_rule(fairness),

@@ -121,7 +121,7 @@ class Word(TraitType[str, object]):
         return value
 
 
-class Choice(TraitType[str, object]):
+class OneOf(TraitType[str, object]):
     """A trait that takes one of a few words."""
 
     def __init__(self, choices: tuple[str, ...], default: str, *, help: str = "") -> None:

@@ -1,1 +1,1 @@
-"""Records as their owners and administrators see them. Decides nothing."""
+"""The views of records and totals for owners and administrators. Decides nothing."""

@@ -1,4 +1,4 @@
-"""Totals: what a user has and may choose, queues, pools, devices."""
+"""The views of totals: the quota and choices of a user, queues, pools and devices."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,39 +23,40 @@ from jupyter_gq.scheduling import wording
 from jupyter_gq.scheduling.preview import admission
 from jupyter_gq.scheduling.workloads import gang
 
-from .views import eviction_view
+from .workload_views import eviction_view
 
-#: The shares that the options page offers up to the user's quota; the quota itself is always offered.
-STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
+#: The shares, in milli-GPU, that the options page offers up to the user's quota. The quota itself is always offered.
+SHARE_STEPS: tuple[MilliGpu, ...] = tuple(MilliGpu(milli) for milli in (250, 500, 750, *range(1000, 17_000, 1000)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Use of one queue with everything below it."""
+    """The usage of one queue with all queues below it."""
 
     #: Milli-GPU, thousandths of a core and MiB held.
     used: int = 0
     cpu_milli: int = 0
     memory: int = 0
-    #: Workloads that wait, and that hold devices.
+    #: Number of workloads that wait, and of those that hold devices.
     waiting: int = 0
     running: int = 0
 
 
 class Overview:
-    """The requests about totals. Choices are dry runs of the cycle; they are kept until something changes."""
+    """The requests about totals. Choices are previews of the cycle, and are kept until something changes."""
 
     def __init__(self, context: Context, decider: Decider) -> None:
         self._context, self._decider = context, decider
+        #: The choices by user and groups, each with the inputs from which they were computed.
         self._choices: dict[tuple[str, frozenset[str]], tuple[object, list[Choice]]] = {}
 
     def describe_user(self, caller: Caller) -> Me:
         """Return the data of the options page and of the send dialog."""
         context = self._context
-        context.meet(caller)
+        context.remember_groups(caller)
         settings, snapshot = context.settings, context.snapshot([caller])
         quota = settings.fixed_quota(caller.user, caller.groups)
-        used = granted(snapshot, caller.user)
+        used = used_fixed_quota(snapshot, caller.user)
         return Me(
             user=caller.user,
             groups=sorted(caller.groups),
@@ -77,7 +78,7 @@ class Overview:
         return QueueList(queues=queue_views(self._context.settings, self._context.snapshot(), caller))
 
     def list_devices(self, caller: Caller) -> DeviceList:
-        """Return every device of a pool; its holders for admins only."""
+        """Return all devices; for admins, with the workloads that hold them."""
         snapshot = self._context.snapshot()
         used, holders, notes = _used_by_device(snapshot), _holders_by_device(snapshot), self._device_notes(snapshot)
         if not caller.admin:
@@ -104,14 +105,15 @@ class Overview:
         return notes
 
     def read_state(self) -> JsonObject:
-        """Return the input of a cycle now, and what the cycle decides; see `client.state`."""
+        """Return the input of a cycle at this moment and its decision, as a state document; see `client.state`."""
         context = self._context
         state = LiveState(at=context.clock.now(), policy=context.settings.policy, snapshot=context.snapshot())
         return state_document(state, self._decider.decide_on(state.snapshot, state.at))
 
     def _choices_of(self, caller: Caller, snapshot: Snapshot) -> list[Choice]:
+        """Return the shares that the caller may choose, computed again only if something has changed."""
         context = self._context
-        # What is told of a requested node counts whole minutes.
+        # Sentences about requested nodes name whole minutes.
         minute = int(context.clock.now() // 60) if any(new.request for new in snapshot.new_nodes) else 0
         stamp = (
             context.records.revision,
@@ -126,13 +128,15 @@ class Overview:
         if known is not None and known[0] == stamp:
             return known[1]
         quota = context.settings.fixed_quota(caller.user, caller.groups)
-        choices = self._dry_runs(caller, snapshot, {quota, *(step for step in STEPS if step <= quota)} - {0})
-        # What is remembered for a revision that has passed is useless to everybody.
+        choices = self._preview_choices(
+            caller, snapshot, {quota, *(step for step in SHARE_STEPS if step <= quota)} - {0}
+        )
+        # Choices from older inputs are never used again.
         self._choices = {other: kept for other, kept in self._choices.items() if kept[0] == stamp}
         self._choices[key] = (stamp, choices)
         return choices
 
-    def _dry_runs(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
+    def _preview_choices(self, caller: Caller, snapshot: Snapshot, amounts: Iterable[int]) -> list[Choice]:
         found = {0: Choice(gpus="0", available=True, starts_now=True, sentence="Starts now, without a GPU.")}
         possible: dict[int, Workload] = {}
         for amount in amounts:
@@ -163,11 +167,11 @@ class Overview:
 
 
 def describe_devices(probe: DeviceProbe | None) -> str:
-    """Return a sentence that says whether the devices are real or simulated, and why; "" without a probe."""
+    """Return a sentence on whether the devices are real or simulated, and why; "" without a probe."""
     return "" if probe is None else probe.status().detail
 
 
-def granted(snapshot: Snapshot, user: str) -> int:
+def used_fixed_quota(snapshot: Snapshot, user: str) -> int:
     """Return the milli-GPU of the user's fixed quota that running and waiting servers take."""
     leaf = build_queue(user)
     mine = [w for w in snapshot.workloads if w.queue == leaf and w.state is not State.STOPPING]
@@ -178,7 +182,7 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
     """Return the training queues that the caller may see, parents before children."""
     own = set(settings.leaves_of(caller.user, caller.groups))
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
-    visible = set(parents) if caller.admin else {above for name in own for above in _upwards(name, parents)}
+    visible = set(parents) if caller.admin else {above for name in own for above in _with_ancestors(name, parents)}
     totals = _totals(settings, snapshot)
     views = []
     for queue in settings.training_tree():
@@ -207,13 +211,16 @@ def queue_views(settings: Settings, snapshot: Snapshot, caller: Caller) -> list[
 
 
 def _bounds(amounts: tuple[int | None, int | None, int, int | None], text: Callable[[int], str]) -> Bounds:
-    """Quota, limit, what is used, and what jobs get that name nothing."""
+    """Return the amounts (quota, limit, used, default) of a queue as text; `text` formats an amount."""
     quota, limit, used, default = (None if amount is None else text(amount) for amount in amounts)
     return Bounds(quota=quota, limit=limit, used=used or text(0), default=default)
 
 
-def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
-    """Milli-GPU of each holding job that its queue has above its quota: the newest is what would go first."""
+def over_quota_by_job(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[str, int]:
+    """Return, by id, how many milli-GPU of each running job are above the quota of its queue.
+
+    The part above the quota is attributed to the newest jobs.
+    """
     above = {queue.name: -queue.quota for queue in queues}
     holding = [w for w in workloads if w.holds and w.preemptible and w.queue in above]
     for workload in holding:
@@ -226,7 +233,7 @@ def over_quota(workloads: Iterable[Workload], queues: Iterable[Queue]) -> dict[s
 
 
 def pool_view(name: str, snapshot: Snapshot) -> PoolView:
-    """Totals of a pool. Model and memory are those of its first device."""
+    """Return the view of a pool, with the model and memory of the first device."""
     nodes = [node for node in snapshot.nodes if any(device.pool == name for device in node.devices)]
     devices = [device for node in nodes for device in node.devices if device.pool == name]
     possible = [node for node in possible_nodes(snapshot) if any(device.pool == name for device in node.devices)]
@@ -247,28 +254,29 @@ def pool_view(name: str, snapshot: Snapshot) -> PoolView:
 
 
 def _largest(amounts: Sequence[int | None], text: Callable[[int], str]) -> str | None:
-    """None where a node counts nothing, since any amount goes there."""
+    """Return the largest amount as text; None if a node has no limit, or if there are no nodes."""
     counted = [amount for amount in amounts if amount is not None]
     return text(max(counted)) if counted and len(counted) == len(amounts) else None
 
 
 def possible_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    """Nodes that are there, and one of each kind that may still come."""
+    """Return the present nodes, and one node like those that the cluster may add to each pool."""
     return (*snapshot.nodes, *(new.like for new in snapshot.new_nodes if new.count))
 
 
 def largest_request(nodes: Sequence[Node], pool: str) -> int:
-    """Milli-GPU that one task can have at most: the devices of the largest node."""
+    """Return the most milli-GPU that one task can have: all devices of the largest node of the pool."""
     sizes = [sum(ONE_GPU for device in node.devices if device.pool == pool) for node in nodes]
     return max(sizes, default=0)
 
 
 def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
+    """Return the totals of the training queues that have any workload, by name."""
     parents = {entry.queue.name: entry.queue.parent for entry in settings.training}
     totals: dict[str, Totals] = {}
     for workload in snapshot.workloads:
         cpu_milli, memory = gang.held_host(workload)
-        for name in _upwards(workload.queue, parents):
+        for name in _with_ancestors(workload.queue, parents):
             before = totals.get(name, Totals())
             totals[name] = Totals(
                 used=before.used + (workload.milli if workload.holds else 0),
@@ -280,7 +288,8 @@ def _totals(settings: Settings, snapshot: Snapshot) -> dict[str, Totals]:
     return totals
 
 
-def _upwards(name: str | None, parents: dict[str, str | None]) -> list[str]:
+def _with_ancestors(name: str | None, parents: dict[str, str | None]) -> list[str]:
+    """Return the names of a queue and of all queues above it; none if the queue is not in `parents`."""
     chain = []
     while name is not None and name in parents:
         chain.append(name)
@@ -289,6 +298,7 @@ def _upwards(name: str | None, parents: dict[str, str | None]) -> list[str]:
 
 
 def _used_by_device(snapshot: Snapshot) -> dict[str, int]:
+    """Return the milli-GPU that workloads hold of each device, by its id; unused devices are absent."""
     used: dict[str, int] = {}
     for workload in snapshot.workloads:
         for task in workload.placement:

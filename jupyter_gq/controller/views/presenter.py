@@ -1,4 +1,4 @@
-"""Makes views of records with what is known now, and tells listeners when only that changed."""
+"""The views of records with everything that is known now, and announcements if only that knowledge has changed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -15,38 +15,39 @@ from jupyter_gq.domain.workload import Kind
 from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.store.protocol import Record
 
-from . import views
-from .changes import News
-from .overview import over_quota
-from .views import Surroundings
+from . import workload_views
+from .announcements import Announcements
+from .overview import over_quota_by_job
+from .workload_views import ViewContext
 
 
 class Presenter:
-    """The one way from a record to what a user sees."""
+    """The maker of all views of records, for requests and for events."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        #: The devices by id; None = to be read again.
         self._devices: Mapping[str, Device] | None = None
-        self._news = News()
-        #: Milli-GPU of each job above its queue's quota.
+        self._announcements = Announcements()
+        #: Milli-GPU of each job above its queue's quota, by id.
         self._over_quota: Mapping[str, int] = {}
-        #: What was told of what is wrong.
+        #: What is wrong with running workloads, by id, as it was announced last.
         self._troubles: Mapping[str, str] = {}
 
     def job(self, record: Record) -> JobView:
         """Return the view of a job."""
-        return views.job_view(record, self.surroundings(record))
+        return workload_views.job_view(record, self.view_context(record))
 
     def notebook(self, record: Record) -> NotebookView:
         """Return the view of a notebook."""
-        return views.notebook_view(record, self.surroundings(record))
+        return workload_views.notebook_view(record, self.view_context(record))
 
     def ticket(self, record: Record) -> TicketView:
-        """Return the view of a notebook for its spawner, with the environment once the server may start."""
+        """Return the view of a ticket for its spawner, with environment and pod additions once the server may start."""
         workload = record.workload
         ready = workload.state in {State.STARTING, State.RUNNING} or not workload.request.devices
         environment = self._context.environment(workload) if ready else {}
-        view = views.ticket_view(record, self.surroundings(record), environment)
+        view = workload_views.ticket_view(record, self.view_context(record), environment)
         preparation = self._context.backend_of(workload.kind).capabilities.pod_preparation
         if workload.state is State.STARTING and preparation is not None:
             told = preparation.describe_preparation(workload.id, workload.run)
@@ -59,45 +60,48 @@ class Presenter:
         is_job = record.workload.kind is Kind.TRAINING
         return (self.job(record) if is_job else self.notebook(record)).model_dump(mode="json")
 
-    def mention(self, workload: str) -> None:
-        """Tell its listeners how it looks now, without remembering that."""
-        record = self._context.records.alive(workload)
-        if record is not None and self._is_heard(workload):
+    def announce(self, workload: str) -> None:
+        """Send the present view of the workload of that id to its listeners, as an event that is not stored."""
+        record = self._context.records.find_unfinished(workload)
+        if record is not None and self._has_listener(workload):
             kind: Literal["job", "notebook"] = event_kind(record)
-            self._context.broker.mention(record.workload.owner, kind, workload, self.describe(record))
+            self._context.broker.announce(record.workload.owner, kind, workload, self.describe(record))
 
-    def explain(self, pending: Iterable[Pending]) -> None:
-        """Take in why each workload waits, and tell those whose sentence or position changed, or who have trouble."""
+    def update_pending(self, pending: Iterable[Pending]) -> None:
+        """Store why each pending workload waits, and announce workloads whose sentence, position or trouble changed."""
         self._context.pending = {entry.workload: entry for entry in pending}
-        for name in self._news.of(self._context.pending, self._is_heard):
-            self.mention(name)
+        for name in self._announcements.take_changed(self._context.pending, self._has_listener):
+            self.announce(name)
         before, self._troubles = self._troubles, self._context.troubles
         for name in sorted(before.keys() | self._troubles.keys()):
             if before.get(name) != self._troubles.get(name):
-                self.mention(name)
+                self.announce(name)
 
-    def _is_heard(self, workload: str) -> bool:
-        record = self._context.records.alive(workload)
-        return record is not None and self._context.broker.is_heard(record.workload.owner)
+    def _has_listener(self, workload: str) -> bool:
+        record = self._context.records.find_unfinished(workload)
+        return record is not None and self._context.broker.has_listener(record.workload.owner)
 
-    def weigh(self) -> None:
-        """Take in which part of each job is above its queue's quota now, and tell those for whom that changed."""
-        workloads = [record.workload for record in self._context.records.begun()]
-        before, self._over_quota = self._over_quota, over_quota(workloads, self._context.settings.training_tree())
+    def update_over_quota(self) -> None:
+        """Compute which part of each job is above its queue's quota, and announce the jobs whose part has changed."""
+        workloads = [record.workload for record in self._context.records.holding()]
+        before, self._over_quota = (
+            self._over_quota,
+            over_quota_by_job(workloads, self._context.settings.training_tree()),
+        )
         for name, milli in self._over_quota.items():
             if name in before and before[name] != milli:
-                self.mention(name)
+                self.announce(name)
 
     def forget_devices(self) -> None:
-        """Drop the cached devices: they may have changed."""
+        """Drop the cached devices, which may have changed."""
         self._devices = None
 
-    def surroundings(self, record: Record) -> Surroundings:
+    def view_context(self, record: Record) -> ViewContext:
         """Return the data that a view needs beside the record."""
         workload, context = record.workload, self._context
         if self._devices is None:
             self._devices = {device.id: device for node in context.nodes() for device in node.devices}
-        return Surroundings(
+        return ViewContext(
             pending=context.pending.get(workload.id),
             expected_start=context.expected_starts.get(workload.id),
             last_seq=context.last_seq(workload.id) if workload.kind is Kind.TRAINING else 0,
@@ -110,10 +114,11 @@ class Presenter:
         )
 
     def _enforcement(self, record: Record, devices: Mapping[str, Device]) -> str:
+        """Return how strongly the share of a workload is enforced, as `NotebookView.enforcement` names it."""
         workload, context = record.workload, self._context
         if not workload.request.devices:
             return "none"
-        # Whole devices are given by the device plugin, whoever shares the others.
+        # The device plugin gives whole devices, whatever divides the others.
         if workload.request.milli_per_device >= ONE_GPU:
             return limits.LEVEL
         held = (devices.get(device) for task in workload.placement for device in task.devices)

@@ -59,7 +59,7 @@ class WaitLimits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
+class HeldShare:
     """The share that an admitted server holds."""
 
     #: Ticket of the service; "" for a server without GPU that the service does not know of.
@@ -109,7 +109,7 @@ class Admission:
         self._ticket = ""
         self._began = monotonic()
 
-    async def obtain(self) -> Share:
+    async def obtain(self) -> HeldShare:
         """Request the share and wait for it; raise `StartRefused` if the server cannot have it."""
         if self._request.wants_gpu:
             self._show_status("asking", "Asking for a share of a GPU.")
@@ -117,12 +117,12 @@ class Admission:
         self._show_status("asking", "Starting without a GPU.")
         return await self._give_back_on_failure(self._obtain_without_gpu())
 
-    async def obtain_again(self, view: TicketView) -> Share:
+    async def obtain_again(self, view: TicketView) -> HeldShare:
         """Wait for another place after the place of the ticket `view` was lost; otherwise like `obtain`."""
         self._ticket = view.id
         return await self._give_back_on_failure(self._wait_for_share(view))
 
-    async def _give_back_on_failure(self, share: Awaitable[Share]) -> Share:
+    async def _give_back_on_failure(self, share: Awaitable[HeldShare]) -> HeldShare:
         admitted = False
         try:
             obtained = await share
@@ -133,10 +133,10 @@ class Admission:
                 await self._give_ticket_back()
         return obtained
 
-    async def _open_and_wait(self) -> Share:
+    async def _open_and_wait(self) -> HeldShare:
         return await self._wait_for_share(await self._open_ticket())
 
-    async def _wait_for_share(self, view: TicketView) -> Share:
+    async def _wait_for_share(self, view: TicketView) -> HeldShare:
         pause = _FIRST_PAUSE
         while not self._is_complete(view):
             raise_if_stopped(view)
@@ -176,7 +176,7 @@ class Admission:
                 self._show_status("waiting", sentence, view)
             await asyncio.sleep(self._limits.poll_interval)
 
-    async def _obtain_without_gpu(self) -> Share:
+    async def _obtain_without_gpu(self) -> HeldShare:
         try:
             view = await self._request_ticket()
             if view.phase == "running":  # an earlier server's ticket, of which the Hub does not know any more
@@ -187,7 +187,7 @@ class Admission:
                 "Starting a server without a GPU; the service does not know of it: %s", error
             )
             note = "The GPU service does not answer, so nothing can be sent to training for now."
-            return Share(ticket="", gpus="0", environment=dict(NO_DEVICE_ENVIRONMENT), note=note)
+            return HeldShare(ticket="", gpus="0", environment=dict(NO_DEVICE_ENVIRONMENT), note=note)
         share = make_share(view)
         return replace(share, gpus="0", environment={**NO_DEVICE_ENVIRONMENT, **share.environment}, pod=None)
 
@@ -255,13 +255,13 @@ class Admission:
         )
 
 
-def make_share(view: TicketView) -> Share:
+def make_share(view: TicketView) -> HeldShare:
     """Return the share that an admitted ticket gives."""
     environment = dict(view.environment)
     if view.pod is not None:
         environment = {name: value for name, value in environment.items() if name not in _DEVICE_NAMES}
         environment |= view.pod.environment
-    return Share(ticket=view.id, gpus=view.gpus, environment=environment, pod=view.pod)
+    return HeldShare(ticket=view.id, gpus=view.gpus, environment=environment, pod=view.pod)
 
 
 def raise_if_stopped(view: TicketView) -> None:

@@ -14,8 +14,8 @@ from jupyter_gq.domain.amount import parse_request
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.hub.admission.admission import (
     Admission,
+    HeldShare,
     ServerRequest,
-    Share,
     StartRefused,
     WaitLimits,
     raise_if_stopped,
@@ -48,7 +48,7 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
     """The mixin that tries other places if the cluster refuses one; it stands before `GPUShareMixin`."""
 
     async def _start_server(self) -> Address:
-        share: Share | None = self._share
+        share: HeldShare | None = self._share
         if share is None or share.pod is None:
             address: Address = await super()._start_server()
             return address
@@ -111,7 +111,7 @@ class PlaceRetries(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no typ
         self._board.show(SpawnStatus(step="waiting", gpus=view.gpus, sentence=sentence))
 
 
-async def _follow_ticket(service: ServiceClient, share: Share, poll_interval: float) -> TicketView:
+async def _follow_ticket(service: ServiceClient, share: HeldShare, poll_interval: float) -> TicketView:
     """Follow the ticket until it has another place or none; raise `StartRefused` if the ticket ends."""
     while True:
         await asyncio.sleep(poll_interval)

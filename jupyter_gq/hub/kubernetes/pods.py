@@ -20,7 +20,7 @@ from jupyter_gq.hub.admission.admission import StartRefused
 from jupyter_gq.hub.base import SpawnerMixin
 
 from .pod_status import explain_end, is_running
-from .reflectors import Reflector, ReflectorReplacements
+from .reflectors import HubReflector, ReflectorReplacements
 
 #: Progress at which KubeSpawner's events begin: the wait for a share is the first half, KubeSpawner counts 0 to 90.
 _OUR_HALF = 50
@@ -55,7 +55,7 @@ class ResilientPods(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
 
     async def _start_reflector(
         self, kind: str, reflector_class: type, replace: bool = False, **more: object
-    ) -> Reflector:
+    ) -> HubReflector:
         make = partial(self.reflector_classes.get(kind, reflector_class), parent=self, namespace=self.namespace, **more)
         try:
             return await self._replacements.ensure_alive(

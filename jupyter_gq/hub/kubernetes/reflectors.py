@@ -19,7 +19,7 @@ from typing import Protocol
 from jupyter_gq.hub.clock import monotonic
 
 
-class Reflector(Protocol):
+class HubReflector(Protocol):
     """The part of KubeSpawner's reflector that is needed here."""
 
     first_load_future: "asyncio.Future[None]"
@@ -38,17 +38,17 @@ class ReflectorReplacements:
     def __init__(self, pause: float = 1.0) -> None:
         """Start without attempts; after a failure no new attempt is made for `pause` seconds."""
         self._pause = pause
-        self._attempts: dict[Hashable, asyncio.Task[Reflector]] = {}
+        self._attempts: dict[Hashable, asyncio.Task[HubReflector]] = {}
         self._failures: dict[Hashable, tuple[float, BaseException]] = {}
 
     async def ensure_alive(
         self,
-        reflectors: MutableMapping[Hashable, Reflector],
+        reflectors: MutableMapping[Hashable, HubReflector],
         key: Hashable,
-        make: Callable[[], Reflector],
+        make: Callable[[], HubReflector],
         *,
         replace: bool,
-    ) -> Reflector:
+    ) -> HubReflector:
         """Return the live reflector of this key; make one if there is none or if `replace` is set.
 
         The new reflector is put into `reflectors`. If its first list fails, that error is raised and `reflectors` stays
@@ -66,7 +66,7 @@ class ReflectorReplacements:
             attempt.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(attempt)  # the cancellation of one spawn must not affect the others
 
-    def _forget(self, key: Hashable, attempt: "asyncio.Task[Reflector]") -> None:
+    def _forget(self, key: Hashable, attempt: "asyncio.Task[HubReflector]") -> None:
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         failure = None if attempt.cancelled() else attempt.exception()
@@ -76,7 +76,7 @@ class ReflectorReplacements:
             self._failures[key] = (monotonic(), failure)
 
 
-def is_alive(reflector: Reflector) -> bool:
+def is_alive(reflector: HubReflector) -> bool:
     """Return whether the reflector has listed everything and still watches."""
     loaded = reflector.first_load_future
     if not loaded.done() or loaded.cancelled() or loaded.exception() is not None:
@@ -85,8 +85,8 @@ def is_alive(reflector: Reflector) -> bool:
 
 
 async def _replace(
-    reflectors: MutableMapping[Hashable, Reflector], key: Hashable, make: Callable[[], Reflector]
-) -> Reflector:
+    reflectors: MutableMapping[Hashable, HubReflector], key: Hashable, make: Callable[[], HubReflector]
+) -> HubReflector:
     fresh = make()
     try:
         await fresh.start()

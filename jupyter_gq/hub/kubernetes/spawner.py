@@ -40,7 +40,7 @@ from kubespawner.utils import get_k8s_model
 from traitlets import Integer, List, Unicode, validate
 
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.sidecars import HIDDEN, unguarded
+from jupyter_gq.client.sidecars import HIDDEN, unguarded_containers
 from jupyter_gq.domain.json_types import JsonObject, JsonValue
 from jupyter_gq.hub.admission.admission import NO_DEVICE_ENVIRONMENT, StartRefused
 from jupyter_gq.hub.clock import monotonic
@@ -138,7 +138,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
         for name in list_withheld(parts, additions, self.gpu_resources):
             self.log.warning("%s is removed from the pod of %s: only a share may add it", name, self._log_name)
         _write_parts(pod, add_share(parts, additions, share_only=self.gpu_resources))
-        _hide_devices(pod, unguarded(said["spec"], _NOTEBOOK))
+        _hide_devices(pod, unguarded_containers(said["spec"], _NOTEBOOK))
         _keep_log_end(pod)
         return pod
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair
+from jupyter_gq.client.bundle import CellsMissing, CellToRun, pair_cells
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.problems import BundleError
 
@@ -36,7 +36,7 @@ def read_bundle(path: Path) -> Bundle:
         kernel = manifest["kernel"]
         return Bundle(
             notebook=notebook,
-            cells=pair(manifest, notebook),
+            cells=pair_cells(manifest, notebook),
             cwd=manifest["cwd"],
             kernel_name=kernel["name"],
             kernel_title=kernel.get("display_name") or kernel["name"],

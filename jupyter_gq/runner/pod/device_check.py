@@ -6,7 +6,7 @@ See docs/decisions/0035-check-visible-devices-before-a-share-is-used.md.
 import logging
 from collections.abc import Callable
 
-from jupyter_gq.client.devices import ANSWER_TIMEOUT, CheckTimeouts, DeviceCheck, StartDecision
+from jupyter_gq.client.devices import ANSWER_TIMEOUT, CheckTimeouts, DeviceCheckResult, StartDecision
 from jupyter_gq.domain.errors import MachineError
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.problems import RunError
@@ -18,7 +18,7 @@ class DevicesNotChecked(MachineError):
     """A required device check that was not made in time. The text is a sentence; the job may run on another node."""
 
 
-def await_device_check(ask: Callable[[float], DeviceCheck | None], timeouts: CheckTimeouts) -> None:
+def await_device_check(ask: Callable[[float], DeviceCheckResult | None], timeouts: CheckTimeouts) -> None:
     """Return once the job may start; raise `RunError` or `DevicesNotChecked` if it may not.
 
     `ask(seconds)` returns the result of the check within `seconds`, or None if the service has no such route.

@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from jupyter_gq.client.variables import of_manifest
+from jupyter_gq.client.variables import select_variables
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.runner.files.folder import RunFolder
 from jupyter_gq.runner.problems import BundleError, describe_disk_error
@@ -50,7 +50,7 @@ def write_job_files(folder: RunFolder, document: JsonMapping, granted: TaskGrant
 
 def read_variables(document: JsonMapping) -> dict[str, str]:
     """Return the variables of the notebook server's environment that are added to the pod's."""
-    return of_manifest(document["manifest"].get("environment"), _POD_VARIABLES)
+    return select_variables(document["manifest"].get("environment"), _POD_VARIABLES)
 
 
 def _choose_working_folder(manifest: JsonObject) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck
+from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
 from jupyter_gq.runner.files.folder import RunFolder
@@ -97,7 +97,7 @@ def _prepare_run(settings: PodSettings, sigterm: SigtermHandler, tail: LogTail) 
 def _await_device_check(settings: PodSettings, service: PodService, token: str) -> None:
     """Wait until the devices of this container were checked, or until no check is needed."""
 
-    def ask(wait: float) -> DeviceCheck | None:
+    def ask(wait: float) -> DeviceCheckResult | None:
         return _retry(settings, "the check of the job's devices", lambda: service.check_devices(token, wait))
 
     await_device_check(ask, CheckTimeouts(wait=settings.devices_wait, longest=settings.devices_longest))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from jupyter_gq.client.devices import DeviceCheck
+from jupyter_gq.client.devices import DeviceCheckResult
 from jupyter_gq.domain.errors import HttpRefusal, MachineError
 from jupyter_gq.domain.json_types import JsonObject
 from jupyter_gq.runner.clock import monotonic
@@ -89,7 +89,7 @@ class PodService:
         """Return the job's bundle with the outputs of earlier runs; raise `RunError` if it exceeds `limit` bytes."""
         return _parse_object(self._request("GET", "bundle", f"token {token}", limit=limit))
 
-    def check_devices(self, token: str, wait: float) -> DeviceCheck | None:
+    def check_devices(self, token: str, wait: float) -> DeviceCheckResult | None:
         """Return the result of the device check, waiting up to `wait` seconds for it; None if the service has none."""
         try:
             answer = _parse_object(self._request("GET", f"devices?wait={int(wait)}", f"token {token}"))
@@ -98,7 +98,7 @@ class PodService:
                 return None
             raise
         try:
-            return DeviceCheck(
+            return DeviceCheckResult(
                 sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"])
             )
         except KeyError as error:

@@ -2,34 +2,34 @@
 
 from contextlib import nullcontext
 
-from jupyter_gq.scheduling.order.queue_order import Turn
+from jupyter_gq.scheduling.order.queue_order import JobOrder
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.request_class import Test, always
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest, any_workload
 
 
 def job_order(
     index: ClusterIndex,
     allocations: Allocations,
     evictions: Evictions,
-    promising: Test = always,
+    promising: WorkloadTest = any_workload,
     *,
     replicas: bool = False,
     by_pool: bool = False,
-) -> Turn:
+) -> JobOrder:
     """Return the pending workloads that are not nominated in their order, without classes that are not promising now.
 
-    `replicas`: include the replicas that elastic work could still get. `by_pool`: see `Turn`.
+    `replicas`: include the replicas that elastic work could still get. `by_pool`: see `JobOrder`.
     """
     if replicas:
-        allocations.replicas.new_lines()
+        allocations.replicas.take_newly_wanted()
     takes_part = allocations.is_seeking if replicas else allocations.is_unplaced
     # Reservations are lifted once for all workloads that are asked whether they may fit.
     with allocations.lifting_reservations(None) if allocations.any_reservations else nullcontext():
         usage = user_usage(index, allocations, evictions)
-        return Turn(allocations.accounts, index.pending.lines, takes_part, promising, usage, by_pool=by_pool)
+        return JobOrder(allocations.accounts, index.pending.by_queue, takes_part, promising, usage, by_pool=by_pool)
 
 
 def rounds(index: ClusterIndex) -> range:

@@ -91,8 +91,8 @@ def make_reservations(
                 planner.reserve(reservation.workload, reservation.place, reservations)
             else:
                 planner.reserve(reservation.workload, better.place, reservations)
-    for pool, line in inputs.index.pending.by_wait.items():
-        for workload in planner.long_waiting(pool, line.members, after, reservations):
+    for pool, waiting in inputs.index.pending.by_wait.items():
+        for workload in planner.long_waiting(pool, waiting.members, after, reservations):
             place = planner.place_for(workload)
             if place is not None:
                 planner.reserve(workload, place, reservations)
@@ -164,11 +164,11 @@ class _Planner:
         return taken < policy.reservations and allocations.first_exceeded_limit(workload, now=False) is None
 
     def long_waiting(
-        self, pool: str, line: Sequence[Workload], after: Seconds, reservations: Reservations
+        self, pool: str, waiting: Sequence[Workload], after: Seconds, reservations: Reservations
     ) -> Iterator[Workload]:
-        """Yield the workloads of `line`, the longest wait first, that may get a reservation in the pool."""
+        """Yield the workloads of `waiting`, the longest wait first, that may get a reservation in the pool."""
         asked = 0
-        for workload in line:
+        for workload in waiting:
             if asked == MOST_ASKED or self._inputs.now < workload.waits_since + after:
                 return
             if workload.id in reservations.by_owner or not self._allocations.is_unplaced(workload):

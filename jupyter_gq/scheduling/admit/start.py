@@ -86,7 +86,7 @@ def _admit(allocations: Allocations, workload: Workload) -> bool:
 
 def _admit_at(allocations: Allocations, workload: Workload, place: tuple[TaskPlacement, ...]) -> bool:
     there = replace(workload, placement=place)
-    if allocations.first_exceeded_limit(there, now=True) or not allocations.ledger.take_at(workload, place):
+    if allocations.first_exceeded_limit(there, now=True) or not allocations.ledger.allocate_at(workload, place):
         return False
     allocations.admit(workload, place)
     return True
@@ -117,5 +117,5 @@ def _may_fit(allocations: Allocations, workload: Workload, view: View) -> bool:
     pool = allocations.account(workload).queue.pool
     if not allocations.any_reservations:
         return assemble.may_fit(allocations.ledger, pool, workload, view)
-    with allocations.lifting_reservations(None):  # whether it may pass is asked when its turn comes
+    with allocations.lifting_reservations(None):  # whether it may pass is asked when it is placed
         return assemble.may_fit(allocations.ledger, pool, workload, view)

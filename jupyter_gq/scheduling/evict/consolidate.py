@@ -73,7 +73,7 @@ def consolidate(
         if search.help(workload):
             order.done()
         else:
-            order.pass_over()
+            order.skip_class()
 
 
 def may_move(inputs: CycleInputs, allocations: Allocations, workload: Workload) -> bool:
@@ -280,7 +280,7 @@ class _Search:
             needed = []
         for candidate in list(reversed(needed[:-1])):
             inner = ledger.mark()
-            if ledger.take_again(candidate, promised=False) and is_enough():
+            if ledger.undo_release(candidate, nominated=False) and is_enough():
                 needed.remove(candidate)
             else:
                 ledger.rollback(inner)
@@ -303,7 +303,7 @@ class _Search:
         if not enough or not try_nominate(allocations, workload):
             ledger.rollback(mark)
             return None
-        movers = [each for each in reversed(chosen) if not ledger.take_again(each, promised=False)]
+        movers = [each for each in reversed(chosen) if not ledger.undo_release(each, nominated=False)]
         places = self._new_places(movers)
         if places is None or not keep:
             allocations.withdraw(workload)

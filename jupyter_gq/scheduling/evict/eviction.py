@@ -40,7 +40,7 @@ def evict_whole(
 
 def suspend(allocations: Allocations, evictions: Evictions, notebook: Workload, by: str | None, sentence: str) -> None:
     """Suspend a released notebook, which loses nothing and keeps its quota."""
-    allocations.recharge(notebook)
+    allocations.restore_usage(notebook)
     evictions.suspend(notebook, by, sentence)
 
 

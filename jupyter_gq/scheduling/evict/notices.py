@@ -6,7 +6,7 @@ The cycle that decides writes the sentence, which says for whom, with numbers, a
 from collections.abc import Sequence
 
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.quota.limits import Broken
+from jupyter_gq.scheduling.quota.limits import ExceededLimit
 from jupyter_gq.scheduling.wording import (
     describe_duration,
     describe_gpus,
@@ -60,7 +60,7 @@ def describe_move(victim: Workload, by: Workload, nodes: Sequence[str]) -> str:
     )
 
 
-def describe_over_limit(victim: Workload, broken: Broken) -> str:
+def describe_over_limit(victim: Workload, broken: ExceededLimit) -> str:
     """Return the sentence for work in a queue whose limit was lowered."""
     lowered = f"the limit of {broken.account.queue.name} was lowered to {broken.amount}"
     if isinstance(victim, Replica):

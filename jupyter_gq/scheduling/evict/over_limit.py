@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account
-from jupyter_gq.scheduling.quota.limits import Broken, broken_above, broken_limits
+from jupyter_gq.scheduling.quota.limits import ExceededLimit, exceeded_limits, exceeded_limits_above
 from jupyter_gq.scheduling.quota.reclaim_rights import is_above_host_quota
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
@@ -32,7 +32,7 @@ from .victims import staying_holders
 
 def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evictions) -> None:
     """Evict work from every queue that will be above a limit once everything that stops has stopped."""
-    if not any(any(broken_limits(account)) for account in allocations.accounts):
+    if not any(any(exceeded_limits(account)) for account in allocations.accounts):
         return
     gone: set[str] = set()
     for entitled in (False, True):
@@ -46,17 +46,17 @@ def enforce_limits(index: ClusterIndex, allocations: Allocations, evictions: Evi
                     _evict(evictions, each, broken)
 
 
-def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> Broken | None:
+def _exceeded_limit(allocations: Allocations, victim: Workload, *, entitled: bool) -> ExceededLimit | None:
     """Return a limit for which the victim must go; None if there is none.
 
     If `entitled` is false, only work counts that its queues hold above their quotas.
     """
     chain = allocations.account(victim).chain
-    broken = broken_above(chain[0], victim)
+    broken = exceeded_limits_above(chain[0], victim)
     return next((each for each in broken if entitled or _is_over_quota_below(each, chain)), None)
 
 
-def _is_over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
+def _is_over_quota_below(broken: ExceededLimit, chain: Sequence[Account]) -> bool:
     """Tell whether each queue from the leaf up to the one with the exceeded limit is above its quota."""
     path = tuple(chain[: chain.index(broken.account) + 1])
     if broken.which is None:
@@ -64,7 +64,7 @@ def _is_over_quota_below(broken: Broken, chain: Sequence[Account]) -> bool:
     return is_above_host_quota(path, broken.which)
 
 
-def _evict(evictions: Evictions, victim: Workload, broken: Broken) -> None:
+def _evict(evictions: Evictions, victim: Workload, broken: ExceededLimit) -> None:
     if isinstance(victim, Replica):
         evictions.evict_replica(
             ReplicaEviction(

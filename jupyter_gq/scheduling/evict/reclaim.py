@@ -33,7 +33,7 @@ from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.start import may_fit_soon, try_place
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim_host, may_take
+from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim, may_reclaim_host
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
@@ -90,7 +90,7 @@ def search(
     def allowed(victim: Workload) -> bool:
         started, gives = victim.state is not State.PENDING, gang.held(victim)
         giver = allocations.account(victim)
-        if may_take(account, giver, milli, gives=gives, started=started, margin=margin):
+        if may_reclaim(account, giver, milli, gives=gives, started=started, margin=margin):
             return True
         return allocations.accounts.counts_host and may_reclaim_host(account, giver, gang.smallest_host(workload))
 

@@ -7,7 +7,7 @@ limit.
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.decision import Evict, Suspend
-from jupyter_gq.scheduling.quota.limits import broken_above
+from jupyter_gq.scheduling.quota.limits import exceeded_limits_above
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.evictions import Evictions
@@ -46,9 +46,9 @@ def _may_stay(instruction: Evict | Suspend) -> bool:
 
 def _take_back(allocations: Allocations, victim: Workload) -> bool:
     """Take back the release of a victim, if its place is free and no limit is exceeded by it; False changes nothing."""
-    if not allocations.take_back(victim):
+    if not allocations.undo_release(victim):
         return False
-    if any(broken_above(allocations.account(victim), victim)):
+    if any(exceeded_limits_above(allocations.account(victim), victim)):
         allocations.release(victim)
         return False
     return True
@@ -60,8 +60,8 @@ def _cancel_migration(
     """Let a workload stay where it is instead of moving, if its old place is free; False changes nothing."""
     ledger, new_place = allocations.ledger, evictions.migrations[workload.id]
     ledger.withdraw(workload, new_place)
-    if not ledger.take_again(workload, promised=False):
-        ledger.promise(workload, new_place)
+    if not ledger.undo_release(workload, nominated=False):
+        ledger.nominate(workload, new_place)
         return False
     del evictions.migrations[workload.id]
     reservations.recorded.discard(workload.id)

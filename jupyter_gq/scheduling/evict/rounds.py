@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from jupyter_gq.domain.reasons import EvictReason
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.admit.job_order import job_order, rounds
-from jupyter_gq.scheduling.order.queue_order import Turn
+from jupyter_gq.scheduling.order.queue_order import JobOrder
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
 from jupyter_gq.scheduling.state.evictions import Evictions
-from jupyter_gq.scheduling.workloads.request_class import Test
+from jupyter_gq.scheduling.workloads.request_class import WorkloadTest
 
 from .eviction import Sentence, evict_victims
 from .victims import VictimIndex
@@ -28,7 +28,7 @@ class Strategy:
     """How a step takes devices back."""
 
     #: False for workloads that the step certainly cannot help as things stand when a round begins.
-    promising: Test
+    promising: WorkloadTest
     find_victims: FindVictims
     reason: EvictReason
     sentence: Sentence
@@ -37,7 +37,7 @@ class Strategy:
 def evict_in_rounds(inputs: CycleInputs, allocations: Allocations, evictions: Evictions, strategy: Strategy) -> bool:
     """Evict victims for all workloads that the strategy can help, until it helps none any more.
 
-    Returns True if something was undone that this cycle had admitted or nominated, so that other work may have a turn.
+    Returns True if something was undone that this cycle had admitted or nominated, so that other work may fit now.
     """
     undone = False
     for _ in rounds(inputs.index):
@@ -73,9 +73,9 @@ def _find_victims(
         return strategy.find_victims(workload, victims)
 
 
-def _skip(allocations: Allocations, order: Turn, workload: Workload) -> None:
+def _skip(allocations: Allocations, order: JobOrder, workload: Workload) -> None:
     """Skip the workload and its whole class, unless it is a replica that cannot be had any more."""
     if allocations.is_moot(workload):
         order.done()
     else:
-        order.pass_over()
+        order.skip_class()

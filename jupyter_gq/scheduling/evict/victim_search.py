@@ -1,8 +1,8 @@
 """Make room: find few victims, in a given order, such that a pending workload fits once they are gone.
 
 Every step that takes something back uses this search: reclaim, preemption, idle notebooks, and the explanation of what
-blocks a workload. The caller gives the candidates in the order in which they should go and may refuse each of them when
-its turn comes.
+blocks a workload. The caller gives the candidates in the order in which they should go, and may refuse each of them
+just before it would go.
 
 Rules
 -----
@@ -26,7 +26,7 @@ from jupyter_gq.domain.workload import Request, Workload
 from jupyter_gq.scheduling.admit.start import try_nominate
 from jupyter_gq.scheduling.placement import Domain, View
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-from jupyter_gq.scheduling.quota.accounts import obstacle
+from jupyter_gq.scheduling.quota.accounts import first_exceeded_limit
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
@@ -52,7 +52,7 @@ def make_room(
     for search in _searches(allocations, workload, limited=allowed is not None):
         trial = _Trial(allocations, allowed or _allow_all)
         if search(trial, workload, candidates()):
-            return _spare(allocations, workload, trial.released)
+            return _reprieve_unneeded(allocations, workload, trial.released)
         trial.undo()
     return None
 
@@ -112,7 +112,7 @@ class _Trial:
         """Undo all releases but the first `count`, after which the ledger was at `mark`."""
         self.allocations.ledger.rollback(mark)
         for candidate in self.released[count:]:
-            self.allocations.recharge(candidate)
+            self.allocations.restore_usage(candidate)
             self.gone.discard(candidate.id)
         del self.released[count:]
 
@@ -192,7 +192,7 @@ def _places_by_cost(
     A place is a node if a task needs several devices or if host resources count, and a device otherwise.
     """
     request = assemble.leading_request(workload)
-    by_device = request.devices == 1 and not allocations.ledger.layout.counts_room
+    by_device = request.devices == 1 and not allocations.ledger.layout.counts_host_resources
     places: dict[str, list[Workload]] = {}
     for candidate in candidates:
         held = {d for task in candidate.placement for d in task.devices} if by_device else _nodes(candidate)
@@ -223,14 +223,14 @@ def _needed_for_one_task(
         if enough:
             break
     for candidate in list(reversed(needed)):
-        if enough and allocations.take_back(candidate):
+        if enough and allocations.undo_release(candidate):
             if ledger.slots(pool, request, View.FUTURE) > before:
                 needed.remove(candidate)
             else:
                 allocations.release(candidate)
     ledger.rollback(mark)
     for candidate in needed:
-        allocations.recharge(candidate)
+        allocations.restore_usage(candidate)
     return needed if enough else []
 
 
@@ -240,7 +240,7 @@ def _may_fit(allocations: Allocations, workload: Workload) -> bool:
     return assemble.may_fit(allocations.ledger, pool, workload, View.FUTURE)
 
 
-def _spare(allocations: Allocations, workload: Workload, released: list[Workload]) -> list[Workload]:
+def _reprieve_unneeded(allocations: Allocations, workload: Workload, released: list[Workload]) -> list[Workload]:
     """Take back victims that are not needed, and return the others.
 
     Victims away from the chosen place are taken back first; then the workload is placed without one victim at a time.
@@ -264,9 +264,9 @@ def _is_tied(victim: Workload, released: Sequence[Workload]) -> bool:
 
 def _take_back_unneeded(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
     """Let the victim stay if neither the place nor a limit needs it gone; the workload keeps its place."""
-    if not allocations.take_back(victim):
+    if not allocations.undo_release(victim):
         return False
-    if obstacle(allocations.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
+    if first_exceeded_limit(allocations.account(workload), 0, fixed=not workload.preemptible, now=False) is None:
         return True
     allocations.release(victim)
     return False
@@ -275,7 +275,7 @@ def _take_back_unneeded(allocations: Allocations, workload: Workload, victim: Wo
 def _place_without(allocations: Allocations, workload: Workload, victim: Workload) -> bool:
     """Nominate the workload for another place that does not need the victim gone; False changes nothing."""
     place = allocations.withdraw(workload)
-    if allocations.take_back(victim):
+    if allocations.undo_release(victim):
         if try_nominate(allocations, workload):
             return True
         allocations.release(victim)

@@ -112,7 +112,7 @@ class VictimIndex:
         if not least:
             return leaf
         if least not in leaf.past:
-            leaf.past[least] = _Leaf([v for v in leaf.victims if not min_runtime.left(v, least, now)])
+            leaf.past[least] = _Leaf([v for v in leaf.victims if not min_runtime.remaining_protection(v, least, now)])
         return leaf.past[least]
 
     def _present(self, leaf: _Leaf) -> Iterator[Workload]:

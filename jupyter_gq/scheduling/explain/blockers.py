@@ -52,7 +52,7 @@ class BlockerSearch:
         self._reservations = reservations
         self._evictions = evictions
         self._findings = findings
-        self._holders: dict[str, _Replayed] = {}
+        self._holders: dict[str, _CachedIterable] = {}
         self._found: dict[tuple[str, ClassKey], list[Workload]] = {}
 
     def find(self, workload: Workload, key: ClassKey) -> list[Workload]:
@@ -82,7 +82,7 @@ class BlockerSearch:
                     return [*found, *owners_on_devices(self._reservations, workload, place)]
         return []
 
-    def _candidates(self, workload: Workload, holders: "_Replayed") -> Iterator[Iterable[Workload]]:
+    def _candidates(self, workload: Workload, holders: "_CachedIterable") -> Iterator[Iterable[Workload]]:
         """Yield the candidates of one search after another (see the rule on small searches)."""
         few = list(islice(holders, FEW + 1))
         yield few
@@ -105,9 +105,9 @@ class BlockerSearch:
         found.sort(key=lambda w: (min(rank[task.node] for task in w.placement if task.node in rank), disruption(w)))
         return found
 
-    def _holders_in(self, pool: str) -> "_Replayed":
+    def _holders_in(self, pool: str) -> "_CachedIterable":
         if pool not in self._holders:
-            self._holders[pool] = _Replayed(self._in_order(pool))
+            self._holders[pool] = _CachedIterable(self._in_order(pool))
         return self._holders[pool]
 
     def _in_order(self, pool: str) -> Iterator[Workload]:
@@ -134,7 +134,7 @@ class BlockerSearch:
         )
 
 
-class _Replayed:
+class _CachedIterable:
     """An iterable that reads its source only once, however often it is iterated over."""
 
     def __init__(self, source: Iterator[Workload]) -> None:

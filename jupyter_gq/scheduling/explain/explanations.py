@@ -19,8 +19,8 @@ from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.admit.job_order import user_usage
 from jupyter_gq.scheduling.admit.reservations import free_amount, owners_on_devices, owners_on_nodes, users_of
 from jupyter_gq.scheduling.idle.idle_rule import expiry
-from jupyter_gq.scheduling.order.pending_queue import Line
-from jupyter_gq.scheduling.quota.accounts import Obstacle, Rule
+from jupyter_gq.scheduling.order.pending_queue import PendingQueue
+from jupyter_gq.scheduling.quota.accounts import BlockingLimit, LimitKind
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
@@ -59,8 +59,8 @@ def explain_pending(
     queues, usage = [], user_usage(index, allocations, evictions)
     for queue in sorted(index.pending.by_seniority.keys() | withheld.keys()):
         why: dict[ClassKey, Why] = {}
-        line = index.pending.lines.get(queue) or Line()
-        for key, ranked in line.classes.items():
+        waiting = index.pending.by_queue.get(queue) or PendingQueue()
+        for key, ranked in waiting.classes.items():
             first = next((w for w in ranked.members if w.id in allocations.pending and w.id not in own), None)
             if first is not None:
                 why[key] = explainer.reason_of_class(first, key)
@@ -70,7 +70,7 @@ def explain_pending(
             members = tuple(merge(members, withheld[queue], key=seniority))
         if usage is not None:
             members = in_fair_order((w for w in members if w.id not in started), usage.get(queue, {}))
-        queues.append(QueueEntries(members=members, admitted=started, class_of=line.class_of, why=why, own=own))
+        queues.append(QueueEntries(members=members, admitted=started, class_of=waiting.class_of, why=why, own=own))
     return PendingList(queues, len(allocations.pending) + len(deferred) + sum(map(len, withheld.values())))
 
 
@@ -158,7 +158,7 @@ class _Explainer:
         blockers = tuple(self._blockers.find(workload, key))
         if not blockers and self._inputs.index.config.unobserved:  # only runs that cannot be seen could make room
             return partial(reasons.explain_unobserved, numbers)
-        return partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.tight)
+        return partial(reasons.explain_no_room, workload, account.queue, numbers, blockers, room.shortage)
 
     def _behind_reservations(
         self, workload: Workload, place: tuple[TaskPlacement, ...], numbers: dict[str, int]
@@ -176,16 +176,16 @@ class _Explainer:
         idle = self._supply.idle(workload, request_class(workload))
         return idle.numbers(workload, self._allocations.account(workload))
 
-    def _at_limit(self, workload: Workload, exceeded: Obstacle) -> Why:
+    def _at_limit(self, workload: Workload, exceeded: BlockingLimit) -> Why:
         account, numbers = exceeded.account, self._numbers(workload)
-        if exceeded.rule is Rule.HOST:
+        if exceeded.kind is LimitKind.HOST:
             return partial(reasons.explain_host_limit, account, account.host_lasting, workload, numbers)
-        if exceeded.rule is Rule.QUOTA:
+        if exceeded.kind is LimitKind.QUOTA:
             numbers.update(bound=account.queue.quota, bound_used=account.fixed_lasting)
         else:
             numbers.update(bound=account.queue.limit or NO_GPU, bound_used=account.lasting)
         blockers = tuple(self._blockers.find(workload, request_class(workload)))
-        return partial(reasons.explain_limit, exceeded.rule, account.queue, numbers, blockers)
+        return partial(reasons.explain_limit, exceeded.kind, account.queue, numbers, blockers)
 
     def _stopping_for(self, workload: Workload) -> list[Workload]:
         """Return the work that must stop before a nominated workload can start, by id."""

@@ -20,7 +20,7 @@ from jupyter_gq.domain.reasons import Explanation, Grant, PendingReason, Remedy
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Backoff, Kind, Workload
 from jupyter_gq.scheduling.placement.shortage import Shortage
-from jupyter_gq.scheduling.quota.accounts import Account, Rule
+from jupyter_gq.scheduling.quota.accounts import Account, LimitKind
 from jupyter_gq.scheduling.quota.min_runtime import ProtectedVictims
 from jupyter_gq.scheduling.wording import (
     UNOBSERVED,
@@ -38,7 +38,7 @@ from jupyter_gq.scheduling.wording import (
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import whole_workload
 
-from .supply import Tight
+from .supply import OtherShortage
 
 Numbers = Mapping[str, int]
 
@@ -168,10 +168,10 @@ def _reserved_for(owners: Sequence[Workload], what: str, numbers: Numbers, now: 
     )
 
 
-def explain_limit(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
+def explain_limit(rule: LimitKind, queue: Queue, numbers: Numbers, blockers: Sequence[Workload]) -> Explanation:
     """Explain that a queue is at its limit, or at its quota for work that cannot be paused."""
     bound, used, needs = numbers["bound"], numbers["bound_used"], format_gpus(numbers["requested"])
-    if rule is Rule.QUOTA:
+    if rule is LimitKind.QUOTA:
         reason = PendingReason.NON_PREEMPTIBLE_OVER_QUOTA
         text = (
             f"it cannot be paused, so it must fit the quota of {queue.name}, {describe_gpus(bound)}; "
@@ -187,7 +187,7 @@ def explain_limit(rule: Rule, queue: Queue, numbers: Numbers, blockers: Sequence
         numbers=numbers,
         blockers=_workload_ids(blockers),
         remedy=Remedy(
-            grant=Grant.QUOTA if rule is Rule.QUOTA else Grant.LIMIT,
+            grant=Grant.QUOTA if rule is LimitKind.QUOTA else Grant.LIMIT,
             queue=queue.name,
             amount=used + numbers["requested"],
         ),
@@ -225,13 +225,17 @@ def explain_shortage(lack: Shortage, numbers: Numbers) -> Explanation:
 
 
 def explain_no_room(
-    workload: Workload, queue: Queue, numbers: Numbers, blockers: Sequence[Workload], tight: Tight | None
+    workload: Workload,
+    queue: Queue,
+    numbers: Numbers,
+    blockers: Sequence[Workload],
+    shortage: OtherShortage | None,
 ) -> Explanation:
     """Explain that other work holds what the workload needs."""
     needed, idle, largest = numbers["requested"], numbers["idle"], numbers["largest_idle"]
     reason = PendingReason.NO_FREE_DEVICE
-    if tight is not None:
-        reason, free = tight
+    if shortage is not None:
+        reason, free = shortage
     elif idle == 0:
         free = "no device is idle" if not _is_choosy(workload) else "no device that it may use is idle"
     elif idle < needed:

@@ -21,11 +21,11 @@ from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 
 #: The reason for a shortage of something other than devices, and a phrase that says it.
-Tight = tuple[PendingReason, str]
+OtherShortage = tuple[PendingReason, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Idle:
+class IdleDevices:
     """The idle devices that like requests may use, reserved or not. Amounts are milli-GPU."""
 
     #: What the requests would lack even if no workload held anything; None: nothing.
@@ -59,7 +59,8 @@ class Room:
     reserved: int
     #: Where the requests would fit; None if they would not, or if nothing is reserved.
     place: tuple[TaskPlacement, ...] | None
-    tight: Tight | None
+    #: Why the requests do not fit although enough devices are idle; None if devices are short.
+    shortage: OtherShortage | None
 
 
 class Supply:
@@ -71,10 +72,10 @@ class Supply:
         #: The idle milli-GPU of all devices that a request may use, and the most on one of them.
         self._totals: dict[Filter, tuple[int, int]] = {}
         #: Answers by pool and class of requests.
-        self._idle: dict[tuple[str, ClassKey], Idle] = {}
+        self._idle: dict[tuple[str, ClassKey], IdleDevices] = {}
         self._room: dict[tuple[str, ClassKey], Room] = {}
 
-    def idle(self, workload: Workload, key: ClassKey) -> Idle:
+    def idle(self, workload: Workload, key: ClassKey) -> IdleDevices:
         """Return what is idle for a workload of the class `key`."""
         like = (self._pool(workload), key)
         found = self._idle.get(like)
@@ -94,7 +95,7 @@ class Supply:
     def _pool(self, workload: Workload) -> str:
         return self._allocations.account(workload).queue.pool
 
-    def _find_idle(self, workload: Workload) -> Idle:
+    def _find_idle(self, workload: Workload) -> IdleDevices:
         ledger, pool, request = self._allocations.ledger, self._pool(workload), leading_request(workload)
         selected = filter_of(pool, request if request.devices else Request(devices=1))
         if selected not in self._totals:
@@ -107,7 +108,7 @@ class Supply:
             indexes = (ledger.scope(selected._replace(domains=(domain,))).index(View.NOW) for domain in domains)
             in_one_domain = max((index.total for index in indexes), default=0)
         lack = self._index.shortage_when_empty(pool, workload)
-        return Idle(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
+        return IdleDevices(lack=lack, total=total, largest=largest, in_one_domain=in_one_domain)
 
     def _find_room(self, workload: Workload) -> Room:
         ledger, pool = self._allocations.ledger, self._pool(workload)
@@ -117,14 +118,14 @@ class Supply:
                 mark = ledger.mark()
                 place = assemble.place(ledger, pool, workload, View.FUTURE)
                 ledger.rollback(mark)
-            return Room(reserved=ledger.total(pool) - idle, place=place, tight=self._find_tight(workload))
+            return Room(reserved=ledger.total(pool) - idle, place=place, shortage=self._find_other_shortage(workload))
 
-    def _find_tight(self, workload: Workload) -> Tight | None:
+    def _find_other_shortage(self, workload: Workload) -> OtherShortage | None:
         """Return why the workload does not fit although enough devices are idle; None if devices are short."""
         ledger, pool = self._allocations.ledger, self._pool(workload)
         for group in gang.groups_of(workload):
             request = group.request
-            if ledger.slots(pool, request, View.NOW) >= group.min_members or not ledger.layout.counts_room:
+            if ledger.slots(pool, request, View.NOW) >= group.min_members or not ledger.layout.counts_host_resources:
                 continue
             plain = replace(request, cpu_milli=0, memory=NO_MEMORY)
             if not request.devices or ledger.slots(pool, plain, View.NOW) >= group.min_members:

@@ -24,7 +24,7 @@ from jupyter_gq.scheduling.evict import notices
 from jupyter_gq.scheduling.evict.eviction import suspend
 from jupyter_gq.scheduling.evict.victim_search import make_room
 from jupyter_gq.scheduling.evict.victims import staying_notebooks, staying_workloads
-from jupyter_gq.scheduling.quota.accounts import entitled
+from jupyter_gq.scheduling.quota.accounts import is_entitled
 from jupyter_gq.scheduling.state.allocations import Allocations
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleInputs
@@ -66,7 +66,7 @@ def lend_idle_shares(inputs: CycleInputs, allocations: Allocations, evictions: E
         if _suspend_for(inputs, allocations, evictions, workload, left):
             order.done()
         else:
-            order.pass_over()
+            order.skip_class()
 
 
 def _may_be_suspended(inputs: CycleInputs, notebook: Workload) -> bool:
@@ -84,7 +84,7 @@ def _suspend_for(
     account = allocations.account(workload)
     if not account.known or not workload.preemptible or workload.kind is not Kind.TRAINING or not idle:
         return False
-    if not entitled(account, gang.smallest(workload)):
+    if not is_entitled(account, gang.smallest(workload)):
         return False
     fitting = [notebook for notebook in idle if account.queue.pool in inputs.index.pools_of(notebook)]
     with allocations.lifting_reservations(workload):
@@ -102,24 +102,24 @@ def _give_back(index: ClusterIndex, allocations: Allocations, evictions: Evictio
     If that is not possible, since a device is lost or its user cannot give way, nothing changes.
     """
     ledger, place = allocations.ledger, notebook.placement
-    if ledger.take_at(notebook, place):
+    if ledger.allocate_at(notebook, place):
         allocations.resumed.append(Resume(workload=notebook.id, placement=place))
         return
     mark = ledger.mark()
     gone: list[Workload] = []
     for borrower in _borrowers(index, allocations, evictions, notebook):
-        if ledger.keep_at(notebook, place):
+        if ledger.nominate_at(notebook, place):
             break
         allocations.release(borrower)
         gone.append(borrower)
     else:
-        if not ledger.keep_at(notebook, place):
+        if not ledger.nominate_at(notebook, place):
             ledger.rollback(mark)
             for borrower in gone:
-                allocations.recharge(borrower)
+                allocations.restore_usage(borrower)
             return
     for borrower in gone:
-        if not allocations.take_back(borrower):
+        if not allocations.undo_release(borrower):
             sentence = notices.describe_reclaim(borrower, notebook)
             evictions.evict(borrower, EvictReason.RECLAIMED, notebook.id, sentence)
 

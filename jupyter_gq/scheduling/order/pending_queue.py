@@ -7,26 +7,26 @@ import heapq
 
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.request_class import ClassKey, ClassTest, Test, any_class, request_class
+from jupyter_gq.scheduling.workloads.request_class import ClassKey, ClassTest, WorkloadTest, any_class, request_class
 from jupyter_gq.scheduling.workloads.seniority import Seniority, Shares, fair_seniority, seniority
 
-from .sorted_workloads import Ranked
+from .sorted_workloads import SortedWorkloads
 
 
-class Line:
-    """The pending workloads of one leaf queue, by class. They are kept from cycle to cycle."""
+class PendingQueue:
+    """The pending workloads of one leaf queue, by request class; kept from cycle to cycle."""
 
     __slots__ = ("_keys", "_known", "classes")
 
     def __init__(self, known: dict[ClassKey, ClassKey] | None = None) -> None:
-        """Make an empty line.
+        """Make an empty queue.
 
-        `known` holds one key for each class. Lines that share it have one key object for like requests, so comparing
+        `known` holds one key for each class. Queues that share it have one key object for like requests, so comparing
         them takes no time.
         """
         self._known = {} if known is None else known
         #: A class without members is removed.
-        self.classes: dict[ClassKey, Ranked[Seniority]] = {}
+        self.classes: dict[ClassKey, SortedWorkloads[Seniority]] = {}
         #: The class of each member.
         self._keys: dict[str, ClassKey] = {}
 
@@ -39,7 +39,7 @@ class Line:
         key = request_class(workload)
         key = self._keys[workload.id] = self._known.setdefault(key, key)
         if key not in self.classes:
-            self.classes[key] = Ranked(seniority)
+            self.classes[key] = SortedWorkloads(seniority)
         self.classes[key].add(workload)
 
     def remove(self, workload: Workload) -> None:
@@ -50,22 +50,22 @@ class Line:
             del self.classes[key]
 
 
-class Leaf:
-    """The position of one iteration in each class of a line."""
+class QueueCursor:
+    """The position of one iteration in each class of a pending queue."""
 
-    __slots__ = ("at", "heads", "line", "takes_part")
+    __slots__ = ("at", "heads", "queue", "takes_part")
 
-    def __init__(self, line: Line, takes_part: Test, promising: ClassTest) -> None:
-        self.line = line
+    def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest) -> None:
+        self.queue = queue
         self.takes_part = takes_part
         self.at: dict[ClassKey, int] = {}
         self.heads: list[tuple[Seniority, ClassKey]] = []
-        for key in line.classes:
+        for key in queue.classes:
             self._push(key, 0, promising)
 
     def _push(self, key: ClassKey, start: int, promising: ClassTest) -> None:
         """Queue the first member of a class, from `start` on, that takes part, if the class is promising."""
-        ranked, takes_part = self.line.classes[key], self.takes_part
+        ranked, takes_part = self.queue.classes[key], self.takes_part
         members = ranked.members
         for index in range(start, len(members)):
             if takes_part(members[index]):
@@ -75,50 +75,50 @@ class Leaf:
                 return
 
     def head(self) -> Workload | None:
-        """Return the workload whose turn it is; None if nobody is left."""
+        """Return the workload to consider next; None if none is left."""
         if not self.heads:
             return None
         key = self.heads[0][1]
-        return self.line.classes[key].members[self.at[key]]
+        return self.queue.classes[key].members[self.at[key]]
 
     def advance(self) -> None:
         """Go on to the next member of the same class: the present one has been served."""
         _, key = heapq.heappop(self.heads)
         self._push(key, self.at[key] + 1, any_class)
 
-    def pass_over(self) -> None:
+    def skip_class(self) -> None:
         """Skip the present workload and its whole class for the rest of the iteration."""
         heapq.heappop(self.heads)
 
 
-class FairLeaf:
-    """A `Leaf` that prefers, among equals, the user who uses less of the queue (see `seniority`).
+class FairQueueCursor:
+    """A `QueueCursor` that prefers, among equals, the user who uses less of the queue (see `seniority`).
 
     Usage only grows during an iteration, so an entry of the heap that is out of date is noticed when it comes up.
     """
 
-    __slots__ = ("at", "heads", "hopeless", "members", "used")
+    __slots__ = ("at", "heads", "members", "skipped_classes", "used")
 
-    def __init__(self, line: Line, takes_part: Test, promising: ClassTest, used: Shares) -> None:
+    def __init__(self, queue: PendingQueue, takes_part: WorkloadTest, promising: ClassTest, used: Shares) -> None:
         self.used = dict(used)
         self.members: dict[tuple[ClassKey, str], list[Workload]] = {}
-        for key, ranked in line.classes.items():
+        for key, ranked in queue.classes.items():
             waiting = [workload for workload in ranked.members if takes_part(workload)]
             if waiting and promising(key, waiting[0]):
                 for workload in waiting:
                     self.members.setdefault((key, workload.owner), []).append(workload)
         self.at = dict.fromkeys(self.members, 0)
-        self.hopeless: set[ClassKey] = set()
+        self.skipped_classes: set[ClassKey] = set()
         self.heads = [(fair_seniority(members[0], self.used), key) for key, members in self.members.items()]
         heapq.heapify(self.heads)
 
     def head(self) -> Workload | None:
-        """Return the workload whose turn it is; None if nobody is left."""
+        """Return the workload to consider next; None if none is left."""
         while self.heads:
             place, key = self.heads[0]
             workload = self.members[key][self.at[key]]
             now = fair_seniority(workload, self.used)
-            if key[0] in self.hopeless:
+            if key[0] in self.skipped_classes:
                 heapq.heappop(self.heads)
             elif place != now:
                 heapq.heapreplace(self.heads, (now, key))
@@ -135,6 +135,6 @@ class FairLeaf:
         if index + 1 < len(members):
             heapq.heappush(self.heads, (fair_seniority(members[index + 1], self.used), key))
 
-    def pass_over(self) -> None:
+    def skip_class(self) -> None:
         """Skip the present workload and its whole class, of all users, for the rest of the iteration."""
-        self.hopeless.add(heapq.heappop(self.heads)[1][0])
+        self.skipped_classes.add(heapq.heappop(self.heads)[1][0])

@@ -8,7 +8,7 @@ Rules
    it; then the higher queue priority; then the smaller part of its share used with it; then the smaller part used
    before; then the smaller share; then the name.
 3. No ping-pong. A queue that reclaims ranks before the queue that it reclaims from: the second and third comparison of
-   the queue order see to that. Otherwise the two queues would take turns without end.
+   the queue order see to that. Otherwise the two queues would take devices from each other without end.
 4. Local change. After each step only the queues from that leaf up to the root are compared again.
 5. Classes. Like requests of a queue are skipped together (see `pending_queue`).
 """
@@ -19,48 +19,48 @@ from collections.abc import Mapping
 from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.quota.accounts import Account, Accounts
 from jupyter_gq.scheduling.workloads import gang
-from jupyter_gq.scheduling.workloads.request_class import ClassTest, Test, always, once_for_each_class
+from jupyter_gq.scheduling.workloads.request_class import ClassTest, WorkloadTest, any_workload, once_for_each_class
 from jupyter_gq.scheduling.workloads.seniority import Shares
 
-from .pending_queue import FairLeaf, Leaf, Line
+from .pending_queue import FairQueueCursor, PendingQueue, QueueCursor
 
 _Key = tuple[bool, bool, bool, int, float, float, int, str]
 
 
-class Turn:
-    """An iterator over pending workloads in their order, which changes with each decision on the way.
+class JobOrder:
+    """The pending workloads in the order in which to consider them, which changes with each decision on the way.
 
     Workloads that do not take part are left out, and so are classes that are not promising: members of such a class are
-    certain to be skipped. After `next`, call `done` or `pass_over` before asking for another workload. Call `touch` for
-    a queue whose account was changed by something else.
+    certain to be skipped. After `next`, call `done` or `skip_class` before asking for another workload. If any other
+    code changes the account of a queue, call `touch`.
     """
 
     def __init__(
         self,
         accounts: Accounts,
-        lines: Mapping[str, Line],
-        takes_part: Test,
-        promising: Test = always,
+        queues: Mapping[str, PendingQueue],
+        takes_part: WorkloadTest,
+        promising: WorkloadTest = any_workload,
         shares: Mapping[str, Shares] | None = None,
         *,
         by_pool: bool = False,
     ) -> None:
-        """Begin with the pending workloads of `lines`, by name of the leaf queue.
+        """Begin with the pending workloads of `queues`, by name of the leaf queue.
 
         `shares` is what each user has of each leaf queue; None if that does not matter. With `by_pool`, `promising` has
         one answer for all members of a class whose queues have the same pool, so it is asked once for each pool.
         """
         self._accounts = accounts
-        found: dict[str, Leaf | FairLeaf] = {}
+        found: dict[str, QueueCursor | FairQueueCursor] = {}
         tests: dict[str, ClassTest] = {}
-        for name, line in lines.items():
+        for name, queue in queues.items():
             pool = accounts.of(name).queue.pool if by_pool else name
             if pool not in tests:
                 tests[pool] = once_for_each_class(promising)
             if shares is None:
-                found[name] = Leaf(line, takes_part, tests[pool])
+                found[name] = QueueCursor(queue, takes_part, tests[pool])
             else:
-                found[name] = FairLeaf(line, takes_part, tests[pool], shares.get(name, {}))
+                found[name] = FairQueueCursor(queue, takes_part, tests[pool], shares.get(name, {}))
         self._leaves = {name: leaf for name, leaf in found.items() if leaf.heads}
         self._version: dict[str, int] = {}
         #: For each queue, and for the top (""), its children with pending workloads: (key, version, name).
@@ -70,7 +70,7 @@ class Turn:
             self.touch(accounts.of(name))
 
     def next(self) -> Workload | None:
-        """Return the workload whose turn it is; None if nobody is left."""
+        """Return the workload to consider next; None if none is left."""
         name = self._best("")
         while name is not None and name not in self._leaves:
             name = self._best(name)
@@ -84,9 +84,9 @@ class Turn:
         self._leaves[self._current].advance()
         self.touch(self._accounts.of(self._current))
 
-    def pass_over(self) -> None:
+    def skip_class(self) -> None:
         """Skip the present workload and all of its class in this queue for the rest of the iteration."""
-        self._leaves[self._current].pass_over()
+        self._leaves[self._current].skip_class()
         self.touch(self._accounts.of(self._current))
 
     def touch(self, account: Account) -> None:

@@ -10,7 +10,7 @@ from jupyter_gq.domain.workload import Workload
 Key = TypeVar("Key", bound=tuple[object, ...])
 
 
-class Ranked(Generic[Key]):
+class SortedWorkloads(Generic[Key]):
     """A sorted list of workloads. Members added before the first look are sorted together, at that look."""
 
     __slots__ = ("_frozen", "_key", "_keys", "_members", "_sorted")

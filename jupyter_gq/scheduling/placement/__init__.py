@@ -3,9 +3,10 @@
 Rules
 -----
 1. Amounts. `free` is what nobody holds now. `future` is what nobody will hold once everything told to stop has stopped,
-   less what is promised to pending work. That goes for devices and for the CPU, memory and number of tasks of a node
+   less what nominated work gets. That goes for devices and for the CPU, memory and number of tasks of a node
    alike: stopping work still holds them.
-2. Start. Work may start now only if both amounts have room for it, so that nobody takes what is promised to another.
+2. Start. Work may start now only if both amounts have room for it, so that no work takes the
+   place of nominated work.
 3. Rollback. Every change is written down and can be rolled back; nothing is copied.
 4. Filter, then choose. The filters are pool, model, device memory, labels and domain, then free resources. Then the
    policy chooses (`choice`): pack takes the fullest device or node that fits, spread the emptiest; ties go to the

@@ -1,6 +1,6 @@
 """The protocol of placement policies: among the places that fit, which one to take.
 
-The ledger calls `settle` once, before anything is placed. The `FreeResources` that it passes are live lists, to be read
+The ledger calls `begin` once, before anything is placed. The `FreeResources` that it passes are live lists, to be read
 only. The ledger then calls `changed` with the number of a node after each change of what is free on that node, also if
 a change is rolled back, and `choose` for each task. A policy that computes scores of nodes keeps them until `changed`
 names the node. `choose` gets a scope, whose groups and devices have passed the filters of the request. The policy must
@@ -57,7 +57,7 @@ class FreeResources:
 class PlacementPolicy(Protocol):
     """A rule that chooses among places that fit."""
 
-    def settle(self, ground: FreeResources) -> None:
+    def begin(self, resources: FreeResources) -> None:
         """Begin: tasks will be placed on these resources."""
 
     def changed(self, node: int) -> None:
@@ -72,11 +72,11 @@ class FullnessPolicy:
 
     def __init__(self, *, spread: bool = False) -> None:
         self.spread = spread
-        self._ground: FreeResources | None = None
+        self._resources: FreeResources | None = None
 
-    def settle(self, ground: FreeResources) -> None:
+    def begin(self, resources: FreeResources) -> None:
         """Keep the free resources; everything else is in the buckets of the scopes."""
-        self._ground = ground
+        self._resources = resources
 
     def changed(self, node: int) -> None:
         """Do nothing: the buckets of the scopes are up to date."""
@@ -144,9 +144,9 @@ class FullnessPolicy:
         return None if best is None else Spot(best[1], best[2])
 
     def _amount(self, view: View) -> list[int]:
-        assert self._ground is not None, "settle comes first"
-        return self._ground.amount(view)
+        assert self._resources is not None, "begin comes first"
+        return self._resources.amount(view)
 
     def _layout(self) -> Layout:
-        assert self._ground is not None, "settle comes first"
-        return self._ground.layout
+        assert self._resources is not None, "begin comes first"
+        return self._resources.layout

@@ -52,9 +52,9 @@ class FragmentationPolicy:
         self._sheets: dict[View, _Sheet] = {}
         self._dirty: set[int] = set()
 
-    def settle(self, ground: FreeResources) -> None:
+    def begin(self, resources: FreeResources) -> None:
         """Keep the free resources; nodes are looked at when first needed."""
-        self._ground = ground
+        self._resources = resources
 
     def changed(self, node: int) -> None:
         """Mark a node as changed; it is looked at again when a place is next chosen."""
@@ -67,7 +67,7 @@ class FragmentationPolicy:
         self._dirty.clear()
         sheet = self._sheets.get(view)
         if sheet is None or len(sheet.states) > _MOST_STATES or len(sheet.states.columns.asked) > 2 * MOST:
-            sheet = self._sheets[view] = _Sheet(self._ground, view, self._mix)
+            sheet = self._sheets[view] = _Sheet(self._resources, view, self._mix)
         sheet.catch_up()
         return sheet.board(scope).choose(scope, request, sheet.weights())
 
@@ -75,10 +75,10 @@ class FragmentationPolicy:
 class _Sheet:
     """The nodes in one view: the state of each, and the usable amount of each kind over all of them."""
 
-    def __init__(self, ground: FreeResources, view: View, mix: RequestMix) -> None:
-        layout = ground.layout
+    def __init__(self, resources: FreeResources, view: View, mix: RequestMix) -> None:
+        layout = resources.layout
         self.layout = layout
-        self._amount, self._room = ground.amount(view), ground.room(view)
+        self._amount, self._room = resources.amount(view), resources.room(view)
         self._mix = mix
         self._version = -1
         kinds = sorted({DeviceKind.of(device) for device in layout.devices})

@@ -19,7 +19,7 @@ class Layout:
     __slots__ = (
         "alone",
         "bare",
-        "counts_room",
+        "counts_host_resources",
         "devices",
         "group_devices",
         "group_node",
@@ -38,7 +38,7 @@ class Layout:
         self.node_of = {node.name: number for number, node in enumerate(self.nodes)}
         #: Host resources that tasks may use, by node.
         self.room: list[HostResources] = [host_resources_of(node) for node in self.nodes]
-        self.counts_room = any(room is not UNLIMITED for room in self.room)
+        self.counts_host_resources = any(room is not UNLIMITED for room in self.room)
         self.devices: list[Device] = []
         self.group_of: list[int] = []
         self.group_node: list[int] = []

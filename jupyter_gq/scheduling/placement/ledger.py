@@ -1,4 +1,4 @@
-"""The device ledger: what is held, what will be free and what is promised, on devices and nodes, with rollback."""
+"""The device ledger: what is held, what will be free and what is nominated, on devices and nodes, with rollback."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from .scope import Domain, Filter, Index, Scope, filter_of
 from .topology import Domains
 
 #: A node, devices of it, what a task takes of each and of the node's room, and how many times that was added to what
-#: is free, to the future, and to what is promised.
+#: is free, to the future, and to what nominated work gets.
 _Entry = tuple[int, Sequence[int], int, HostResources, int, int, int]
 
 #: A device, what was free on it, and what is.
@@ -43,7 +43,7 @@ class DeviceLedger:
         `choice` places whole devices and tasks without devices, `fractions` the rest. The default of each is to pack.
         """
         self.layout = layout = Layout(nodes, pools)
-        self.ground = FreeResources(layout)
+        self.resources = FreeResources(layout)
         self.domains = Domains(layout, topologies)
         self._choice = choice or FullnessPolicy()
         self._fractions = fractions or choice or FullnessPolicy()
@@ -51,23 +51,23 @@ class DeviceLedger:
         self.spreads = isinstance(self._choice, FullnessPolicy) and self._choice.spread
         choices = [self._choice] if self._choice is self._fractions else [self._choice, self._fractions]
         #: Policies that keep something by node; what `FullnessPolicy` goes by lies in the scopes.
-        self._told = [each for each in choices if not isinstance(each, FullnessPolicy)]
+        self._notified = [each for each in choices if not isinstance(each, FullnessPolicy)]
         self._free = [WHOLE if device.healthy else 0 for device in layout.devices]
         self._future = list(self._free)
-        #: Promised parts of the future, for `take_again`: milli-GPU by device, tasks by node.
-        self._promised = [0] * len(layout.devices)
-        self._promised_tasks = [0] * len(layout.nodes)
+        #: Parts of the future that nominated work gets, for `undo_release`: milli-GPU by device, tasks by node.
+        self._nominated = [0] * len(layout.devices)
+        self._nominated_tasks = [0] * len(layout.nodes)
         self._free_room: list[HostResources] = list(layout.room)
         self._future_room: list[HostResources] = list(layout.room)
-        self._amounts = (self.ground.amount(View.NOW), self.ground.amount(View.FUTURE))
-        self._rooms = (self.ground.room(View.NOW), self.ground.room(View.FUTURE))
+        self._amounts = (self.resources.amount(View.NOW), self.resources.amount(View.FUTURE))
+        self._rooms = (self.resources.room(View.NOW), self.resources.room(View.FUTURE))
         for amount in self._amounts:
             amount[:] = self._free
         self._journal: list[_Entry] = []
         self._scopes: dict[Filter, Scope] = {}
         self._scopes_of: list[list[Scope]] = [[] for _ in layout.group_node]
         for each in choices:
-            each.settle(self.ground)
+            each.begin(self.resources)
 
     # --- changes
 
@@ -75,9 +75,9 @@ class DeviceLedger:
         """Take off what a workload holds; `sign` -1 gives it back. If it is stopping, its future stays free."""
         self._shift_all(workload, workload.placement, free=-sign, future=0 if stopping else -sign)
 
-    def keep_room(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
+    def adjust_host_resources(self, workload: Workload, *, free: int = 0, future: int = 0) -> None:
         """Change CPU and memory only: a suspended workload lives on without its devices."""
-        if self.layout.counts_room:
+        if self.layout.counts_host_resources:
             for task in workload.placement:
                 self._shift_task(workload, replace(task, devices=()), free=free, future=future)
 
@@ -88,38 +88,38 @@ class DeviceLedger:
         """
         self._shift_all(workload, workload.placement, future=1)
         if workload.suspendable and workload.state is State.RUNNING:
-            self.keep_room(workload, future=-1)
+            self.adjust_host_resources(workload, future=-1)
 
-    def take_again(self, workload: Workload, *, promised: bool) -> bool:
-        """Undo a release, if nothing of it has been promised to another workload; False changes nothing.
+    def undo_release(self, workload: Workload, *, nominated: bool) -> bool:
+        """Undo `release`, if no other workload has been nominated for the place; False changes nothing.
 
-        With `promised`, the workload had only been promised its place; otherwise it holds it.
+        `nominated`: the workload was only nominated for its place; otherwise it holds the place.
         """
         mark = self.mark()
         if workload.suspendable and workload.state is State.RUNNING:
-            self.keep_room(workload, future=1)
+            self.adjust_host_resources(workload, future=1)
         for task in workload.placement:
             node, ranks = self._where(task)
-            of_others = [self._promised[rank] > 0 for rank in ranks]
-            tasks_of_others = node is not None and self._promised_tasks[node] > 0
-            self._shift_task(workload, task, future=-1, promised=int(promised))
+            of_others = [self._nominated[rank] > 0 for rank in ranks]
+            tasks_of_others = node is not None and self._nominated_tasks[node] > 0
+            self._shift_task(workload, task, future=-1, nominated=int(nominated))
             taken = any(self._future[rank] < 0 and others for rank, others in zip(ranks, of_others, strict=True))
             if taken or (tasks_of_others and node is not None and min(self._future_room[node]) < 0):
                 self.rollback(mark)
                 return False
         return True
 
-    def give_up(self, workload: Workload) -> None:
-        """Free the devices of a released workload now: it was never started."""
+    def retract(self, workload: Workload) -> None:
+        """Free the devices of a released workload now, since it was never started."""
         self._shift_all(workload, workload.placement, free=1)
 
-    def promise(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Keep the future of these places for a workload."""
-        self._shift_all(workload, placement, future=-1, promised=1)
+    def nominate(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Keep these places for a workload, which gets them once other work has stopped."""
+        self._shift_all(workload, placement, future=-1, nominated=1)
 
     def withdraw(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Take a promise back."""
-        self._shift_all(workload, placement, future=1, promised=-1)
+        """Undo `nominate`."""
+        self._shift_all(workload, placement, future=1, nominated=-1)
 
     def place(
         self, pool: str, request: Request, view: View, *, group: str = "", within: tuple[Domain, ...] = ()
@@ -144,23 +144,23 @@ class DeviceLedger:
         ids = tuple(devices[rank].id for rank in spot.ranks)
         return TaskPlacement(node=self.layout.nodes[node].name, devices=ids, group=group)
 
-    def take_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
+    def allocate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
         """Take these very places for a workload now; False changes nothing."""
         return self._at(workload, placement, View.NOW)
 
-    def keep_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
+    def nominate_at(self, workload: Workload, placement: Iterable[TaskPlacement]) -> bool:
         """Keep the future of these very places for a workload.
 
-        False changes nothing: a place is gone, or promised to another.
+        False changes nothing: a place is gone, or another workload is nominated for it.
         """
         return self._at(workload, placement, View.FUTURE)
 
-    def hold_back(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+    def reserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
         """Hide these places, free or not, as far as the workload needs them, so that nobody else finds room there."""
         self._shift_all(workload, placement, future=-1)
 
-    def let_go(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
-        """Undo `hold_back`."""
+    def unreserve_devices(self, workload: Workload, placement: Iterable[TaskPlacement]) -> None:
+        """Undo `reserve_devices`."""
         self._shift_all(workload, placement, future=1)
 
     def exists(self, placement: Iterable[TaskPlacement]) -> bool:
@@ -186,8 +186,8 @@ class DeviceLedger:
         for node, devices in touched.items():
             self._refresh(node, devices)
 
-    def settle(self) -> None:
-        """Make everything done so far final: marks count from here."""
+    def commit(self) -> None:
+        """Make all changes so far final: `rollback` cannot undo them any more, and marks count from here."""
         self._journal.clear()
         if len(self._scopes) > MOST_SCOPES:  # of a long life; those still needed are made again
             self._scopes.clear()
@@ -199,7 +199,7 @@ class DeviceLedger:
     def amount(self, device: str, view: View) -> int:
         """Return the free milli-GPU of a device; 0 for a device that does not exist."""
         rank = self.layout.rank_of.get(device)
-        return 0 if rank is None else self.ground.amount(view)[rank]
+        return 0 if rank is None else self.resources.amount(view)[rank]
 
     def slots(
         self,
@@ -217,7 +217,7 @@ class DeviceLedger:
 
     def slots_exactly(self, pool: str, request: Request, view: View = View.NOW) -> int:
         """Return exactly how many tasks of a request fit; takes a step for each node."""
-        if request.devices <= 1 and self.layout.nodes and not self.layout.counts_room:
+        if request.devices <= 1 and self.layout.nodes and not self.layout.counts_host_resources:
             return self.slots(pool, request, view)
         if not self.layout.nodes:
             return 0 if request.devices else UNCOUNTED
@@ -229,10 +229,10 @@ class DeviceLedger:
         number = self.layout.node_of.get(node)
         if number is None:
             return 0
-        most = tasks_that_fit(self.ground.room(view)[number], host_request_of(request))
+        most = tasks_that_fit(self.resources.room(view)[number], host_request_of(request))
         if not request.devices:
             return most if self.layout.bare[number] in scope.ranks else 0
-        amount = self.ground.amount(view)
+        amount = self.resources.amount(view)
         parts = [
             amount[rank] // request.milli_per_device
             for group in self.layout.groups_of_node[number]
@@ -257,9 +257,9 @@ class DeviceLedger:
             for group in scope.groups:
                 self._scopes_of[group].append(scope)
                 for view in View:
-                    room = self.ground.room(view)[self.layout.group_node[group]]
+                    room = self.resources.room(view)[self.layout.group_node[group]]
                     base = scope.base(self.layout, group)
-                    scope.index(view).enter(group, room, scope.ranks[group], self.ground.amount(view), base)
+                    scope.index(view).enter(group, room, scope.ranks[group], self.resources.amount(view), base)
         return scope
 
     def index(self, pool: str, request: Request, view: View, within: tuple[Domain, ...] = ()) -> Index:
@@ -284,17 +284,17 @@ class DeviceLedger:
         for task in placement:
             node, ranks = self._where(task)
             request = workload.request_of(task.group)
-            amount = self.ground.amount(view)
+            amount = self.resources.amount(view)
             there = len(ranks) == len(task.devices) and all(amount[rank] >= request.milli_per_device for rank in ranks)
             if not there or (
-                node is not None and not tasks_that_fit(self.ground.room(view)[node], host_request_of(request))
+                node is not None and not tasks_that_fit(self.resources.room(view)[node], host_request_of(request))
             ):
                 self.rollback(mark)
                 return False
             if view is View.NOW:
                 self._shift_task(workload, task, free=-1, future=-1)
             else:
-                self._shift_task(workload, task, future=-1, promised=1)
+                self._shift_task(workload, task, future=-1, nominated=1)
         return True
 
     def _where(self, task: TaskPlacement) -> tuple[int | None, list[int]]:
@@ -308,20 +308,20 @@ class DeviceLedger:
         *,
         free: int = 0,
         future: int = 0,
-        promised: int = 0,
+        nominated: int = 0,
     ) -> None:
         for task in placement:
-            self._shift_task(workload, task, free=free, future=future, promised=promised)
+            self._shift_task(workload, task, free=free, future=future, nominated=nominated)
 
     def _shift_task(
-        self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, promised: int = 0
+        self, workload: Workload, task: TaskPlacement, *, free: int = 0, future: int = 0, nominated: int = 0
     ) -> None:
         request = workload.request_of(task.group) if workload.groups else workload.request
         node, ranks = self._where(task)
         if ranks:  # where a device really is counts, should the two disagree
             node = self.layout.group_node[self.layout.group_of[ranks[0]]]
         if node is not None:
-            self._shift((node, ranks, request.milli_per_device, host_request_of(request), free, future, promised))
+            self._shift((node, ranks, request.milli_per_device, host_request_of(request), free, future, nominated))
 
     def _shift(self, entry: _Entry) -> None:
         self._journal.append(entry)
@@ -329,14 +329,14 @@ class DeviceLedger:
         self._refresh(entry[0], entry[1])
 
     def _apply(self, entry: _Entry, sign: int) -> None:
-        """Add (`sign` -1: subtract) `free`, `future` and `promised` times what one task takes."""
-        node, ranks, milli, need, free, future, promised = entry
+        """Add (`sign` -1: subtract) `free`, `future` and `nominated` times what one task takes."""
+        node, ranks, milli, need, free, future, nominated = entry
         for rank in ranks:
             self._free[rank] += sign * free * milli
             self._future[rank] += sign * future * milli
-            self._promised[rank] += sign * promised * milli
+            self._nominated[rank] += sign * nominated * milli
         if self.layout.room[node] is not UNLIMITED:
-            self._promised_tasks[node] += sign * promised
+            self._nominated_tasks[node] += sign * nominated
             self._free_room[node] = _added(self._free_room[node], need, sign * free)
             self._future_room[node] = _added(self._future_room[node], need, sign * future)
 
@@ -362,7 +362,7 @@ class DeviceLedger:
                 self._tell_scopes(_groups(self.layout.group_of, later), later, UNLIMITED, FUTURE)
             if now:
                 self._tell_scopes(_groups(self.layout.group_of, now), now, UNLIMITED, NOW)
-        for choice in self._told:
+        for choice in self._notified:
             choice.changed(node)
 
     def _refresh_room(self, node: int, now: list[_Change], later: list[_Change]) -> None:

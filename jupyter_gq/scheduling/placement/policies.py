@@ -1,15 +1,15 @@
 """The placement policies by their names."""
 
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import PlacementStrategy
 
 from .choice import FullnessPolicy, PlacementPolicy
 from .request_mix import RequestMix
 
 
-def make_policy(placement: Placement, mix: RequestMix | None = None) -> PlacementPolicy:
+def make_policy(placement: PlacementStrategy, mix: RequestMix | None = None) -> PlacementPolicy:
     """Return a new policy of that name; `mix` is the request mix, kept up to date by its owner."""
-    if placement is Placement.FRAGMENTATION:
+    if placement is PlacementStrategy.FRAGMENTATION:
         from .fragmentation import FragmentationPolicy  # here, so that numpy is only loaded where it is used
 
         return FragmentationPolicy(RequestMix() if mix is None else mix)
-    return FullnessPolicy(spread=placement is Placement.SPREAD)
+    return FullnessPolicy(spread=placement is PlacementStrategy.SPREAD)

@@ -1,10 +1,11 @@
-"""Accounts of the queue tree: what each queue uses, what it is promised, what it deserves.
+"""Accounts of the queue tree: what each queue uses, will use and deserves.
 
 Rules
 -----
 1. Path. Every charge and every check walks from the leaf up to the root.
 2. Usage. `used` counts everything that holds quota now, stopping work included: a device is free when its process is
-   gone. `lasting` is the usage after everything that was told to stop has stopped and everything promised has started.
+   gone. `lasting` is the usage after everything that was told to stop has stopped and everything
+   nominated has started.
 3. Limits. A limit holds for `used` and for `lasting`. A missing limit never means "nothing runs".
 4. Fixed work. Work that is not preemptible must fit the deserved quota of each ancestor.
 5. Fair shares are computed once a cycle, from what is held and what waits, so that an eviction does not change them.
@@ -22,20 +23,22 @@ from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.scheduling.workloads.gang import NO_HOST, HostAmounts
 
-from .fair_share import Claim, divide
+from .fair_share import QueueClaim, divide
 from .past_usage import NO_PAST, Past
 
 
-class Rule(StrEnum):
-    """The kind of promise that forbids something."""
+class LimitKind(StrEnum):
+    """The kind of a limit that forbids a workload to start."""
 
+    #: The limit of GPUs.
     LIMIT = "LIMIT"
+    #: The quota, for work that is not preemptible.
     QUOTA = "QUOTA"
-    #: A limit of processors or memory.
+    #: A limit of CPU or memory.
     HOST = "HOST"
 
 
-#: A queue says nothing of processors and memory.
+#: The limits of a queue that limits neither CPU nor memory.
 UNSAID = (None, None)
 
 
@@ -55,9 +58,9 @@ class Account:
         "host_used",
         "known",
         "lasting",
+        "nominated_usage",
         "parent",
         "past",
-        "pledged",
         "queue",
         "stale",
         "used",
@@ -76,12 +79,12 @@ class Account:
         #: The parts of `used` and `lasting` that are not preemptible.
         self.fixed_used = 0
         self.fixed_lasting = 0
-        #: Processors and memory of `used` and `lasting`, with limits and quotas; counted only if some queue names any.
+        #: CPU and memory of `used` and `lasting`, with limits and quotas; counted only if some queue names any.
         self.host_used = self.host_lasting = NO_HOST
         self.host_limits = (queue.cpu_limit, queue.memory_limit)
         self.host_quotas = (queue.cpu_quota, queue.memory_quota)
-        #: The part of `lasting` that is only promised and holds nothing yet.
-        self.pledged = 0
+        #: The part of `lasting` that belongs to nominated work, which holds nothing yet.
+        self.nominated_usage = 0
         #: What the subtree holds and wants, as far as the limits below this queue allow.
         self.demand = 0
         self.fair_share = 0
@@ -109,10 +112,10 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Obstacle:
-    """A promise that forbids something, and the queue that made it."""
+class BlockingLimit:
+    """A limit or quota that forbids a workload to start, and the account of its queue."""
 
-    rule: Rule
+    kind: LimitKind
     account: Account
 
 
@@ -120,7 +123,7 @@ class Obstacle:
 _Sums = tuple[int, int, int, int, int, HostAmounts, HostAmounts]
 Sums = list[tuple[Account, _Sums]]
 _sums: Callable[[Account], _Sums] = attrgetter(
-    "used", "lasting", "fixed_used", "fixed_lasting", "pledged", "host_used", "host_lasting"
+    "used", "lasting", "fixed_used", "fixed_lasting", "nominated_usage", "host_used", "host_lasting"
 )
 
 
@@ -145,7 +148,7 @@ class Accounts:
                 parent.children.append(account)
         for account in self._by_name.values():
             account.chain = _chain(account)
-        #: True if some queue names a limit or quota of processors or memory; otherwise neither is counted.
+        #: True if some queue has a limit or quota of CPU or memory; otherwise neither is counted.
         self.counts_host = any(
             bound is not None
             for account in self._by_name.values()
@@ -177,7 +180,7 @@ class Accounts:
         return sorted({account.queue.pool for account in self._by_name.values()})
 
     def demand(self, account: Account, milli: int) -> None:
-        """Add what a workload of this leaf holds or wants (negative: remove it); takes effect with `divide`."""
+        """Add what a workload of this leaf holds or wants, in milli-GPU (negative: remove it); `divide` applies it."""
         for each in account.chain:
             before = each.wanted
             each.demand += milli
@@ -185,7 +188,7 @@ class Accounts:
             milli = each.wanted - before
 
     def divide(self) -> None:
-        """Compute the fair shares that a changed demand may have changed."""
+        """Compute anew the fair shares of all queues whose demand, or whose siblings' demand, has changed."""
         for pool in self.pools():
             _divide(self._capacity.get(pool, 0), self.roots(pool), self._past_counts, changed=False)
 
@@ -197,11 +200,11 @@ class Accounts:
         """Set the sums back to what `copy` returned."""
         for account, sums in before:
             if _sums(account) != sums:
-                account.used, account.lasting, account.fixed_used, account.fixed_lasting, account.pledged = sums[:5]
-                account.host_used, account.host_lasting = sums[5:]
+                account.used, account.lasting, account.fixed_used, account.fixed_lasting = sums[:4]
+                account.nominated_usage, account.host_used, account.host_lasting = sums[4:]
 
 
-def charge(
+def add_usage(
     account: Account, milli: int, *, fixed: bool, now: bool = True, later: bool = True, host: HostAmounts = NO_HOST
 ) -> None:
     """Add `milli` (negative: subtract) and `host`, from the leaf to the root.
@@ -225,28 +228,31 @@ def _plus(one: HostAmounts, other: HostAmounts) -> HostAmounts:
     return (one[0] + other[0], one[1] + other[1])
 
 
-def pledge(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
-    """Add a promise of `milli` and `host` (negative: take it back) to `lasting`, from the leaf to the root."""
-    charge(account, milli, fixed=fixed, now=False, host=host)
+def add_nominated_usage(account: Account, milli: int, *, fixed: bool, host: HostAmounts = NO_HOST) -> None:
+    """Add the usage of nominated work (negative: remove it) to `lasting`, from the leaf to the root."""
+    add_usage(account, milli, fixed=fixed, now=False, host=host)
     for each in account.chain:
-        each.pledged += milli
+        each.nominated_usage += milli
 
 
-def obstacle(account: Account, milli: int, *, fixed: bool, now: bool, host: HostAmounts = NO_HOST) -> Obstacle | None:
-    """Return the first promise, from the leaf to the root, that forbids to add `milli` and `host`, or None.
+def first_exceeded_limit(
+    account: Account, milli: int, *, fixed: bool, now: bool, host: HostAmounts = NO_HOST
+) -> BlockingLimit | None:
+    """Return the first limit or quota, from the leaf up, that adding `milli` and `host` would exceed; None if none.
 
-    With `now`, present usage counts as well; otherwise only what is left once all that stops has stopped.
+    `fixed`: the work is not preemptible, so quotas bind it as well. If `now` is false, work that is stopping counts as
+    gone.
     """
     for each in account.chain:
         limit = each.queue.limit
         if limit is not None and (max(each.used, each.lasting) if now else each.lasting) + milli > limit:
-            return Obstacle(rule=Rule.LIMIT, account=each)
+            return BlockingLimit(kind=LimitKind.LIMIT, account=each)
         if fixed and (
             (max(each.fixed_used, each.fixed_lasting) if now else each.fixed_lasting) + milli > each.queue.quota
         ):
-            return Obstacle(rule=Rule.QUOTA, account=each)
+            return BlockingLimit(kind=LimitKind.QUOTA, account=each)
         if each.host_limits != UNSAID and _is_above_host_limit(each, host, now):
-            return Obstacle(rule=Rule.HOST, account=each)
+            return BlockingLimit(kind=LimitKind.HOST, account=each)
     return None
 
 
@@ -259,7 +265,7 @@ def _is_above_host_limit(account: Account, host: HostAmounts, now: bool) -> bool
     return False
 
 
-def entitled(account: Account, milli: int) -> bool:
+def is_entitled(account: Account, milli: int) -> bool:
     """Return True if every queue from the leaf to the root stays within its deserved quota with `milli` more."""
     return all(each.lasting + milli <= each.queue.quota for each in account.chain)
 
@@ -280,7 +286,7 @@ def _divide(total: int, siblings: list[Account], past_counts: Fraction, *, chang
     if not changed and not any(each.stale for each in siblings):
         return
     claims = [
-        Claim(
+        QueueClaim(
             quota=each.queue.quota,
             limit=each.queue.limit,
             demand=each.demand,

@@ -23,7 +23,7 @@ NOTHING = Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class QueueClaim:
     """The quota, limit, demand and weight of one queue that wants a part of the amount."""
 
     #: Deserved quota.
@@ -45,7 +45,7 @@ class Claim:
         return self.demand if self.limit is None else min(self.demand, self.limit)
 
 
-def divide(total: int, claims: Sequence[Claim], past_counts: Fraction = NOTHING) -> list[MilliGpu]:
+def divide(total: int, claims: Sequence[QueueClaim], past_counts: Fraction = NOTHING) -> list[MilliGpu]:
     """Return the fair share of each claim, in the order given.
 
     `past_counts` is the factor k of the past-usage rule; 0 leaves past usage out.
@@ -63,7 +63,7 @@ def divide(total: int, claims: Sequence[Claim], past_counts: Fraction = NOTHING)
 
 
 def _by_weight(
-    surplus: int, claims: Sequence[Claim], shares: list[int], members: list[int], past_counts: Fraction
+    surplus: int, claims: Sequence[QueueClaim], shares: list[int], members: list[int], past_counts: Fraction
 ) -> tuple[int, dict[int, Fraction]]:
     """Divide by weight inside one priority, in rounds, until no queue gives anything back.
 
@@ -91,21 +91,25 @@ def _by_weight(
     return surplus, remainders
 
 
-def _parts(hungry: Mapping[int, Claim], past_counts: Fraction) -> dict[int, Fraction] | dict[int, int]:
+def _parts(wanting: Mapping[int, QueueClaim], past_counts: Fraction) -> dict[int, Fraction] | dict[int, int]:
     """Return the part of each queue that gets any surplus; the parts need not add up to 1."""
-    weights = {i: claim.weight for i, claim in hungry.items() if claim.weight > 0}
+    weights = {i: claim.weight for i, claim in wanting.items() if claim.weight > 0}
     if not past_counts:
         return weights
     whole = sum(weights.values())
-    bent = {i: _bent(Fraction(weight, whole), hungry[i].past, past_counts) for i, weight in weights.items()}
+    bent = {
+        i: _bend_by_past_usage(Fraction(weight, whole), wanting[i].past, past_counts) for i, weight in weights.items()
+    }
     return {i: part for i, part in bent.items() if part > 0}
 
 
-def _bent(part: Fraction, past: Fraction, past_counts: Fraction) -> Fraction:
+def _bend_by_past_usage(part: Fraction, past: Fraction, past_counts: Fraction) -> Fraction:
     return part + past_counts * (part - past)
 
 
-def _by_remainder(surplus: int, claims: Sequence[Claim], shares: list[int], remainders: dict[int, Fraction]) -> int:
+def _by_remainder(
+    surplus: int, claims: Sequence[QueueClaim], shares: list[int], remainders: dict[int, Fraction]
+) -> int:
     """Give one GPU at most to each queue with a remainder, largest remainder first; return what is left."""
     for i in sorted(remainders, key=lambda i: (-remainders[i], i)):
         if surplus <= 0:

@@ -15,7 +15,7 @@ from .accounts import UNSAID, Account
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Broken:
+class ExceededLimit:
     """An exceeded limit of one queue."""
 
     account: Account
@@ -34,16 +34,16 @@ class Broken:
         return describe_host_amount(self.which, self.account.host_limits[self.which] or 0) + " of memory" * self.which
 
 
-def broken_limits(account: Account) -> Iterator[Broken]:
+def exceeded_limits(account: Account) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of one queue."""
     if account.queue.limit is not None and account.lasting > account.queue.limit:
-        yield Broken(account=account, which=None)
+        yield ExceededLimit(account=account, which=None)
     if account.host_limits != UNSAID:
         for which, (limit, lasting) in enumerate(zip(account.host_limits, account.host_lasting, strict=True)):
             if limit is not None and lasting > limit:
-                yield Broken(account=account, which=which)
+                yield ExceededLimit(account=account, which=which)
 
 
-def broken_above(account: Account, unit: Workload) -> Iterator[Broken]:
+def exceeded_limits_above(account: Account, unit: Workload) -> Iterator[ExceededLimit]:
     """Yield the exceeded limits of a leaf and of the queues above it that the unit has a part in."""
-    return (broken for each in account.chain for broken in broken_limits(each) if broken.concerns(unit))
+    return (exceeded for each in account.chain for exceeded in exceeded_limits(each) if exceeded.concerns(unit))

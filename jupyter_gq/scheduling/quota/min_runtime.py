@@ -48,18 +48,18 @@ def before_preemption(victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
 
 def before_reclaim(taker: Sequence[Queue], victim: Sequence[Queue], rule: MinRuntimeRule) -> Seconds:
     """Return the protected seconds before a reclaim; both paths go from the leaf to the root."""
-    start = _parting(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
+    start = _index_below_common_ancestor(taker, victim) if rule.method is MinRuntimeMethod.LCA else 0
     return next((q.reclaim_min_runtime for q in victim[start:] if q.reclaim_min_runtime is not None), rule.reclaim)
 
 
-def left(victim: Workload, least: Seconds, now: Instant) -> Seconds:
+def remaining_protection(victim: Workload, least: Seconds, now: Instant) -> Seconds:
     """Return the seconds for which the victim is still protected; 0 = it may go now."""
     if not least or victim.started_at is None or victim.state is State.PENDING or isinstance(victim, Replica):
         return AT_ONCE
     return Seconds(max(0.0, victim.started_at + least - now))
 
 
-def _parting(taker: Sequence[Queue], victim: Sequence[Queue]) -> int:
+def _index_below_common_ancestor(taker: Sequence[Queue], victim: Sequence[Queue]) -> int:
     """Return the index, in the victim's path, of the highest queue that is not above the taker.
 
     If there is no such queue, return 0, the index of the leaf.

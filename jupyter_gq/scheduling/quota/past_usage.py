@@ -32,7 +32,7 @@ _FINEST = 10**6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class DecayedUsage:
     """Decayed GPU-seconds of each leaf queue."""
 
     at: Instant
@@ -42,7 +42,7 @@ class Usage:
     known_at: Instant
 
 
-def advance(usage: Usage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> Usage:
+def advance(usage: DecayedUsage, held: Mapping[str, int], now: Instant, half_life: Seconds) -> DecayedUsage:
     """Return the usage at `now`, if these queues have held so many milli-GPU since `usage.at`."""
     passed = max(0.0, now - usage.at)
     kept = exp2(-passed / half_life)
@@ -52,11 +52,11 @@ def advance(usage: Usage, held: Mapping[str, int], now: Instant, half_life: Seco
         seconds[name] = seconds.get(name, 0.0) + milli * gained
     seconds = {name: amount for name, amount in seconds.items() if amount > _NOTHING}
     if now - usage.known_at >= half_life / STEPS:
-        return Usage(at=now, seconds=seconds, known=seconds, known_at=now)
+        return DecayedUsage(at=now, seconds=seconds, known=seconds, known_at=now)
     return replace(usage, at=now, seconds=seconds)
 
 
-def enter(usage: Usage, queue: str, milli: int, entry_cost: Seconds) -> Usage:
+def add_entry_cost(usage: DecayedUsage, queue: str, milli: int, entry_cost: Seconds) -> DecayedUsage:
     """Return the usage with the entry cost of a workload of `milli` that starts for the first time."""
     cost = entry_cost * milli / ONE_GPU
     return replace(usage, seconds={**usage.seconds, queue: usage.seconds.get(queue, 0.0) + cost}) if cost else usage

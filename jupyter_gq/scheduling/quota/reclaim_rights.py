@@ -12,13 +12,13 @@ from .accounts import Account
 ONCE = Fraction(1)
 
 
-def may_take(
+def may_reclaim(
     taker: Account, giver: Account, milli: int, *, gives: int, started: bool = True, margin: Fraction = ONCE
 ) -> bool:
     """Return True if the leaf `taker` may reclaim one victim of `gives` milli-GPU from the leaf `giver`.
 
-    `milli` is what the taker needs. With `started`, the victim runs already, and what its queue is only promised does
-    not count against that queue. `margin` is the policy's reclaim margin.
+    `milli` is what the taker needs. With `started`, the victim runs already, and nominated work of its queue does not
+    count against that queue. `margin` is the policy's reclaim margin.
     """
     takers, givers = _parted(taker, giver)
     if not takers or not givers:
@@ -68,7 +68,7 @@ def _is_further(giver: Account, left: int, taker: Account, milli: int, margin: F
 
 
 def _using(giver: Account, started: bool) -> int:
-    return giver.lasting - giver.pledged if started else giver.lasting
+    return giver.lasting - giver.nominated_usage if started else giver.lasting
 
 
 def _parted(taker: Account, giver: Account) -> tuple[tuple[Account, ...], tuple[Account, ...]]:

@@ -27,7 +27,7 @@ from jupyter_gq.domain.workload import Workload
 from jupyter_gq.scheduling.decision import Admit, Decision, Evict, Pending, WantedNodes
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, View, empty_ledger
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-from jupyter_gq.scheduling.quota.accounts import Accounts, charge, entitled
+from jupyter_gq.scheduling.quota.accounts import Accounts, add_usage, is_entitled
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.workloads import gang
 
@@ -109,8 +109,8 @@ def _entitled(
     """Yield the workloads that wait for devices within the quotas on their path, in the order of the line."""
     accounts = Accounts(snapshot.queues)
     for holder in holders:
-        charge(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
-    within = {name for name in pools if entitled(accounts.of(name), 1)}
+        add_usage(accounts.of(holder.queue), gang.held(holder), fixed=False, now=False)
+    within = {name for name in pools if is_entitled(accounts.of(name), 1)}
     waiting = {w.id: w for w in snapshot.workloads if w.queue in within and w.state is State.PENDING}
     # Explanations of pending workloads are computed when they are read.
     for entry in decision.pending if waiting else ():
@@ -120,8 +120,8 @@ def _entitled(
         if entry.why.reason is PendingReason.PLACE_REFUSED:  # workloads behind it may pass while it backs off
             continue
         account, milli = accounts.of(workload.queue), gang.smallest(workload)
-        if entitled(account, milli):
-            charge(account, milli, fixed=False, now=False)
+        if is_entitled(account, milli):
+            add_usage(account, milli, fixed=False, now=False)
             if entry.why.reason in _FOR_DEVICES:
                 yield workload
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from jupyter_gq.domain.workload import TaskPlacement, Workload
 from jupyter_gq.scheduling.decision import Resume
-from jupyter_gq.scheduling.quota.accounts import Account, Obstacle
-from jupyter_gq.scheduling.quota.charges import Charges
+from jupyter_gq.scheduling.quota.accounts import Account, BlockingLimit
+from jupyter_gq.scheduling.quota.usage_accounting import UsageAccounting
 from jupyter_gq.scheduling.workloads.replicas import Replica
 
 from .cluster_index import ClusterIndex
@@ -45,10 +45,10 @@ class Allocations:
         self.resumed: list[Resume] = []
         self.replicas = Replicas(index.replicas, index.pending)
         self._workloads = index.workloads
-        self._charges = Charges(index.accounts)
+        self._usage = UsageAccounting(index.accounts)
         self._reservations = reservations
         self.accounts.divide()
-        self.ledger.settle()
+        self.ledger.commit()
         self._before = self.accounts.copy()
 
     def undo(self) -> None:
@@ -65,7 +65,7 @@ class Allocations:
     def admit(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Start the workload at this place, which the ledger has just given it."""
         started = replace(workload, placement=place, reserved=())
-        self._charges.hold(started)
+        self._usage.add_held(started)
         self.admitted[workload.id] = started
         if isinstance(workload, Replica):
             self.replicas.join(workload, place, nominated=False)
@@ -76,8 +76,8 @@ class Allocations:
     def retract(self, workload: Workload) -> None:
         """Undo the admission of a released workload: it does not start after all, which disturbs nobody."""
         started = self.admitted.pop(workload.id)
-        self._charges.hold(started, -1, later=False)
-        self.ledger.give_up(started)
+        self._usage.add_held(started, -1, later=False)
+        self.ledger.retract(started)
         if isinstance(started, Replica):
             self.replicas.leave(started)
         else:
@@ -89,13 +89,13 @@ class Allocations:
 
         The queues are charged for both until the stopped one is gone.
         """
-        self._charges.hold(stopped, later=False)
+        self._usage.add_held(stopped, later=False)
         successor = self.replicas.replace_stopped(stopped, place)
         self.admitted[successor.id] = successor
 
     def nominate(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Nominate the workload for this place, which the ledger keeps for it already."""
-        self._charges.promise(replace(workload, placement=place))
+        self._usage.add_nominated(replace(workload, placement=place))
         self.nominated[workload.id] = place
         if isinstance(workload, Replica):
             self.replicas.join(workload, place, nominated=True)
@@ -104,14 +104,14 @@ class Allocations:
         """Withdraw a nomination, free the place in the ledger, and return it."""
         place = self.nominated.pop(workload.id)
         self.ledger.withdraw(workload, place)
-        self._charges.promise(replace(workload, placement=place), -1)
+        self._usage.add_nominated(replace(workload, placement=place), -1)
         if isinstance(workload, Replica):
             self.replicas.leave(workload)
         return place
 
     def nominate_again(self, workload: Workload, place: tuple[TaskPlacement, ...]) -> None:
         """Undo `withdraw`."""
-        self.ledger.promise(workload, place)
+        self.ledger.nominate(workload, place)
         self.nominate(workload, place)
 
     def drop_nomination(self, workload: Workload) -> None:
@@ -135,9 +135,9 @@ class Allocations:
         there = replace(workload, placement=place)
         if not self.account(workload).known or self.first_exceeded_limit(there, now=False):
             return False
-        if not self.ledger.keep_at(workload, place):
+        if not self.ledger.nominate_at(workload, place):
             return False
-        self._charges.promise(there)
+        self._usage.add_nominated(there)
         return True
 
     # --- what goes
@@ -150,14 +150,14 @@ class Allocations:
         else:
             self.ledger.release(workload)
 
-    def take_back(self, workload: Workload) -> bool:
+    def undo_release(self, workload: Workload) -> bool:
         """Undo `release`, if no other workload is nominated for the place; False changes nothing."""
-        if not self.ledger.take_again(workload, promised=workload.id in self.nominated):
+        if not self.ledger.undo_release(workload, nominated=workload.id in self.nominated):
             return False
-        self.recharge(workload)
+        self.restore_usage(workload)
         return True
 
-    def recharge(self, workload: Workload) -> None:
+    def restore_usage(self, workload: Workload) -> None:
         """Undo `release` in the accounts only, after the ledger was rolled back."""
         self._count(workload, 1)
 
@@ -166,13 +166,13 @@ class Allocations:
         self.withdraw(workload)
         self.ledger.rollback(mark)
         for each in released:
-            self.recharge(each)
+            self.restore_usage(each)
 
     def _count(self, workload: Workload, sign: int) -> None:
         if workload.id in self.nominated:
-            self._charges.promise(workload, sign)
+            self._usage.add_nominated(workload, sign)
         else:
-            self._charges.hold(workload, sign, now=False)
+            self._usage.add_held(workload, sign, now=False)
 
     # --- reservations
 
@@ -199,13 +199,13 @@ class Allocations:
         """Return the account of the leaf queue of a workload."""
         return self.accounts.of(workload.queue)
 
-    def first_exceeded_limit(self, workload: Workload, *, now: bool) -> Obstacle | None:
+    def first_exceeded_limit(self, workload: Workload, *, now: bool) -> BlockingLimit | None:
         """Return the first limit or quota, from the leaf up, that the workload would exceed; None if there is none.
 
         The workload counts with its placement or, if it has none, with its smallest gang. If `now` is false, work that
         is stopping counts as gone.
         """
-        return self._charges.obstacle(workload, now=now)
+        return self._usage.first_exceeded_limit(workload, now=now)
 
     def has_place(self, name: str) -> bool:
         """Tell whether the workload of that id has been admitted or nominated."""

@@ -26,11 +26,11 @@ from jupyter_gq.domain.states import FINAL, State
 from jupyter_gq.domain.workload import Kind, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger, MemoryParts, RequestMix, empty_ledger, make_policy
 from jupyter_gq.scheduling.placement.shortage import Shortage, find_shortage
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
-from jupyter_gq.scheduling.quota.charges import Charges
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
 from jupyter_gq.scheduling.quota.past_usage import past_of
+from jupyter_gq.scheduling.quota.usage_accounting import UsageAccounting
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import split_replicas, stopping_replicas, wanted_replicas
 
@@ -90,7 +90,7 @@ class ClusterIndex:
         self.accounts = Accounts(snapshot.queues, snapshot.nodes, past_of(snapshot, policy.usage))
         self.min_runtimes = MinRuntimes(self.accounts, policy.min_runtime)
         self._mix = RequestMix()
-        self._counts_mix = Placement.FRAGMENTATION in (policy.placement, policy.fraction_placement)
+        self._counts_mix = PlacementStrategy.FRAGMENTATION in (policy.placement, policy.fraction_placement)
         self.ledger = self._empty_ledger(snapshot, policy)
         #: All workloads that are not final, by id.
         self.workloads: dict[str, Workload] = {}
@@ -101,7 +101,7 @@ class ClusterIndex:
         self.pending = PendingIndex(by_wait=policy.reserve_after is not None)
         self.holders = HolderIndex(self.pools_of, by_user=policy.per_user)
         self.replicas = ReplicaIndex()
-        self._charges = Charges(self.accounts)
+        self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
         self._draining = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
@@ -182,7 +182,7 @@ class ClusterIndex:
         """
         pool_of = self._pool_of
         found = frozenset(pool_of[d] for task in workload.placement for d in task.devices if d in pool_of)
-        if not found and workload.placement and self.ledger.layout.counts_room:
+        if not found and workload.placement and self.ledger.layout.counts_host_resources:
             return frozenset((self._pool(workload),))
         return found
 
@@ -225,9 +225,9 @@ class ClusterIndex:
 
     def _count_held(self, workload: Workload, sign: int) -> None:
         stopping = workload.state is State.STOPPING
-        self._charges.hold(workload, sign, later=not stopping)
+        self._usage.add_held(workload, sign, later=not stopping)
         if workload.state is State.SUSPENDED:
-            self.ledger.keep_room(workload, free=-sign, future=-sign)
+            self.ledger.adjust_host_resources(workload, free=-sign, future=-sign)
         else:
             self.ledger.hold(workload, stopping=stopping, sign=sign)
         comes_back = not stopping or (workload.stop is not None and workload.stop.requeue)
@@ -235,7 +235,7 @@ class ClusterIndex:
             account = self.accounts.of(workload.queue)
             self.accounts.demand(account, sign * max(gang.held(workload), workload.milli))
         for replica in stopping_replicas(workload):
-            self._charges.hold(replica, sign, later=False)
+            self._usage.add_held(replica, sign, later=False)
             self.ledger.hold(replica, stopping=True, sign=sign)
 
     def _add_holder(self, workload: Workload) -> None:

@@ -41,7 +41,7 @@ class CycleInputs:
         """Return how long `victim` is still protected from `preemptor` by its min runtime; 0 = not protected."""
         accounts = self.index.accounts
         least = self.index.min_runtimes.of(accounts.of(victim.queue), accounts.of(preemptor.queue))
-        return min_runtime.left(victim, least, self.now)
+        return min_runtime.remaining_protection(victim, least, self.now)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

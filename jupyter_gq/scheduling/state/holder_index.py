@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, Workload
-from jupyter_gq.scheduling.order.sorted_workloads import Ranked
+from jupyter_gq.scheduling.order.sorted_workloads import SortedWorkloads
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.disruption import Disruption, disruption
 from jupyter_gq.scheduling.workloads.replicas import stopping_replicas
@@ -22,7 +22,7 @@ class HolderIndex:
     def __init__(self, pools_of: Callable[[Workload], frozenset[str]], *, by_user: bool) -> None:
         """`pools_of` returns the pools whose devices a workload holds. `by_user`: count the usage of each user."""
         #: Holders that can be evicted, by preemptibility, pool and leaf queue, in the order of disruption.
-        self.by_leaf: dict[bool, dict[str, dict[str, Ranked[Disruption]]]] = {True: {}, False: {}}
+        self.by_leaf: dict[bool, dict[str, dict[str, SortedWorkloads[Disruption]]]] = {True: {}, False: {}}
         #: Holders that can be evicted, by node and id.
         self.on_node: dict[str, dict[str, Workload]] = {}
         #: Workloads and replicas that were told to stop and still hold devices, by id.
@@ -77,7 +77,7 @@ class HolderIndex:
         for pool in self._pools_of(unit):
             leaves = self.by_leaf[unit.preemptible].setdefault(pool, {})
             if unit.queue not in leaves:
-                leaves[unit.queue] = Ranked(disruption)
+                leaves[unit.queue] = SortedWorkloads(disruption)
             leaves[unit.queue].add(unit)
         for task in unit.placement:
             self.on_node.setdefault(task.node, {})[unit.id] = unit

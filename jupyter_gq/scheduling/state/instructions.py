@@ -34,7 +34,7 @@ def _starts(allocations: Allocations) -> list[Admit | Grow]:
 
     What a queue uses above its quota counts as use of the workloads admitted last.
     """
-    over = {account.queue.name: account.over_quota - account.pledged for account in allocations.accounts}
+    over = {account.queue.name: account.over_quota - account.nominated_usage for account in allocations.accounts}
     admitted: dict[str, list[Workload]] = {}
     for each in allocations.admitted.values():
         admitted.setdefault(whole_workload(each).id, []).append(each)

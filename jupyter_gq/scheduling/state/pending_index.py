@@ -1,8 +1,8 @@
 """Pending workloads, indexed by id, leaf queue and waiting time."""
 
 from jupyter_gq.domain.workload import Workload
-from jupyter_gq.scheduling.order.pending_queue import Line
-from jupyter_gq.scheduling.order.sorted_workloads import Ranked
+from jupyter_gq.scheduling.order.pending_queue import PendingQueue
+from jupyter_gq.scheduling.order.sorted_workloads import SortedWorkloads
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.request_class import ClassKey
 from jupyter_gq.scheduling.workloads.seniority import Seniority, seniority
@@ -16,19 +16,19 @@ def wait_order(workload: Workload) -> tuple[float, str]:
 class PendingIndex:
     """The workloads that wait in queues.
 
-    `lines` also holds the replicas that running elastic workloads could still get: they take their turn there.
+    `by_queue` also holds the replicas that running elastic workloads could still get.
     """
 
     def __init__(self, *, by_wait: bool) -> None:
         """Index workloads by waiting time as well if `by_wait` is true; only reservations need that."""
         #: Pending workloads by id.
         self.by_id: dict[str, Workload] = {}
-        #: Lines of pending workloads and wanted replicas, by leaf queue; a queue without any has none.
-        self.lines: dict[str, Line] = {}
-        #: Pending workloads of each leaf queue, by seniority; a queue without any has none.
-        self.by_seniority: dict[str, Ranked[Seniority]] = {}
+        #: Pending workloads and wanted replicas of each leaf queue; a queue without any is absent.
+        self.by_queue: dict[str, PendingQueue] = {}
+        #: Pending workloads of each leaf queue, by seniority; a queue without any is absent.
+        self.by_seniority: dict[str, SortedWorkloads[Seniority]] = {}
         #: Pending workloads that need devices, by pool, the longest wait first.
-        self.by_wait: dict[str, Ranked[tuple[float, str]]] = {}
+        self.by_wait: dict[str, SortedWorkloads[tuple[float, str]]] = {}
         self._keeps_waits = by_wait
         self._classes: dict[ClassKey, ClassKey] = {}
 
@@ -37,10 +37,10 @@ class PendingIndex:
         self.by_id[workload.id] = workload
         self.enqueue(workload)
         if workload.queue not in self.by_seniority:
-            self.by_seniority[workload.queue] = Ranked(seniority)
+            self.by_seniority[workload.queue] = SortedWorkloads(seniority)
         self.by_seniority[workload.queue].add(workload)
         if self._keeps_waits and gang.needs_devices(workload):
-            self.by_wait.setdefault(pool, Ranked(wait_order)).add(workload)
+            self.by_wait.setdefault(pool, SortedWorkloads(wait_order)).add(workload)
 
     def remove(self, workload: Workload, pool: str) -> None:
         """Undo `add`; both arguments must be those of the call."""
@@ -53,14 +53,14 @@ class PendingIndex:
             self.by_wait[pool].remove(workload)
 
     def enqueue(self, workload: Workload) -> None:
-        """Add a workload or a wanted replica to the line of its queue."""
-        if workload.queue not in self.lines:
-            self.lines[workload.queue] = Line(self._classes)
-        self.lines[workload.queue].add(workload)
+        """Add a workload or a wanted replica to its queue in `by_queue`."""
+        if workload.queue not in self.by_queue:
+            self.by_queue[workload.queue] = PendingQueue(self._classes)
+        self.by_queue[workload.queue].add(workload)
 
     def dequeue(self, workload: Workload) -> None:
         """Undo `enqueue`; `workload` must be unchanged since then."""
-        line = self.lines[workload.queue]
-        line.remove(workload)
-        if not line.classes:
-            del self.lines[workload.queue]
+        queue = self.by_queue[workload.queue]
+        queue.remove(workload)
+        if not queue.classes:
+            del self.by_queue[workload.queue]

@@ -3,7 +3,7 @@
 Rules
 -----
 Changes stay in the cycle: the index says which replicas there are when a cycle begins, and this module what the cycle
-changes about that. Of the index only the lines of pending work change, which `undo` takes back.
+changes about that. Of the index only the pending queues change, which `undo` takes back.
 
 Surplus goes first: surplus replicas go before the smallest gang, and none of them stays when the smallest gang goes.
 
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import TaskPlacement, Workload
-from jupyter_gq.scheduling.order.pending_queue import Line
+from jupyter_gq.scheduling.order.pending_queue import PendingQueue
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import Replica, wanted_replicas, without
 
@@ -37,9 +37,9 @@ class Replicas:
         self._nominees: ReplicasById = {}
         #: What is left of workloads that lost replicas, by id.
         self._left: dict[str, Workload] = {}
-        #: Replicas that admitted workloads could still get and that wait in no line yet.
+        #: Replicas that admitted workloads could still get and that are in no pending queue yet.
         self._new: list[Replica] = []
-        #: Replicas that this cycle added to lines.
+        #: Replicas that this cycle added to pending queues.
         self._enqueued: list[Replica] = []
 
     # --- questions
@@ -126,24 +126,24 @@ class Replicas:
         self._own(self._held, self._index.surplus, replica.whole.id)[successor.id] = successor
         return successor
 
-    # --- lines
+    # --- pending queues
 
-    def new_lines(self) -> dict[str, Line]:
-        """Return lines of the replicas that have become wanted since the last call, by leaf queue.
+    def take_newly_wanted(self) -> dict[str, PendingQueue]:
+        """Return the replicas that have become wanted since the last call, by leaf queue.
 
-        From now on those replicas are in the lines of the index as well.
+        From now on those replicas are in the pending queues of the index as well.
         """
-        found: dict[str, Line] = {}
+        found: dict[str, PendingQueue] = {}
         for replica in self._new:
             if self.is_wanted(replica):
-                found.setdefault(replica.queue, Line()).add(replica)
+                found.setdefault(replica.queue, PendingQueue()).add(replica)
                 self._pending.enqueue(replica)
                 self._enqueued.append(replica)
         self._new = []
         return found
 
     def undo(self) -> None:
-        """Take the replicas that this cycle added to the lines of the index out of them again."""
+        """Remove the replicas that this cycle added to the pending queues of the index."""
         for replica in self._enqueued:
             self._pending.dequeue(replica)
         self._enqueued = []

@@ -23,9 +23,9 @@ from jupyter_gq.domain.amount import Instant
 from jupyter_gq.domain.states import State
 from jupyter_gq.domain.workload import Kind, TaskPlacement, Workload
 from jupyter_gq.scheduling.placement import DeviceLedger
-from jupyter_gq.scheduling.quota.accounts import Account, Accounts, charge, entitled
+from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage, is_entitled
 from jupyter_gq.scheduling.quota.min_runtime import MinRuntimes
-from jupyter_gq.scheduling.quota.reclaim_rights import may_take
+from jupyter_gq.scheduling.quota.reclaim_rights import may_reclaim
 from jupyter_gq.scheduling.workloads import gang
 from jupyter_gq.scheduling.workloads.replicas import is_surplus
 
@@ -59,19 +59,19 @@ class Reservations:
         """Reserve these devices for a pending workload and record the place."""
         self.by_owner[workload.id] = Reservation(workload=workload, place=place, not_before=not_before)
         self.recorded.add(workload.id)
-        self._ledger.hold_back(workload, place)
+        self._ledger.reserve_devices(workload, place)
 
     def reserve_lent(self, notebook: Workload) -> None:
         """Reserve the devices of a suspended notebook against workloads that could not give them back."""
         place = notebook.placement
         self.by_owner[notebook.id] = Reservation(workload=notebook, place=place, not_before=self._now)
-        self._ledger.hold_back(notebook, place)
+        self._ledger.reserve_devices(notebook, place)
 
     def cancel(self, owner: str) -> None:
         """Remove the reservation of that workload, which must have one, and do not record its place any more."""
         cancelled = self.by_owner.pop(owner)
         self.recorded.discard(owner)
-        self._ledger.let_go(cancelled.workload, cancelled.place)
+        self._ledger.unreserve_devices(cancelled.workload, cancelled.place)
 
     def of_pending(self) -> list[Reservation]:
         """Return the reservations of pending workloads: all but those of suspended notebooks."""
@@ -87,7 +87,7 @@ class Reservations:
         lifted = self._liftable(workload)
         for each in lifted:
             self.lifted.add(each.workload.id)
-            self._ledger.let_go(each.workload, each.place)
+            self._ledger.unreserve_devices(each.workload, each.place)
         return lifted
 
     def put_back(self, lifted: Iterable[Reservation], is_served: Callable[[str], bool]) -> None:
@@ -98,7 +98,7 @@ class Reservations:
             if is_served(owner):
                 del self.by_owner[owner]
             else:
-                self._ledger.hold_back(each.workload, each.place)
+                self._ledger.reserve_devices(each.workload, each.place)
 
     def lifted_for(self, workload: Workload) -> frozenset[str]:
         """Return the owners whose reservations are lifted now or would be lifted by `lift(workload)`."""
@@ -123,7 +123,7 @@ class Reservations:
         if workload.queue == owner.queue:
             if workload.priority > owner.priority:
                 return True
-        elif entitled(self._account(workload), gang.smallest(workload)) or not self._is_entitled(owner):
+        elif is_entitled(self._account(workload), gang.smallest(workload)) or not self._is_entitled(owner):
             return True
         if workload.estimate is not None and self._now + workload.estimate <= reservation.not_before:
             return True
@@ -137,14 +137,14 @@ class Reservations:
         milli = gang.smallest(workload)
         if self._min_runtimes.of(giver, taker) or not self._is_entitled(owner):
             return False
-        charge(giver, milli, fixed=False)
-        allowed = may_take(taker, giver, gang.smallest(owner), gives=milli)
-        charge(giver, -milli, fixed=False)
+        add_usage(giver, milli, fixed=False)
+        allowed = may_reclaim(taker, giver, gang.smallest(owner), gives=milli)
+        add_usage(giver, -milli, fixed=False)
         return allowed
 
     def _is_entitled(self, owner: Workload) -> bool:
         """Tell whether the owner stays within the deserved quotas of its queues; otherwise it would borrow."""
-        return entitled(self._account(owner), gang.smallest(owner))
+        return is_entitled(self._account(owner), gang.smallest(owner))
 
     def _account(self, workload: Workload) -> Account:
         return self._accounts.of(workload.queue)

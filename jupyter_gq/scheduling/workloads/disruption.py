@@ -2,7 +2,7 @@
 
 Rules
 -----
-1. Nothing lost. Work that was promised or admitted in this cycle loses nothing; nor does work that has not started.
+1. Nothing lost. Work that was nominated or admitted in this cycle loses nothing; nor does work that has not started.
 2. Order. Then the lower priority goes first; then surplus replicas of elastic work, which goes on without them; then
    the newest run; then the newest submission; then the last task of a workload; then the id.
 3. Saved state. A workload that saves its state continues where it saved, so it loses less: its run counts as

@@ -49,13 +49,13 @@ def split_replicas(workload: Workload) -> tuple[Workload, list[Replica]]:
 
     The replica that goes first is the last one of the list.
     """
-    spare = set(_above_smallest(workload)) if workload.elastic else None
-    if not spare:
+    surplus = set(_above_smallest(workload)) if workload.elastic else None
+    if not surplus:
         return workload, []
-    kept = tuple(task for index, task in enumerate(workload.placement) if index not in spare)
+    kept = tuple(task for index, task in enumerate(workload.placement) if index not in surplus)
     replicas = [
         _replica(workload, f"{workload.id}~{index}", workload.placement[index].group, index, state=workload.state)
-        for index in sorted(spare)
+        for index in sorted(surplus)
     ]
     placed = [replace(replica, placement=(workload.placement[replica.index],)) for replica in replicas]
     return replace(workload, placement=kept), placed

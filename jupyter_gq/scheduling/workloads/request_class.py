@@ -51,12 +51,12 @@ def _standing(workload: Workload) -> str:
 
 
 #: A question about a workload.
-Test = Callable[[Workload], bool]
+WorkloadTest = Callable[[Workload], bool]
 #: A question about a class, asked with one of its members.
 ClassTest = Callable[[ClassKey, Workload], bool]
 
 
-def always(_: Workload) -> bool:
+def any_workload(_: Workload) -> bool:
     """Return True: a test that every workload passes."""
     return True
 
@@ -66,7 +66,7 @@ def any_class(_: ClassKey, __: Workload) -> bool:
     return True
 
 
-def once_for_each_class(test: Test) -> ClassTest:
+def once_for_each_class(test: WorkloadTest) -> ClassTest:
     """Return the same test, asked once for each class and remembered."""
     known: dict[ClassKey, bool] = {}
 

@@ -1,7 +1,7 @@
 """Job order: which workload of a queue goes first.
 
 Higher priority goes first. Then a workload that has nothing yet goes before elastic work that could have one more
-replica. Then, if the policy says so, the user who uses less of the queue (held, promised, or granted on the way) goes
+replica. Then, if the policy says so, the user who uses less of the queue (held, nominated, or granted on the way) goes
 first. Then the older submission, and then the smaller id.
 """
 

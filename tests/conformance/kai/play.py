@@ -14,7 +14,7 @@ from jupyter_gq.scheduling.evict.preempt import preempt
 from jupyter_gq.scheduling.evict.reclaim import reclaim
 from jupyter_gq.scheduling.evict.reprieve import reprieve_victims
 from jupyter_gq.scheduling.evict.stale_gangs import requeue_stale
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from jupyter_gq.scheduling.state.cycle_state import CycleState, begin_cycle
 from jupyter_gq.scheduling.state.instructions import instructions_of
@@ -92,7 +92,7 @@ def play(case: Case) -> tuple[list[Difference], int]:
 def policy_of(world: World) -> Policy:
     """The placement that the case asks for."""
     spread = "spread" in world.case["placement"].values()
-    placement = Placement.SPREAD if spread else Placement.PACK
+    placement = PlacementStrategy.SPREAD if spread else PlacementStrategy.PACK
     procedure = world.case["procedure"]
     stale_after = Seconds(procedure["delay_s"]) if "delay_s" in procedure else Policy().stale_after
     return Policy(

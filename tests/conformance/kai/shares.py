@@ -3,8 +3,8 @@
 Rules
 -----
 1. The division is the same arithmetic for every resource, so tables of other resources go through it too.
-2. The reclaim decision is asked of `may_take` and of the limits and quotas on the way up (`obstacle`), GPUs only: our
-   queues share nothing else.
+2. The reclaim decision is asked of `may_reclaim` and of the limits and quotas on the way up (`first_exceeded_limit`),
+   GPUs only: our queues share nothing else.
 3. A table of one way to take has columns for every resource. Our rule is asked of each, as the division is: the taker
    has to be within its quota in all of them, the giver above its share in any.
 """
@@ -15,9 +15,9 @@ from fractions import Fraction
 from jupyter_gq.domain.amount import MiB, MilliGpu
 from jupyter_gq.domain.cluster import Device, Node
 from jupyter_gq.domain.queue import Queue
-from jupyter_gq.scheduling.evict.reclaim import may_take
-from jupyter_gq.scheduling.quota.accounts import Account, Accounts, charge, obstacle
-from jupyter_gq.scheduling.quota.fair_share import Claim, divide
+from jupyter_gq.scheduling.evict.reclaim import may_reclaim
+from jupyter_gq.scheduling.quota.accounts import Account, Accounts, add_usage, first_exceeded_limit
+from jupyter_gq.scheduling.quota.fair_share import QueueClaim, divide
 from jupyter_gq.scheduling.quota.past_usage import NO_PAST, Past
 
 from .translate import POOL, VERY_MUCH, WITHOUT_BOUND, milli
@@ -47,9 +47,9 @@ def _answer(case: Case, ours: bool) -> list[Difference]:
     return [] if ours == wanted else [Difference(what="may reclaim", expected=str(wanted), ours=str(ours))]
 
 
-def _claim(queue: Case, resource: str) -> Claim:
+def _claim(queue: Case, resource: str) -> QueueClaim:
     raw = queue["resources"][resource]
-    return Claim(
+    return QueueClaim(
         quota=VERY_MUCH if raw["deserved"] == WITHOUT_BOUND else milli(raw["deserved"]),
         limit=None if raw["limit"] == WITHOUT_BOUND else milli(raw["limit"]),
         demand=milli(raw["request"]),
@@ -132,7 +132,7 @@ def _may_reclaim(case: Case) -> bool:
     accounts = _accounts(case["queues"], limits=False)
     reclaimer = case["reclaimer"]
     taker, amount = accounts.of(reclaimer["queue"]), milli(reclaimer["gpus"])
-    if obstacle(taker, amount, fixed=not reclaimer["preemptible"], now=False) is not None:
+    if first_exceeded_limit(taker, amount, fixed=not reclaimer["preemptible"], now=False) is not None:
         return False
     if taker.lasting + amount > taker.fair_share:
         return False
@@ -140,9 +140,9 @@ def _may_reclaim(case: Case) -> bool:
     for queue, victims in (case.get("victims") or {}).items():
         giver = accounts.of(queue)
         for victim in victims:
-            if not may_take(taker, giver, amount, gives=milli(victim["gpus"]), margin=margin):
+            if not may_reclaim(taker, giver, amount, gives=milli(victim["gpus"]), margin=margin):
                 return False
-            charge(giver, -milli(victim["gpus"]), fixed=False)
+            add_usage(giver, -milli(victim["gpus"]), fixed=False)
     return True
 
 
@@ -152,14 +152,14 @@ def _strategy(case: Case) -> bool:
     if case["strategy"] == "MaintainFairShareStrategy":
         taker = Account(Queue(name="taker", pool=POOL))
         taker.fair_share = VERY_MUCH
-        return any(may_take(taker, _giver(case, name), MilliGpu(1), gives=0) for name in remaining)
+        return any(may_reclaim(taker, _giver(case, name), MilliGpu(1), gives=0) for name in remaining)
     takers = {name: _side(case["reclaimer_queue"], name) for name in remaining}
     wanted = {name: milli(case["reclaimer_resources"].get(COLUMN[name], 0)) for name in remaining}
     for name, taker in takers.items():
         if taker.lasting + wanted[name] > taker.queue.quota:
             return False
         taker.fair_share = max(taker.fair_share, taker.queue.quota)
-    return any(may_take(takers[name], _giver(case, name), wanted[name], gives=0) for name in remaining)
+    return any(may_reclaim(takers[name], _giver(case, name), wanted[name], gives=0) for name in remaining)
 
 
 def _giver(case: Case, resource: str) -> Account:

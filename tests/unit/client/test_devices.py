@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_gq.client.devices import CheckTimeouts, DeviceCheck, StartDecision
+from jupyter_gq.client.devices import CheckTimeouts, DeviceCheckResult, StartDecision
 
 TIMEOUTS = CheckTimeouts(wait=20, longest=120)
 START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision
@@ -25,7 +25,7 @@ START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision
     ],
 )
 def test_decision_follows_from_the_check_and_the_time_waited(sight, required, after):
-    check = DeviceCheck(sight=sight, required=required, sentence="")
+    check = DeviceCheckResult(sight=sight, required=required, sentence="")
     assert tuple(TIMEOUTS.decide(check, waited) for waited in (0, 20, 120)) == after
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jupyter_gq.client.delivery import MOST_BYTES, MOST_PIECES, _batches
 from jupyter_gq.client.problems import PlainProblem, ServiceError, ServiceUnavailable
-from jupyter_gq.client.transport import Transport, error_of, path_of
+from jupyter_gq.client.transport import Transport, join_path, read_error
 
 PROBLEM = b'{"code": "unknown_queue", "message": "There is no queue.", "field": "queue"}'
 
@@ -20,9 +20,9 @@ def test_the_address_has_the_prefix_once(url):
 
 
 def test_a_segment_never_becomes_two():
-    assert path_of("servers", "a/b", "keep") == "servers/a%2Fb/keep"
-    assert path_of("jobs", "..") == "jobs/.."
-    assert path_of("jobs", "x?y#z") == "jobs/x%3Fy%23z"
+    assert join_path("servers", "a/b", "keep") == "servers/a%2Fb/keep"
+    assert join_path("jobs", "..") == "jobs/.."
+    assert join_path("jobs", "x?y#z") == "jobs/x%3Fy%23z"
 
 
 def test_the_token_is_not_shown():
@@ -30,7 +30,7 @@ def test_the_token_is_not_shown():
 
 
 def test_a_problem_is_passed_on():
-    error = error_of(422, PROBLEM, "http://box")
+    error = read_error(422, PROBLEM, "http://box")
     assert type(error) is ServiceError
     assert error.status == 422
     assert error.problem == PlainProblem(code="unknown_queue", message="There is no queue.", field="queue")
@@ -39,14 +39,14 @@ def test_a_problem_is_passed_on():
 @pytest.mark.parametrize("status", [502, 503, 504])
 @pytest.mark.parametrize("body", [PROBLEM, b"", b"<html>Bad gateway</html>", b"[]", b'"text"', b'{"message": 1}'])
 def test_these_statuses_mean_try_again(status, body):
-    error = error_of(status, body, "http://box")
+    error = read_error(status, body, "http://box")
     assert isinstance(error, ServiceUnavailable)
     assert error.status == status
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Not found</html>", b"null", b"{}", b"\xff"])
 def test_an_answer_of_somebody_else_names_the_address(body):
-    error = error_of(404, body, "http://box/gq/")
+    error = read_error(404, body, "http://box/gq/")
     assert error.problem.code == "unexpected_answer"
     assert "http://box/gq/" in error.problem.message
 

@@ -147,7 +147,7 @@ async def test_killed_while_a_job_is_sent_leaves_all_of_it_or_nothing(world):
             world.send(ANN, "vision")
         world.restart()
         world.fuse.left = None
-        kept = {record.workload.id for record in world.sql.live()}
+        kept = {record.workload.id for record in world.sql.unfinished()}
         assert kept <= set(world.bundles.kept)
         assert len(kept) == place
 

@@ -56,7 +56,7 @@ async def test_who_comes_back_too_late_is_told_to_ask_again(world):
 async def test_who_reads_too_slowly_is_told_to_ask_again(world):
     slow = world.controller.events.subscribe(ANN, None)
     for n in range(MOST_UNREAD + 5):
-        world.controller._context.broker.mention("ann", "job", f"job-{n}", {})
+        world.controller._context.broker.announce("ann", "job", f"job-{n}", {})
     kinds = [event.kind for event in await heard(slow)]
     assert kinds == ["reset", "job", "job", "job", "job"]
 

@@ -37,7 +37,7 @@ async def test_a_job_that_could_never_run_is_refused_before_anything_is_kept(wor
     with pytest.raises(error, match=words):
         world.controller.jobs.preview(ANN, request)
     assert not world.bundles.kept
-    assert not world.sql.live()
+    assert not world.sql.unfinished()
 
 
 def a_box(*models, cores=8, gib=64):
@@ -208,7 +208,7 @@ async def test_when_the_files_cannot_be_written_nothing_is_queued(world):
     world.restart()
     with pytest.raises(StorageFull):
         world.send(ANN, "vision")
-    assert not world.sql.live()
+    assert not world.sql.unfinished()
 
 
 async def test_somebody_elses_job_does_not_exist(world):

@@ -112,8 +112,8 @@ async def test_whatever_save_loses_its_answer_nothing_is_started_twice_and_memor
     await world.step(8)
     assert (world.job(first).phase, world.job(second).phase) == ("cancelled", "running")
     assert all(count == 1 for count in world.backend.copies.values())
-    known = {record.workload.id: record for record in world.controller._context.records.live()}
-    assert {record.workload.id: record for record in world.sql.live()} == known
+    known = {record.workload.id: record for record in world.controller._context.records.unfinished()}
+    assert {record.workload.id: record for record in world.sql.unfinished()} == known
 
 
 async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_took_over(world, caplog):

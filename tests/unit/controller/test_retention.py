@@ -73,7 +73,7 @@ async def test_a_service_that_is_killed_in_the_middle_goes_on_where_it_was(world
     job = await a_finished_job(world)
     world.clock.forward(31 * DAY)
     world.bundles.delete(job, "ann")
-    assert not world.sql.forget(job), "some of its output is gone, and the service with it"
+    assert not world.sql.delete_portion(job), "some of its output is gone, and the service with it"
     world.restart()
     assert await world.controller.retention.sweep() == 1
     assert world.sql.get(job) is None
@@ -96,9 +96,9 @@ class AsksInBetween(SqlStore):
     def watch(self, look) -> None:
         self._look = look
 
-    def forget(self, workload: str, pieces: int = 20) -> bool:
+    def delete_portion(self, workload: str, pieces: int = 20) -> bool:
         self._look(workload)
-        return super().forget(workload, pieces)
+        return super().delete_portion(workload, pieces)
 
 
 async def test_nobody_sees_a_part_of_its_output(world):
@@ -124,11 +124,11 @@ class ForgetsOnlyTheSecondTime(SqlStore):
 
     failed = False
 
-    def forget(self, workload: str, pieces: int = 20) -> bool:
+    def delete_portion(self, workload: str, pieces: int = 20) -> bool:
         if not self.failed:
             self.failed = True
             raise OSError("database is locked")
-        return super().forget(workload, pieces)
+        return super().delete_portion(workload, pieces)
 
 
 async def test_a_failure_does_not_end_it(world, monkeypatch):

@@ -11,7 +11,7 @@ from jupyter_gq.controller.settings.traits import SettingsError
 from jupyter_gq.domain.amount import MiB, Seconds
 from jupyter_gq.domain.pod_pool import ScaleUp
 from jupyter_gq.domain.queue import BUILD_ROOT, build_queue
-from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Placement, UsageRule
+from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, PlacementStrategy, UsageRule
 from tests.fakes import a_node
 
 from .world import story_settings
@@ -127,8 +127,8 @@ def test_nothing_set_is_a_good_config():
     assert settings.fixed_quota("ann", frozenset()) == 250
     assert (settings.pools, settings.build_pool, settings.train_pool) == (("default",), "default", "default")
     assert settings.leaves() == ()
-    assert (settings.policy.idle.after, settings.policy.placement) == (1800, Placement.PACK)
-    assert settings.policy.fraction_placement is Placement.FRAGMENTATION
+    assert (settings.policy.idle.after, settings.policy.placement) == (1800, PlacementStrategy.PACK)
+    assert settings.policy.fraction_placement is PlacementStrategy.FRAGMENTATION
     assert (settings.grace, settings.max_bundle_bytes) == (30, 20 * 1024 * 1024)
 
 

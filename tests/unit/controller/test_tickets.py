@@ -147,14 +147,14 @@ async def test_a_server_that_dies_gives_its_share_back_by_itself(world):
 async def test_a_ticket_that_nobody_follows_lapses(world):
     ticket, other = world.ask(ANN, "0.5"), world.ask(CAROL, "0.5")
     await world.step()
-    waiting, followed = world.ask(BOB, "0.25"), world.ask(ADMIN, "0.25")
+    waiting, polled = world.ask(BOB, "0.25"), world.ask(ADMIN, "0.25")
     for _ in range(3):
         world.clock.forward(30)
-        world.controller.tickets.show(ADMIN, followed.id)
+        world.controller.tickets.show(ADMIN, polled.id)
         await world.step()
     assert world.sql.get(waiting.id).workload.state == "CANCELLED"
     assert "nobody asked after it for 60 s" in world.controller.tickets.show(BOB, waiting.id).sentence
-    assert world.controller.tickets.show(ADMIN, followed.id).phase == "waiting"
+    assert world.controller.tickets.show(ADMIN, polled.id).phase == "waiting"
     # Those that were launched stay: whether a process comes up for them is the backend's to say.
     assert world.controller.tickets.show(ANN, ticket.id).phase == "starting"
     assert world.controller.tickets.show(CAROL, other.id).phase == "starting"

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from benchmarks import fgd
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import PlacementStrategy
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,8000,1000,2,T4\nb,8000,1000,2,A100\n"
 PODS = (
@@ -34,7 +34,7 @@ def test_the_table_has_both_figures_of_each_policy_beside_the_published_ones(fil
     run(monkeypatch, files, "--json", str(files / "out.json"))
     rows = json.loads((files / "out.json").read_text())
     assert [(row["case"], row["figure"]) for row in rows] == [
-        (str(placement), f"allocated % at {percent}") for placement in Placement for percent in (100, 130)
+        (str(placement), f"allocated % at {percent}") for placement in PlacementStrategy for percent in (100, 130)
     ]
     assert {(row["figure"], row["peer"]) for row in rows} == {("allocated % at 100", 50), ("allocated % at 130", 60)}
     assert [row["goal"] for row in rows] == [None] * 4 + [50, 60]

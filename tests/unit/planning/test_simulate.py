@@ -7,7 +7,7 @@ import pytest
 
 from jupyter_gq.app import main
 from jupyter_gq.planning import simulate
-from jupyter_gq.planning.progress import Progress
+from jupyter_gq.planning.progress import ProgressLine
 
 HEADER = "job_id,queue,user,submit_s,duration_s,gpus,num_tasks\n"
 MORE = HEADER.replace("\n", ",cpus,memory\n")
@@ -177,7 +177,7 @@ class Terminal(io.StringIO):
 
 def test_progress_is_shown_on_a_terminal_once_a_percent():
     terminal = Terminal()
-    progress = Progress("static quotas", terminal)
+    progress = ProgressLine("static quotas", terminal)
     for done in range(1001):
         progress(done, 1000)
     assert terminal.getvalue().count("\r") == 101
@@ -190,5 +190,5 @@ def test_progress_is_shown_on_a_terminal_once_a_percent():
 
 def test_progress_is_not_shown_in_a_file():
     file = io.StringIO()
-    Progress("static quotas", file)(1, 2)
+    ProgressLine("static quotas", file)(1, 2)
     assert file.getvalue() == ""

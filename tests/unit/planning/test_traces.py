@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.planning.traces import InvalidTrace, read_quotas, read_trace, read_workload
+from jupyter_gq.planning.traces import InvalidTrace, read_quotas, read_trace, read_trace_setup
 
 HEADER = "job_id,queue,user,submit_s,duration_s,gpus,num_tasks,gpu_type,kind,status\n"
 GOOD = "j1,a,ann,0,60,0.25,1,,train,DONE\n"
@@ -70,7 +70,7 @@ def test_quotas_are_amounts_of_gpus(folder):
 
 def test_rows_of_queues_without_a_quota_are_left_out_and_counted(folder):
     rows = "j2,b,,0,60,1,1,,,\nj3,c,,0,60,1,1,,,\nj4,b,,0,60,1,1,,,\n"
-    found = read_workload(*folder(HEADER + GOOD + rows))
+    found = read_trace_setup(*folder(HEADER + GOOD + rows))
     assert [job.id for job in found.jobs] == ["j1"]
     assert found.without_quota == {"b": 2, "c": 1}
 
@@ -80,8 +80,8 @@ def test_a_quota_without_jobs_is_refused_unless_it_may_be(folder):
     with pytest.raises(
         InvalidTrace, match=r"quota.csv, line 3: jobs.csv has no job of the queue 'x'; its queues are a."
     ):
-        read_workload(*files)
-    assert read_workload(*files, strict=False).quotas == {"a": 2000, "x": 1000}
+        read_trace_setup(*files)
+    assert read_trace_setup(*files, strict=False).quotas == {"a": 2000, "x": 1000}
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_a_wrong_row_is_named_with_what_was_expected(folder, row, sentence):
 )
 def test_a_wrong_quota_file_is_named_with_what_was_expected(folder, quota, sentence):
     with pytest.raises(InvalidTrace) as refusal:
-        read_workload(*folder(quota=quota))
+        read_trace_setup(*folder(quota=quota))
     assert sentence in str(refusal.value)
 
 
 def test_quotas_of_other_queues_only_are_refused_in_any_case(folder):
     with pytest.raises(InvalidTrace, match=r"names none of the queues of jobs.csv: expected one of a in the column"):
-        read_workload(*folder(quota="queue,guaranteed_gpus\nz,1\n"), strict=False)
+        read_trace_setup(*folder(quota="queue,guaranteed_gpus\nz,1\n"), strict=False)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from jupyter_gq.domain.errors import InvalidSnapshot
-from jupyter_gq.scheduling.quota.accounts import Accounts, Rule, charge, entitled, obstacle
+from jupyter_gq.scheduling.quota.accounts import Accounts, LimitKind, add_usage, first_exceeded_limit, is_entitled
 from tests.builders import a_node, a_queue
 
 
@@ -19,50 +19,50 @@ def department():
 
 def test_a_charge_reaches_every_ancestor_and_no_sibling():
     accounts = department()
-    charge(accounts.of("dept/a"), 500, fixed=True)
+    add_usage(accounts.of("dept/a"), 500, fixed=True)
     used = {a.queue.name: (a.used, a.lasting, a.fixed_used, a.fixed_lasting) for a in accounts}
     assert used == {"dept": (500,) * 4, "dept/a": (500,) * 4, "dept/b": (0,) * 4}
 
 
 def test_a_limit_above_holds_for_the_leaf():
     accounts = department()
-    charge(accounts.of("dept/b"), 2000, fixed=False)
-    assert obstacle(accounts.of("dept/a"), 1000, fixed=False, now=True) is None
-    found = obstacle(accounts.of("dept/a"), 1001, fixed=False, now=True)
-    assert (found.rule, found.account.queue.name) == (Rule.LIMIT, "dept")
+    add_usage(accounts.of("dept/b"), 2000, fixed=False)
+    assert first_exceeded_limit(accounts.of("dept/a"), 1000, fixed=False, now=True) is None
+    found = first_exceeded_limit(accounts.of("dept/a"), 1001, fixed=False, now=True)
+    assert (found.kind, found.account.queue.name) == (LimitKind.LIMIT, "dept")
 
 
 def test_a_missing_limit_forbids_nothing():
     accounts = Accounts([a_queue("q")])
-    assert obstacle(accounts.of("q"), 10**9, fixed=False, now=True) is None
+    assert first_exceeded_limit(accounts.of("q"), 10**9, fixed=False, now=True) is None
 
 
 def test_work_that_cannot_be_paused_must_fit_every_quota():
     accounts = department()
-    charge(accounts.of("dept/a"), 1000, fixed=False)
-    assert obstacle(accounts.of("dept/a"), 1000, fixed=True, now=True) is None
-    charge(accounts.of("dept/a"), 1, fixed=True)
-    assert obstacle(accounts.of("dept/a"), 1000, fixed=True, now=True).rule is Rule.QUOTA
+    add_usage(accounts.of("dept/a"), 1000, fixed=False)
+    assert first_exceeded_limit(accounts.of("dept/a"), 1000, fixed=True, now=True) is None
+    add_usage(accounts.of("dept/a"), 1, fixed=True)
+    assert first_exceeded_limit(accounts.of("dept/a"), 1000, fixed=True, now=True).kind is LimitKind.QUOTA
 
 
 def test_what_is_stopping_counts_now_but_not_later():
     accounts = Accounts([a_queue("q", 1, 1)])
-    charge(accounts.of("q"), 1000, fixed=True, later=False)
-    assert obstacle(accounts.of("q"), 1000, fixed=True, now=True).rule is Rule.LIMIT
-    assert obstacle(accounts.of("q"), 1000, fixed=True, now=False) is None
+    add_usage(accounts.of("q"), 1000, fixed=True, later=False)
+    assert first_exceeded_limit(accounts.of("q"), 1000, fixed=True, now=True).kind is LimitKind.LIMIT
+    assert first_exceeded_limit(accounts.of("q"), 1000, fixed=True, now=False) is None
 
 
 def test_what_is_promised_counts_now_too():
     accounts = Accounts([a_queue("q", 1, 1)])
-    charge(accounts.of("q"), 1000, fixed=True, now=False)
-    assert obstacle(accounts.of("q"), 1, fixed=True, now=True) is not None
+    add_usage(accounts.of("q"), 1000, fixed=True, now=False)
+    assert first_exceeded_limit(accounts.of("q"), 1, fixed=True, now=True) is not None
 
 
 def test_entitled_means_within_the_quota_of_every_ancestor():
     accounts = department()
-    charge(accounts.of("dept/b"), 1001, fixed=False)
-    assert entitled(accounts.of("dept/a"), 999)
-    assert not entitled(accounts.of("dept/a"), 1000)
+    add_usage(accounts.of("dept/b"), 1001, fixed=False)
+    assert is_entitled(accounts.of("dept/a"), 999)
+    assert not is_entitled(accounts.of("dept/a"), 1000)
 
 
 def test_fair_shares_go_down_the_tree_within_each_pool():

@@ -7,7 +7,7 @@ import pytest
 from jupyter_gq.domain.errors import InvalidSnapshot
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.engine import Scheduler
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from tests.builders import NOW, Cluster, a_job, a_node, a_queue, admitted, evicted, running
 
 
@@ -47,7 +47,7 @@ def test_another_cluster_other_queues_another_policy():
     assert admitted(kept.decide(NOW)) == ["a", "b"]
     kept.set(nodes=(a_node("n", 3),), queues=(a_queue("q", 1), a_queue("gone", 1)), policy=Policy())
     assert admitted(kept.decide(NOW)) == ["a", "c", "b"]
-    kept.set(policy=Policy(placement=Placement.SPREAD, fraction_placement=None))
+    kept.set(policy=Policy(placement=PlacementStrategy.SPREAD, fraction_placement=None))
     places = [i.placement[0].devices for i in kept.decide(NOW).instructions]
     assert len(set(places)) == 3
 

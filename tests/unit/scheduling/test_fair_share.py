@@ -2,13 +2,13 @@
 
 import pytest
 
-from jupyter_gq.scheduling.quota.fair_share import Claim, divide
+from jupyter_gq.scheduling.quota.fair_share import QueueClaim, divide
 
 GPU = 1000
 
 
 def claim(quota=0, demand=100 * GPU, **fields):
-    return Claim(quota=quota, demand=demand, **fields)
+    return QueueClaim(quota=quota, demand=demand, **fields)
 
 
 def test_the_deserved_quota_comes_first_even_if_there_is_not_enough():

@@ -11,7 +11,7 @@ from jupyter_gq.domain.workload import Request
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.placement import DeviceLedger, Domain, View, make_policy, resolved
 from jupyter_gq.scheduling.placement.gang_placement import place
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from tests.builders import NOW, Cluster, a_device, a_job, a_node, a_notebook, admitted, running, stopping
 
 HALF = Request(devices=1, milli_per_device=MilliGpu(500), cpu_milli=4000)
@@ -24,7 +24,9 @@ def counted(name, devices=2, cpu=8000, memory=16_000, tasks=None, **fields):
 
 
 def ledger(*nodes, spread=False):
-    return DeviceLedger(nodes, ["train"], choice=make_policy(Placement.SPREAD if spread else Placement.PACK))
+    return DeviceLedger(
+        nodes, ["train"], choice=make_policy(PlacementStrategy.SPREAD if spread else PlacementStrategy.PACK)
+    )
 
 
 def nodes(made, request, count=9, view=View.NOW):
@@ -79,9 +81,9 @@ def test_room_that_was_promised_is_not_given_back():
     made.release(job)
     mark = made.mark()
     assert nodes(made, ONE, view=View.FUTURE) == ["a"]  # on the other device, but with its CPU
-    assert not made.take_again(job, promised=False)
+    assert not made.undo_release(job, nominated=False)
     made.rollback(mark)
-    assert made.take_again(job, promised=False)
+    assert made.undo_release(job, nominated=False)
     assert nodes(made, ONE, view=View.FUTURE) == []
 
 
@@ -90,7 +92,7 @@ def test_a_rollback_gives_the_room_back():
     mark = made.mark()
     assert nodes(made, ONE) == ["a", "a"]
     made.rollback(mark)
-    assert made.ground.room(View.NOW)[0] == (8000, 16_000, 1 << 60)
+    assert made.resources.room(View.NOW)[0] == (8000, 16_000, 1 << 60)
     assert nodes(made, ONE) == ["a", "a"]
 
 
@@ -220,7 +222,7 @@ def test_what_is_suspended_keeps_its_cpu_and_gives_up_its_devices():
     made = ledger(counted("a", 2, cpu=8000))
     made.hold(running(notebook, "a-0"), stopping=False)
     made.release(running(notebook, "a-0"))
-    assert made.ground.room(View.FUTURE)[0][0] == 4000
+    assert made.resources.room(View.FUTURE)[0][0] == 4000
     assert made.total("train", View.FUTURE) == 2000
-    assert made.take_again(running(notebook, "a-0"), promised=False)
-    assert (made.ground.room(View.FUTURE)[0][0], made.total("train", View.FUTURE)) == (4000, 1000)
+    assert made.undo_release(running(notebook, "a-0"), nominated=False)
+    assert (made.resources.room(View.FUTURE)[0][0], made.total("train", View.FUTURE)) == (4000, 1000)

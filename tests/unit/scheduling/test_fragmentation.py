@@ -11,7 +11,7 @@ from jupyter_gq.scheduling.placement import DeviceLedger, RequestMix, View, make
 from jupyter_gq.scheduling.placement.host_resources import UNCOUNTED
 from jupyter_gq.scheduling.placement.node_states import DeviceKind, NodeState, States
 from jupyter_gq.scheduling.placement.request_mix import MOST, RequestKind
-from jupyter_gq.scheduling.policy import Placement
+from jupyter_gq.scheduling.policy import PlacementStrategy
 from tests.builders import a_device, a_job, a_node, running
 
 ROOMY = (UNCOUNTED, UNCOUNTED, UNCOUNTED)
@@ -26,7 +26,7 @@ def ledger(*nodes, mix=(), held=()):
     known = RequestMix()
     for request, tasks in mix:
         known.add("train", request, tasks)
-    made = DeviceLedger(nodes, ["train"], choice=make_policy(Placement.FRAGMENTATION, known))
+    made = DeviceLedger(nodes, ["train"], choice=make_policy(PlacementStrategy.FRAGMENTATION, known))
     for number, (milli, device) in enumerate(held):
         workload = replace(a_job(f"w{number}", "q"), request=part(milli))
         made.hold(running(workload, device), stopping=False)

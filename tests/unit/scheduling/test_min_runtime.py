@@ -6,7 +6,7 @@ from jupyter_gq.domain.amount import Seconds
 from jupyter_gq.domain.reasons import PendingReason
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import MinRuntimeMethod, MinRuntimeRule, Policy
-from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, left
+from jupyter_gq.scheduling.quota.min_runtime import before_preemption, before_reclaim, remaining_protection
 from tests.builders import NOW, Cluster, a_job, a_queue, evicted, running, why
 
 #: Builders count from so long ago.
@@ -54,11 +54,11 @@ def test_preemption_goes_by_the_nearest_queue_that_says_something():
 
 @pytest.mark.parametrize(("since", "expected"), [(AGO, 60), (AGO - 1, 59), (AGO - 59, 1), (AGO - 60, 0), (0, 0)])
 def test_the_time_counts_from_the_start_of_the_run(since, expected):
-    assert left(running(a_job("digits", "q"), "n-0", since=since), Seconds(60), NOW) == expected
+    assert remaining_protection(running(a_job("digits", "q"), "n-0", since=since), Seconds(60), NOW) == expected
 
 
 def test_what_has_not_started_is_not_protected():
-    assert left(a_job("digits", "q"), Seconds(60), NOW) == 0
+    assert remaining_protection(a_job("digits", "q"), Seconds(60), NOW) == 0
 
 
 def borrowed(since, **fields):

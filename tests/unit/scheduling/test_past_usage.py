@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jupyter_gq.domain.amount import Instant, Seconds
 from jupyter_gq.scheduling.policy import Policy, UsageRule
-from jupyter_gq.scheduling.quota.fair_share import Claim, divide
-from jupyter_gq.scheduling.quota.past_usage import NO_PAST, Usage, advance, enter, past_of
+from jupyter_gq.scheduling.quota.fair_share import QueueClaim, divide
+from jupyter_gq.scheduling.quota.past_usage import NO_PAST, DecayedUsage, add_entry_cost, advance, past_of
 from jupyter_gq.scheduling.state.cluster_index import ClusterIndex
 from tests.builders import Cluster, a_job
 
@@ -18,7 +18,7 @@ GPU = 1000
 
 
 def start(**seconds):
-    return Usage(at=Instant(0.0), seconds=seconds, known_at=Instant(0.0))
+    return DecayedUsage(at=Instant(0.0), seconds=seconds, known_at=Instant(0.0))
 
 
 def test_half_is_forgotten_after_a_half_life():
@@ -60,9 +60,9 @@ def test_what_is_known_changes_in_steps():
 def test_a_burst_of_starts_costs_at_once():
     usage = start()
     for _ in range(10):
-        usage = enter(usage, "a", 500, Seconds(60))
+        usage = add_entry_cost(usage, "a", 500, Seconds(60))
     assert usage.seconds == {"a": 300.0}
-    assert enter(usage, "a", 500, Seconds(0)) is usage
+    assert add_entry_cost(usage, "a", 500, Seconds(0)) is usage
 
 
 def test_a_queue_has_used_what_those_below_it_have_used():
@@ -81,7 +81,7 @@ def test_without_a_half_life_nothing_is_remembered():
 
 
 def claim(past=Fraction(0), **fields):
-    return Claim(**{"quota": 0, "demand": 100 * GPU, "past": past, **fields})
+    return QueueClaim(**{"quota": 0, "demand": 100 * GPU, "past": past, **fields})
 
 
 def test_who_has_used_more_gets_less():

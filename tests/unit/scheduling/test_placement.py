@@ -103,8 +103,8 @@ def test_who_was_released_may_stay_only_if_his_room_was_not_promised():
     made.release(a)
     made.release(b)
     made.place("train", HALF, View.FUTURE)
-    assert made.take_again(b, promised=False)
-    assert not made.take_again(a, promised=False)
+    assert made.undo_release(b, nominated=False)
+    assert not made.undo_release(a, nominated=False)
 
 
 def test_a_gang_is_placed_whole_or_not_at_all():

@@ -1,10 +1,10 @@
 """Whose turn it is."""
 
 from jupyter_gq.scheduling.cycle import run_cycle
-from jupyter_gq.scheduling.order.pending_queue import Line
-from jupyter_gq.scheduling.order.queue_order import Turn
+from jupyter_gq.scheduling.order.pending_queue import PendingQueue
+from jupyter_gq.scheduling.order.queue_order import JobOrder
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.scheduling.quota.accounts import Accounts, charge
+from jupyter_gq.scheduling.quota.accounts import Accounts, add_usage
 from jupyter_gq.scheduling.workloads.seniority import in_fair_order, seniority
 from tests.builders import NOW, Cluster, a_job, a_node, a_queue, admitted, running
 
@@ -13,8 +13,8 @@ def turn_of(accounts, jobs):
     """Everybody waits."""
     lines = {}
     for job in jobs:
-        lines.setdefault(job.queue, Line()).add(job)
-    return Turn(accounts, lines, lambda job: True)
+        lines.setdefault(job.queue, PendingQueue()).add(job)
+    return JobOrder(accounts, lines, lambda job: True)
 
 
 def order(queues, jobs, using=None, gpus=8):
@@ -24,13 +24,13 @@ def order(queues, jobs, using=None, gpus=8):
         accounts.demand(accounts.of(job.queue), job.milli)
     for name, milli in (using or {}).items():
         accounts.demand(accounts.of(name), milli)
-        charge(accounts.of(name), milli, fixed=False)
+        add_usage(accounts.of(name), milli, fixed=False)
     accounts.divide()
     turn = turn_of(accounts, jobs)
     found = []
     while (job := turn.next()) is not None:
         found.append(job.id)
-        charge(accounts.of(job.queue), job.milli, fixed=False)
+        add_usage(accounts.of(job.queue), job.milli, fixed=False)
         turn.done()
     return found
 
@@ -87,7 +87,7 @@ def test_those_passed_over_take_their_class_with_them_and_nobody_else():
     jobs = [a_job(f"big{i}", "q", 4, submitted=i) for i in range(3)] + [a_job("small", "q", 1, submitted=9)]
     turn = turn_of(accounts, jobs)
     assert turn.next().id == "big0"
-    turn.pass_over()
+    turn.skip_class()
     assert turn.next().id == "small"
     turn.done()
     assert turn.next() is None
@@ -95,11 +95,11 @@ def test_those_passed_over_take_their_class_with_them_and_nobody_else():
 
 def test_a_queue_touched_by_others_is_compared_anew():
     accounts = Accounts([a_queue("a", 2), a_queue("b", 2)])
-    charge(accounts.of("b"), 1000, fixed=False)
+    add_usage(accounts.of("b"), 1000, fixed=False)
     turn = turn_of(accounts, [a_job("x", "a"), a_job("y", "b")])
     assert turn.next().id == "x"
-    charge(accounts.of("b"), -1000, fixed=False)
-    charge(accounts.of("a"), 1000, fixed=False)
+    add_usage(accounts.of("b"), -1000, fixed=False)
+    add_usage(accounts.of("a"), 1000, fixed=False)
     turn.touch(accounts.of("a"))
     turn.touch(accounts.of("b"))
     assert turn.next().id == "y"
@@ -108,15 +108,15 @@ def test_a_queue_touched_by_others_is_compared_anew():
 def in_turn(*jobs, shares=None, hopeless=()):
     """The order in which a queue without bounds serves these; those of `hopeless` are passed over."""
     accounts = Accounts([a_queue("q", 9)])
-    line = Line()
+    line = PendingQueue()
     for job in jobs:
         line.add(job)
-    turn = Turn(accounts, {"q": line}, lambda job: True, shares=shares)
+    turn = JobOrder(accounts, {"q": line}, lambda job: True, shares=shares)
     served = []
     while (workload := turn.next()) is not None:
         served.append(workload.id)
         if workload.id in hopeless:
-            turn.pass_over()
+            turn.skip_class()
         else:
             turn.done()
     return served

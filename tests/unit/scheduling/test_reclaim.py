@@ -8,7 +8,7 @@ from jupyter_gq.domain.reasons import EvictReason, PendingReason
 from jupyter_gq.domain.states import State
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
-from jupyter_gq.scheduling.evict.reclaim import may_take
+from jupyter_gq.scheduling.evict.reclaim import may_reclaim
 from jupyter_gq.scheduling.policy import Policy
 from jupyter_gq.scheduling.quota.accounts import Accounts
 from tests.builders import NOW, Cluster, a_job, a_queue, admitted, apply, evicted, running, stopped, stopping, why
@@ -242,7 +242,7 @@ def taken(lasting, fair, gives, margin=1):
     accounts.of("leaf").fair_share = 1000
     for name, amount, share in (("top", lasting[0], fair[0]), ("other", lasting[1], fair[1]), ("giver", lasting[1], 0)):
         accounts.of(name).lasting, accounts.of(name).fair_share = amount, share
-    return may_take(accounts.of("leaf"), accounts.of("giver"), 1000, gives=gives, margin=Fraction(margin))
+    return may_reclaim(accounts.of("leaf"), accounts.of("giver"), 1000, gives=gives, margin=Fraction(margin))
 
 
 @pytest.mark.parametrize(

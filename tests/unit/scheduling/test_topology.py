@@ -10,7 +10,7 @@ from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.decision import Evict
 from jupyter_gq.scheduling.placement import DeviceLedger, View, make_policy
 from jupyter_gq.scheduling.placement import gang_placement as assemble
-from jupyter_gq.scheduling.policy import Placement, Policy
+from jupyter_gq.scheduling.policy import PlacementStrategy, Policy
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, evicted, running
 
 WHERE = Topology(name="where", levels=("zone", "rack"))
@@ -26,7 +26,7 @@ def node(name: str, devices: int = 1) -> Node:
 
 
 def ledger(*nodes, spread=False):
-    placement = Placement.SPREAD if spread else Placement.PACK
+    placement = PlacementStrategy.SPREAD if spread else PlacementStrategy.PACK
     return DeviceLedger(nodes, ["train"], choice=make_policy(placement), topologies=[WHERE])
 
 

@@ -2,12 +2,14 @@
 
 from jupyter_gq.domain.amount import Instant, MilliGpu, Seconds, parse_quota, parse_request
 from jupyter_gq.domain.workload import Request
-from jupyter_gq.simulation.trace import Job
+from jupyter_gq.simulation.trace import TraceJob
 
 
-def a_job(id: str, submitted: float, duration: float, gpus: str | float = 1, tasks: int = 1, queue: str = "a") -> Job:
+def a_job(
+    id: str, submitted: float, duration: float, gpus: str | float = 1, tasks: int = 1, queue: str = "a"
+) -> TraceJob:
     """A job of queue `a`, unless said otherwise."""
-    return Job(
+    return TraceJob(
         id=id,
         queue=queue,
         owner="",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jupyter_gq.domain.amount import ONE_GPU, MiB, MilliCpu, Seconds
-from jupyter_gq.simulation.experiment import Pool, Settings, as_counted, guaranteed, pooled, runnable, static
+from jupyter_gq.simulation.experiment import ExperimentSettings, Pool, as_counted, guaranteed, pooled, runnable, static
 from jupyter_gq.simulation.figures import percentile
 from jupyter_gq.simulation.replay import Costs
 from jupyter_gq.simulation.trace import in_whole_devices, nodes_of, scaled
@@ -23,7 +23,7 @@ QUOTAS = quotas(a=1, b=1)
 
 def test_the_product_lends_what_is_idle_and_takes_it_back_for_its_owner():
     """a2 runs 10-100, is paused for b1 (100-300), and has 600 - 90 + 60 = 570 left: 300-870."""
-    found = guaranteed(JOBS, QUOTAS, Pool(gpus=2), Settings())
+    found = guaranteed(JOBS, QUOTAS, Pool(gpus=2), ExperimentSettings())
     total = found.total
     assert (total.jobs, total.preemptions) == (3, 1)
     assert total.mean_wait == pytest.approx(200 / 3)
@@ -43,7 +43,7 @@ def test_the_product_lends_what_is_idle_and_takes_it_back_for_its_owner():
 
 
 def test_what_a_pause_costs_is_a_setting():
-    found = guaranteed(JOBS, QUOTAS, Pool(gpus=2), Settings(costs=Costs(lost_per_pause=Seconds(0))))
+    found = guaranteed(JOBS, QUOTAS, Pool(gpus=2), ExperimentSettings(costs=Costs(lost_per_pause=Seconds(0))))
     assert found.total.lost_gpu_hours == 0
     assert found.allocated["a"].times[-1] == 810
 
@@ -67,7 +67,7 @@ def test_in_one_line_the_owner_waits_for_the_borrower():
 def test_a_gang_waits_until_all_of_its_tasks_fit():
     """Two tasks of 2 GPUs on two nodes of 2: it waits for the one GPU that the other job holds until 50."""
     jobs = [a_job("small", 0, 50), a_job("gang", 10, 100, gpus=2, tasks=2)]
-    found = guaranteed(jobs, quotas(a=4), Pool(gpus=4, per_node=2), Settings())
+    found = guaranteed(jobs, quotas(a=4), Pool(gpus=4, per_node=2), ExperimentSettings())
     assert found.allocated["a"].times == (0, 50, 150)
     assert found.allocated["a"].values == (1000, 4000, 0)
     assert found.total.mean_wait == 20
@@ -75,7 +75,7 @@ def test_a_gang_waits_until_all_of_its_tasks_fit():
 
 def test_fractions_share_a_device_but_not_under_static_quotas():
     jobs = [a_job("x", 0, 100, gpus="0.5"), a_job("y", 0, 100, gpus="0.5")]
-    assert guaranteed(jobs, quotas(a=1), Pool(gpus=1), Settings()).total.mean_wait == 0
+    assert guaranteed(jobs, quotas(a=1), Pool(gpus=1), ExperimentSettings()).total.mean_wait == 0
     assert static(jobs, quotas(a=1)).total.mean_wait == 50
 
 
@@ -151,4 +151,4 @@ def test_percentiles_are_values_that_occurred(percent, expected):
 
 def test_nobody_waited_nothing():
     assert percentile([], 99) == 0
-    assert guaranteed([], quotas(a=1), Pool(gpus=1), Settings()).total.mean_wait == 0
+    assert guaranteed([], quotas(a=1), Pool(gpus=1), ExperimentSettings()).total.mean_wait == 0

@@ -38,7 +38,7 @@ def test_what_goes_on_after_the_last_step_counts():
 
 def test_a_time_line_holds_what_is_allocated_and_what_waits():
     timeline = Timeline(["a"])
-    replay([a_job("x", 0, 10), a_job("y", 4, 10, gpus="0.5")], Fifo(quotas(a=1)), observers=[timeline])
+    replay([a_job("x", 0, 10), a_job("y", 4, 10, gpus="0.5")], Fifo(quotas(a=1)), listeners=[timeline])
     assert timeline.allocated() == {"a": Steps(times=(0, 10, 14 + 6), values=(1000, 500, 0))}
     assert timeline.waiting() == {"a": Steps(times=(4, 10), values=(500, 0))}
 

@@ -8,7 +8,7 @@ from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import SHARE_LABEL, NewNodes
 from jupyter_gq.scheduling.cycle import run_cycle
 from jupyter_gq.scheduling.policy import Policy
-from jupyter_gq.simulation.whatif import InvalidChange, changed, with_nodes
+from jupyter_gq.simulation.whatif import InvalidChange, apply_change, with_nodes
 from tests.builders import NOW, Cluster, a_job, a_node, admitted, cordoned
 
 
@@ -16,7 +16,7 @@ def after(assignment):
     job = a_job("j", "vision", 2)
     job = replace(job, request=replace(job.request, cpu_milli=4000, memory=MiB(1024), models=("H100",)))
     snapshot = Cluster().node("box", 4).queue("vision", 4, cpu_limit=8000).add(job).snapshot()
-    (queue,), (job,) = (found := changed(snapshot, Policy(), assignment)[0]).queues, found.workloads
+    (queue,), (job,) = (found := apply_change(snapshot, Policy(), assignment)[0]).queues, found.workloads
     return queue, job.request
 
 
@@ -60,7 +60,7 @@ def test_a_part_of_a_device_goes_where_devices_can_be_shared_and_whole_devices_a
     snapshot = cluster.add(part).snapshot()
 
     def labels(assignment):
-        return {w.id: w.request.node_labels for w in changed(snapshot, Policy(), assignment)[0].workloads}
+        return {w.id: w.request.node_labels for w in apply_change(snapshot, Policy(), assignment)[0].workloads}
 
     zone = (("zone", "a"),) if shares else ()
     label = (SHARE_LABEL,) if shares else ()

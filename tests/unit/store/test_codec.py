@@ -19,11 +19,11 @@ from jupyter_gq.domain.workload_detail import (
 )
 from jupyter_gq.store.codec import (
     decode_detail,
+    decode_eviction,
     decode_workload,
     encode_detail,
+    encode_eviction,
     encode_workload,
-    eviction_document,
-    eviction_of,
 )
 from tests.builders import a_job, a_notebook
 
@@ -125,4 +125,4 @@ def test_a_part_of_a_detail_without_what_must_be_there_is_refused_by_name():
 
 
 def test_an_eviction_is_kept_as_a_document():
-    assert eviction_of(eviction_document(NOTEBOOK.eviction)) == NOTEBOOK.eviction
+    assert decode_eviction(encode_eviction(NOTEBOOK.eviction)) == NOTEBOOK.eviction

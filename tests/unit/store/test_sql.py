@@ -9,7 +9,7 @@ from alembic.script import ScriptDirectory
 
 from jupyter_gq.domain.errors import AdminError, StorageFull
 from jupyter_gq.domain.workload_detail import WorkloadDetail
-from jupyter_gq.store.protocol import NewEvent, OutputEvent, Record
+from jupyter_gq.store.protocol import NewEvent, OutputPiece, Record
 from jupyter_gq.store.schema import MIGRATIONS, NEWEST
 from jupyter_gq.store.sql import SqlStore
 from jupyter_gq.store.tables import metadata
@@ -29,14 +29,14 @@ def save_many(store):
 def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
     store = SqlStore(f"sqlite:///{small_disk}/service.sqlite")
     store.save([job("before")])
-    store.append_outputs("before", [OutputEvent(seq=1, payload={"op": "run"})])
+    store.append_outputs("before", [OutputPiece(seq=1, payload={"op": "run"})])
     store.put_file("before", "bundle", b"small")
     fill(small_disk)
     with pytest.raises(StorageFull):
         save_many(store)
-    stored = len(store.live())
+    stored = len(store.unfinished())
     assert stored == len(store.events_after(0)) + 1, "workload and event are stored together or not at all"
-    pieces = [OutputEvent(seq=n, payload={"text": "z" * 1000}) for n in range(2, 600)]
+    pieces = [OutputPiece(seq=n, payload={"text": "z" * 1000}) for n in range(2, 600)]
     with pytest.raises(StorageFull):
         store.append_outputs("before", pieces)
     assert store.last_seq("before") == 1
@@ -45,7 +45,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(small_disk):
     assert store.file("before", "bundle") == b"small"
     (small_disk / "filler").unlink()
     store.save([job("after")])
-    assert len(store.live()) == stored + 1
+    assert len(store.unfinished()) == stored + 1
     store.close()
 
 
@@ -59,7 +59,7 @@ def test_opening_on_a_full_disk_says_so_and_spoils_nothing(small_disk):
         SqlStore(url)
     (small_disk / "filler").unlink()
     store = SqlStore(url)
-    assert [record.workload.id for record in store.live()] == ["before"]
+    assert [record.workload.id for record in store.unfinished()] == ["before"]
     store.close()
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from jupyter_gq.backends.kubernetes.options import KubernetesOptions
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.client.sidecars import without_sight
+from jupyter_gq.client.sidecars import hide_devices
 from jupyter_gq.domain.json_types import JsonMapping, JsonObject
 from jupyter_gq.domain.workload import Request, Workload
 
@@ -155,7 +155,7 @@ def gang_environment(workload: Workload, task: int, options: KubernetesOptions) 
 def _ours(pod: JsonObject, name: str, labels: Mapping[str, str], node: str | None) -> JsonObject:
     """Return the pod with everything that no override changes, and without what its own containers must not see."""
     meta = {**pod["metadata"], "name": name, "labels": {**pod["metadata"]["labels"], **labels}}
-    spec = without_sight({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
+    spec = hide_devices({**pod["spec"], "restartPolicy": "Never"}, _MAIN)
     return pinned({**pod, "metadata": meta, "spec": spec}, node)
 
 

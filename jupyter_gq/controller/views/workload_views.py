@@ -1,4 +1,4 @@
-"""Jobs, notebooks and tickets as their owners see them. Nothing here decides: it words what is known."""
+"""The views of jobs, notebooks and tickets: pure functions from a record to what its owner sees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from jupyter_gq.scheduling.decision import Pending
 from jupyter_gq.scheduling.policy import IdleRule
 from jupyter_gq.store.protocol import Record
 
+#: The sentence of a workload that the last decision did not know.
 NOT_YET_CONSIDERED = "Waiting: it has just arrived and is considered next."
 
 _JOB_PHASES: Mapping[State, JobPhase] = {
@@ -42,7 +43,7 @@ _JOB_PHASES: Mapping[State, JobPhase] = {
     State.FAILED: "failed",
     State.CANCELLED: "cancelled",
 }
-#: A ticket that is admitted still waits: its server may start only when the backend expects it.
+#: An admitted ticket still waits, since its server may start only when the backend expects it.
 _NOTEBOOK_PHASES: Mapping[State, NotebookPhase] = {
     State.PENDING: "waiting",
     State.ADMITTED: "waiting",
@@ -58,30 +59,30 @@ _NOTEBOOK_PHASES: Mapping[State, NotebookPhase] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
+class ViewContext:
     """The data that a view needs beside the record."""
 
-    #: Why it waits; None when the last decision did not know it.
+    #: Why the workload waits; None = it does not wait, or the last decision did not know it.
     pending: Pending | None = None
-    #: When a waiting job will probably start; None when that cannot be said.
+    #: When a pending job will probably start; None = unknown.
     expected_start: ExpectedStart | None = None
-    #: Highest sequence number of a job's output.
+    #: Highest stored sequence number of a job's output; 0 = no output.
     last_seq: int = 0
     #: Milli-GPU of a job above its queue's quota.
     over_quota: int = 0
-    #: The devices by id.
+    #: All devices, by id.
     devices: Mapping[str, Device]
-    #: When and how a notebook counts as idle.
+    #: The rule by which a notebook counts as idle.
     idle: IdleRule
     #: The last sample of a notebook's share.
     usage: ShareUse | None = None
-    #: What is wrong with what runs; "" = nothing.
+    #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
     #: How strongly a notebook's share is enforced.
     enforcement: str = limits.LEVEL
 
 
-def job_view(record: Record, around: Surroundings) -> JobView:
+def job_view(record: Record, context: ViewContext) -> JobView:
     """Return the view of a job."""
     workload, detail = record.workload, record.detail
     phase = job_phase(workload)
@@ -91,17 +92,17 @@ def job_view(record: Record, around: Surroundings) -> JobView:
         owner=workload.owner,
         queue=workload.queue,
         gpus=format_gpus(workload.request.milli),
-        cpus=said_cpus(workload.request.cpu_milli),
-        memory=said_memory(workload.request.memory),
+        cpus=format_optional_cpus(workload.request.cpu_milli),
+        memory=format_optional_memory(workload.request.memory),
         gpu_model=next(iter(workload.request.models), None),
         tasks=workload.tasks,
         priority=workload.priority,
         expected_seconds=workload.estimate,
         phase=phase,
-        sentence=job_sentence(record, phase, around),
-        position=_position(workload, around),
-        expected_start=around.expected_start if workload.state is State.PENDING else None,
-        over_quota=format_gpus(around.over_quota) if around.over_quota and workload.holds else None,
+        sentence=job_sentence(record, phase, context),
+        position=_position(workload, context),
+        expected_start=context.expected_start if workload.state is State.PENDING else None,
+        over_quota=format_gpus(context.over_quota) if context.over_quota and workload.holds else None,
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
         finished_at=workload.finished_at,
@@ -113,14 +114,14 @@ def job_view(record: Record, around: Surroundings) -> JobView:
         targets=_cell_refs(detail.targets),
         prefix=_cell_refs(detail.prefix),
         progress=_progress_view(detail.progress),
-        last_seq=around.last_seq,
+        last_seq=context.last_seq,
         eviction=eviction_view(detail.eviction),
         error=_error_view(detail.error) if phase == "failed" else None,
     )
 
 
 def job_phase(workload: Workload) -> JobPhase:
-    """Return the phase of a job, as its owner reads it."""
+    """Return the phase of a job that its owner sees."""
     if workload.state is State.PENDING and workload.run:
         return "paused"
     if workload.stop is not None and workload.holds:
@@ -128,93 +129,96 @@ def job_phase(workload: Workload) -> JobPhase:
     return _JOB_PHASES[workload.state]
 
 
-def job_sentence(record: Record, phase: JobPhase, around: Surroundings) -> str:
-    """Why it waits or ended, or what it does."""
+def job_sentence(record: Record, phase: JobPhase, context: ViewContext) -> str:
+    """Return the sentence about a job in that phase: why it waits, was paused or ended, or what it does."""
     workload = record.workload
     told = record.detail.sentence
     if phase == "paused":
-        why = around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
-        return " ".join(filter(None, [told or why, _line(around)]))
+        why = context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
+        return " ".join(filter(None, [told or why, _queue_sentence(context)]))
     if phase == "waiting":
-        return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+        return context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
     if workload.state in FINAL:
-        return told or _ended(workload)
+        return told or _final_sentence(workload)
     if workload.stop is not None:
-        return _with(workload.stop.sentence, around.trouble)
-    place = _place(workload, record.detail.place, around)
-    return f"Starting on {place}." if phase == "starting" else _with(f"Running on {place}.", around.trouble)
+        return _append_trouble(workload.stop.sentence, context.trouble)
+    place = _share_phrase(workload, record.detail.place, context)
+    return f"Starting on {place}." if phase == "starting" else _append_trouble(f"Running on {place}.", context.trouble)
 
 
-def notebook_view(record: Record, around: Surroundings) -> NotebookView:
+def notebook_view(record: Record, context: ViewContext) -> NotebookView:
     """Return the view of a notebook server and its share."""
     workload = record.workload
     place = record.detail.place
-    device = _first_device(place, around) if workload.holds else None
-    warning = idle_warning(record, around.idle)
+    device = _first_device(place, context) if workload.holds else None
+    warning = idle_warning(record, context.idle)
     return NotebookView(
         id=workload.id,
         server=workload.name,
         owner=workload.owner,
         gpus=format_gpus(workload.milli),
         phase=_NOTEBOOK_PHASES[workload.state],
-        sentence=notebook_sentence(record, around),
-        position=_position(workload, around),
+        sentence=notebook_sentence(record, context),
+        position=_position(workload, context),
         submitted_at=workload.submitted_at,
         started_at=workload.started_at,
         finished_at=workload.finished_at,
         devices=_device_names(place),
         model=device.model if device else None,
         memory_quota_mib=_memory_quota(workload, device),
-        memory_used_mib=around.usage.memory if around.usage else None,
-        utilisation=around.usage.utilisation if around.usage else None,
-        enforcement=around.enforcement,
+        memory_used_mib=context.usage.memory if context.usage else None,
+        utilisation=context.usage.utilisation if context.usage else None,
+        enforcement=context.enforcement,
         idle_since=_idle_since(workload),
         warning=warning,
-        trouble=around.trouble,
+        trouble=context.trouble,
         eviction=eviction_view(record.detail.eviction),
     )
 
 
 def _memory_quota(workload: Workload, device: Device | None) -> int | None:
-    """None while it has no device, or where nobody knows how much memory that has."""
+    """Return the MiB of device memory of a share; None without a device, or if the device's memory is unknown."""
     if device is None or not device.memory:
         return None
     return limits.memory_quota(device, workload.request.milli_per_device)
 
 
-def notebook_sentence(record: Record, around: Surroundings) -> str:
-    """Why it waits or ended, or what it has."""
+def notebook_sentence(record: Record, context: ViewContext) -> str:
+    """Return the sentence about a notebook: why it waits or ended, or what it has."""
     workload = record.workload
     match _NOTEBOOK_PHASES[workload.state]:
         case "waiting" if workload.state is State.ADMITTED:
             return "Your share is reserved; the server starts next."
         case "waiting":
-            return around.pending.why.sentence if around.pending else NOT_YET_CONSIDERED
+            return context.pending.why.sentence if context.pending else NOT_YET_CONSIDERED
         case "starting":
-            return f"The server starts with {_place(workload, record.detail.place, around)}."
+            return f"The server starts with {_share_phrase(workload, record.detail.place, context)}."
         case "running":
-            return _with(f"The server has {_place(workload, record.detail.place, around)}.", around.trouble)
+            return _append_trouble(
+                f"The server has {_share_phrase(workload, record.detail.place, context)}.", context.trouble
+            )
         case "stopping":
             told = workload.stop.sentence if workload.stop else "The server is being stopped."
-            return _with(told, around.trouble)
+            return _append_trouble(told, context.trouble)
         case _:
             return record.detail.sentence or "The server has stopped."
 
 
-def _with(told: str, trouble: str) -> str:
+def _append_trouble(told: str, trouble: str) -> str:
+    """Return two sentences, or only the first one if there is no trouble."""
     return f"{told} {trouble}" if trouble else told
 
 
-def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, str]) -> TicketView:
+def ticket_view(record: Record, context: ViewContext, environment: Mapping[str, str]) -> TicketView:
     """Return the spawner's view of a notebook."""
     workload = record.workload
-    position = _position(workload, around)
+    position = _position(workload, context)
     return TicketView(
         id=workload.id,
         server=workload.name,
         gpus=format_gpus(workload.milli),
         phase=_NOTEBOOK_PHASES[workload.state],
-        sentence=notebook_sentence(record, around),
+        sentence=notebook_sentence(record, context),
         position=position,
         ahead=None if position is None else position - 1,
         environment=dict(environment),
@@ -222,7 +226,7 @@ def ticket_view(record: Record, around: Surroundings, environment: Mapping[str, 
 
 
 def idle_warning(record: Record, rule: IdleRule) -> IdleWarning | None:
-    """Return the countdown of an idle notebook; None if there is none."""
+    """Return the warning of an idle notebook with its countdown; None if the notebook is not being warned."""
     activity = record.workload.activity
     if activity is None or activity.expire_at is None or record.workload.state is not State.RUNNING:
         return None
@@ -239,7 +243,7 @@ def keep_seconds(activity: Activity, rule: IdleRule) -> float:
 
 
 def eviction_view(eviction: workload_detail.Eviction | None) -> Eviction | None:
-    """Return an eviction as clients see it; None if there is none."""
+    """Return the wire form of an eviction; None for None."""
     if eviction is None:
         return None
     return Eviction(reason=eviction.reason, sentence=eviction.sentence, by=eviction.by, at=eviction.at)
@@ -257,17 +261,17 @@ def _cell_refs(cells: Sequence[workload_detail.SourceCell]) -> list[CellRef]:
     return [CellRef(cell_id=c.cell_id, source_hash=c.source_hash, seconds=c.seconds) for c in cells]
 
 
-def said_cpus(milli: int | None) -> str | None:
-    """CPU cores as text; None where nothing is said of them."""
+def format_optional_cpus(milli: int | None) -> str | None:
+    """Return thousandths of a core as cores in text; None if there are none or the amount is unknown."""
     return format_cpus(milli) if milli else None
 
 
-def said_memory(mib: int | None) -> str | None:
-    """Memory as text; None where nothing is said of it."""
+def format_optional_memory(mib: int | None) -> str | None:
+    """Return MiB as text; None if there is none or the amount is unknown."""
     return format_memory(mib) if mib else None
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as text, such as "8 s", "12 min", "3 h 20 min"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
@@ -277,45 +281,48 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def _position(workload: Workload, around: Surroundings) -> int | None:
-    return around.pending.position if around.pending and workload.state is State.PENDING else None
+def _position(workload: Workload, context: ViewContext) -> int | None:
+    """Return the position of a pending workload in its queue, from 1; None if it is not known or does not wait."""
+    return context.pending.position if context.pending and workload.state is State.PENDING else None
 
 
-def _line(around: Surroundings) -> str:
-    """Return a sentence on the job's place in the queue; "" if no job is before it."""
-    if around.pending is None or around.pending.position <= 1:
+def _queue_sentence(context: ViewContext) -> str:
+    """Return a sentence on the number of jobs before this one; "" if there is none."""
+    if context.pending is None or context.pending.position <= 1:
         return ""
-    ahead = around.pending.position - 1
+    ahead = context.pending.position - 1
     return f"{ahead} {'job is' if ahead == 1 else 'jobs are'} before it in the queue."
 
 
-def _ended(workload: Workload) -> str:
+def _final_sentence(workload: Workload) -> str:
+    """Return the sentence of a job that has ended, such as "Finished after 12 min."."""
     match workload.state:
         case State.SUCCEEDED:
-            return f"Finished{_after(workload)}."
+            return f"Finished{_duration_phrase(workload)}."
         case State.FAILED:
-            return f"Failed{_after(workload)}."
+            return f"Failed{_duration_phrase(workload)}."
         case _:
             return "Cancelled."
 
 
-def _after(workload: Workload) -> str:
+def _duration_phrase(workload: Workload) -> str:
+    """Return the duration of the last run, such as " after 12 min"; "" if it is unknown."""
     if workload.started_at is None or workload.finished_at is None:
         return ""
-    return f" after {duration(Instant(workload.finished_at - workload.started_at))}"
+    return f" after {format_duration(Instant(workload.finished_at - workload.started_at))}"
 
 
-def _place(workload: Workload, place: Place | None, around: Surroundings) -> str:
+def _share_phrase(workload: Workload, place: Place | None, context: ViewContext) -> str:
     """Return the share as text, such as "0.5 GPU of A100-40GB"."""
     if not workload.request.devices:
         return "no GPU"
-    device = _first_device(place, around)
+    device = _first_device(place, context)
     amount = f"{format_gpus(workload.milli)} {'GPUs' if workload.milli > 1000 else 'GPU'}"
     return f"{amount} of {device.model}" if device else amount
 
 
-def _first_device(place: Place | None, around: Surroundings) -> Device | None:
-    return around.devices.get(place.devices[0]) if place and place.devices else None
+def _first_device(place: Place | None, context: ViewContext) -> Device | None:
+    return context.devices.get(place.devices[0]) if place and place.devices else None
 
 
 def _device_names(place: Place | None) -> list[str]:
@@ -323,6 +330,7 @@ def _device_names(place: Place | None) -> list[str]:
 
 
 def _idle_since(workload: Workload) -> float | None:
+    """Return the time since which a notebook is idle; None if it is busy, does not run, or its use is unknown."""
     activity = workload.activity
     if workload.state is not State.RUNNING or activity is None or activity.busy is not False:
         return None
