@@ -73,7 +73,7 @@ class ServiceClient:
 
     async def undrain(self, name: str) -> models.DrainView:
         """Put a node or device back into service; 409 if it is not drained; for admins."""
-        return self._read(models.DrainView, await self._transport.request("DELETE", path_of("drains", name)))
+        return self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
 
     async def state(self) -> str:
         """Return the scheduler's input and decision as JSON text, for `client.state.read_state`; for admins."""

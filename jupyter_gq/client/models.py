@@ -432,6 +432,7 @@ class DrainView(BaseModel):
     index: int | None = Field(description="Index of the GPU; null = the whole node.")
     by: str = Field(description="The administrator who began it.")
     since: float
+    note: str = Field(description='A clause such as "drained by root since 2026-11-23 09:30 UTC".')
     leaving: list[str] = Field(description="Ids of the work there that leaves, with its grace period.")
     staying: list[str] = Field(description="Ids of the work there that stays until it ends.")
     sentence: str

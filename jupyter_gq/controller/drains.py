@@ -1,4 +1,7 @@
-"""Drains: the nodes and devices that administrators take out of service, kept across restarts."""
+"""Drains: the nodes and devices that administrators take out of service, kept across restarts.
+
+See docs/decisions/0071-let-the-service-keep-what-is-drained.md.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -153,6 +153,7 @@ class Drains:
             index=None if place.device is None else place.device.index,
             by=drain.by,
             since=drain.since,
+            note=drain.describe(),
             leaving=[each.id for each in leaving],
             staying=[each.id for each in staying],
             sentence=f"{place.describe()} takes nothing new. {_describe_holders(leaving, staying)}",
