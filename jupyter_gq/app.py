@@ -16,19 +16,19 @@ COMMANDS = {
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
     "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
     "undrain": ("jupyter_gq.planning.undrain", "service", "put a GPU or a node back into service"),
-    "replay": ("jupyter_gq.planning.replay", "service", "decide again on a written state and show the difference"),
+    "replay": ("jupyter_gq.planning.replay", "service", "decide again on a state file and show the difference"),
     "whatif": (
         "jupyter_gq.planning.whatif",
         "service",
-        "change quotas, jobs or nodes of a written state and see what follows",
+        "change quotas, jobs or nodes of a state file and show the effect",
     ),
     "check-devices": (
         "jupyter_gq.check_devices",
         "kubernetes",
-        "find out how shares see their device on a node",
+        "find out which visibility of devices works on a node",
     ),
-    "copy-database": ("jupyter_gq.store.command", "service", "take the service's data along to another database"),
-    "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on so many GPUs, beside static quotas"),
+    "copy-database": ("jupyter_gq.store.command", "service", "copy the service's data to another database"),
+    "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on a given number of GPUs"),
 }
 #: Each command that reads its own arguments, as settings: its module, its class, the extra and its line of help.
 APPLICATIONS = {

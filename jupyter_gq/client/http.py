@@ -137,9 +137,9 @@ class ServiceClient:
         """Say which process holds the share."""
         await self._send("PUT", join_path("tickets", ticket, "process"), report)
 
-    async def server_devices(self, ticket: str, wait: float) -> models.TaskDevices:
+    async def server_devices(self, ticket: str, wait: float) -> models.TaskDeviceCheck:
         """Return whether a ticket's server sees its own devices and no others, known within `wait` seconds."""
-        return await self._get(models.TaskDevices, join_path("tickets", ticket, "devices"), wait=int(wait))
+        return await self._get(models.TaskDeviceCheck, join_path("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
         """Return notebooks that are alive or wait; `owner` ("*" = everybody) is for admins."""

@@ -197,7 +197,7 @@ class Executor:
         self._context.records.commit([Change(workload=name, event=Event.LAUNCHED) for name in admitted])
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
-        told = f"It could not be started: {error}"
+        told = f"The start failed: {error}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])
