@@ -111,7 +111,7 @@ class Context:
 
         Drained nodes and devices, and devices that left their pool under running work, take nothing new.
         """
-        settings, offers = self.settings, [backend.nodes() for backend in self.backends]
+        settings, offers = self.settings, self._offers()
         drained = frozenset(self.drains) if self.cordon is None else frozenset()
         held = self._held_outside_pools(offers)
         if (settings, offers, drained, held) != self._nodes_of:
@@ -127,6 +127,13 @@ class Context:
         workloads = [record.workload for record in self.records.holding()]
         places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in workloads]
         return frozenset(device for tasks in places for task in tasks for device in task.devices if device in outside)
+
+    def offered_nodes(self) -> tuple[Node, ...]:
+        """Return all nodes as the backends see them, also with devices that are in no pool."""
+        return tuple(_merge_offers(self._offers()))
+
+    def _offers(self) -> list[tuple[Node, ...]]:
+        return [backend.nodes() for backend in self.backends]
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
         """Return the nodes that clusters may still add to pools, each with the state of the request for them."""

@@ -1,6 +1,6 @@
 """Drains: the nodes and devices that administrators take out of service, kept across restarts.
 
-See docs/decisions/0071-let-the-service-keep-what-is-drained.md.
+See docs/decisions/0078-let-the-service-keep-what-is-drained.md.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 _URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
 
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
+def add_service_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the option for the address of the service, and say where the token comes from."""
     parser.add_argument(
         "--url",

@@ -4,7 +4,7 @@ import argparse
 
 from jupyter_gq.client.http import ServiceClient
 
-from .connection import add_connection, ask_service
+from .connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="a node; on one machine also a GPU by its index or UUID (default: list what is out of service)",
     )
-    add_connection(parser)
+    add_service_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

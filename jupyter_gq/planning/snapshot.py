@@ -7,13 +7,13 @@ from pathlib import Path
 from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.state import read_state
 
-from .connection import add_connection, ask_service
+from .connection import add_service_arguments, ask_service
 from .files import CommandRefused, counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq snapshot`."""
-    add_connection(parser)
+    add_service_arguments(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
 
 

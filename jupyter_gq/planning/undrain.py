@@ -2,13 +2,13 @@
 
 import argparse
 
-from .connection import add_connection, ask_service
+from .connection import add_service_arguments, ask_service
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq undrain`."""
     parser.add_argument("name", metavar="NAME", help="the name of the drained node, or the index or UUID of the GPU")
-    add_connection(parser)
+    add_service_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

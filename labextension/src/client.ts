@@ -139,7 +139,8 @@ export class Client {
     } catch {
       throw new RequestError(0, {
         code: 'server_unreachable',
-        message: 'Your Jupyter server does not answer. It may have been stopped, or the network is down.',
+        message:
+          'Your Jupyter server does not answer. The server may have been stopped, or the network is down.',
         field: null
       });
     }

@@ -123,7 +123,7 @@ export interface components {
              */
             tasks?: number;
             /**
-             * @description Priority inside the queue; a higher priority goes first.
+             * @description Priority inside the queue, at most the `max_priority` of the queue; a higher priority goes first.
              * @default 0
              */
             priority?: number;
@@ -357,6 +357,8 @@ export interface components {
             priority: number;
             /** @description Whether the asking user may submit to the queue. */
             member: boolean;
+            /** @description The highest priority that the asking user may give to a job in this queue. */
+            max_priority: number;
         };
         /** @description An execution in the present session of a kernel. */
         RanCell: {

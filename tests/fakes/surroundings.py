@@ -78,6 +78,8 @@ class FixedSettings:
     def __init__(self, settings: Settings) -> None:
         self.current = settings
         self.error: str | None = None
+        self.warnings: tuple[str, ...] = ()
+        self.last_good = None
         self._changed = False
 
     def change(self, **changes: Any) -> None:

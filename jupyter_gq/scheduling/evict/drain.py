@@ -18,7 +18,7 @@ goes.
 Unconditional: no min runtime protects this work, and none of it is reprieved if its room turns out not to be needed.
 
 See docs/decisions/0034-move-jobs-off-cordoned-nodes.md.
-See docs/decisions/0071-let-the-service-keep-what-is-drained.md.
+See docs/decisions/0078-let-the-service-keep-what-is-drained.md.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Cordoning nodes, as `kubectl cordon` and `kubectl uncordon` do.
 
 The service has the right to do so only where the chart's value `service.cordonNodes` is set.
-See docs/decisions/0071-let-the-service-keep-what-is-drained.md.
+See docs/decisions/0078-let-the-service-keep-what-is-drained.md.
 """
 
 from collections.abc import Callable
