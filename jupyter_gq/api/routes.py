@@ -210,6 +210,7 @@ ROUTES: tuple[Route, ...] = (
         summary="The executed notebook so far; 404 before there is one.",
         run=jobs.read_notebook,
         response=Media.JSON,
+        refusals=(409,),
     ),
     Route(
         method="GET",
@@ -218,6 +219,7 @@ ROUTES: tuple[Route, ...] = (
         summary="The last 64 KiB of the log of the last run.",
         run=jobs.read_log,
         response=Media.TEXT,
+        refusals=(409,),
     ),
     Route(
         method="POST",

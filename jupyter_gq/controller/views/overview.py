@@ -8,6 +8,7 @@ from jupyter_gq.client.state import LiveState, state_document
 from jupyter_gq.controller.caller import Caller
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.loop.decide import Decider
+from jupyter_gq.controller.loop.observe import describe_unknown_run
 from jupyter_gq.controller.records.last_evictions import last_eviction
 from jupyter_gq.controller.settings.config import Settings
 from jupyter_gq.devices.probe import DeviceProbe
@@ -93,15 +94,13 @@ class Overview:
     def _device_notes(self, snapshot: Snapshot) -> dict[str, str]:
         """Return why devices take nothing new, by their ids, as far as an administrator can change it."""
         drains, notes = self._context.drains, {}
+        runs = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
         for node in snapshot.nodes:
             for device in node.devices:
                 drain = drains.get(device.id) or drains.get(node.name)
-                if drain is not None:
-                    notes[device.id] = drain.describe()
-                elif not device.pool:
-                    notes[device.id] = "in no pool of the configuration any more"
-                elif node.closed:
-                    notes[device.id] = node.closed
+                closed = node.closed if device.pool else "in no pool of the configuration any more"
+                reasons = (closed if drain is None else drain.describe(), runs.get(device.id, ""))
+                notes[device.id] = "; ".join(reason for reason in reasons if reason)
         return notes
 
     def read_state(self) -> JsonObject:
