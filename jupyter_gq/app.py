@@ -14,6 +14,8 @@ from . import __version__
 COMMANDS = {
     "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
+    "drain": ("jupyter_gq.planning.drain", "service", "take a GPU or a node out of service, or list what is"),
+    "undrain": ("jupyter_gq.planning.undrain", "service", "put a GPU or a node back into service"),
     "replay": ("jupyter_gq.planning.replay", "service", "decide again on a state file and show the difference"),
     "whatif": (
         "jupyter_gq.planning.whatif",

@@ -9,6 +9,7 @@ from traitlets.config import Config, Configurable
 
 from jupyter_gq.backends.local import LocalBackend
 from jupyter_gq.backends.servers import ServersBackend
+from jupyter_gq.client.http import ServiceClient
 from jupyter_gq.client.state import LiveState, read_state
 from jupyter_gq.controller.settings.config import Settings, build_settings
 from jupyter_gq.controller.settings.config_file import ConfigFileError
@@ -16,8 +17,8 @@ from jupyter_gq.controller.settings.last_good import LastGood
 from jupyter_gq.controller.settings.lost_quotas import find_lost_quotas, find_work_over_quota
 from jupyter_gq.controller.settings.policy_file import PolicyFile
 from jupyter_gq.devices.simulated import SimulatedDevices
+from jupyter_gq.planning.connection import add_service_arguments, ask_service
 from jupyter_gq.planning.files import load_state
-from jupyter_gq.planning.snapshot import add_service_arguments, ask_state
 from jupyter_gq.service import SchedulerService, names_by_section
 
 
@@ -63,7 +64,7 @@ def _live_state(arguments: argparse.Namespace) -> LiveState | None:
     if arguments.state is not None:
         return load_state(arguments.state).state
     if arguments.url:
-        return read_state(ask_state(arguments)).state
+        return read_state(ask_service(arguments, ServiceClient.state)).state
     return None
 
 

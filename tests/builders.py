@@ -42,9 +42,15 @@ def a_node(name: str = "box", devices: int = 1, pool: str = "train", memory: int
 
 
 def cordoned(node: Node) -> Node:
-    """The same node, which is being emptied."""
+    """The same node, which is being drained."""
     devices = tuple(replace(device, healthy=False) for device in node.devices)
     return replace(node, devices=devices, closed=f"{node.name} is cordoned", draining=True)
+
+
+def drained(node: Node, *indexes: int) -> Node:
+    """The same node; its devices with these indexes are being drained."""
+    devices = (replace(each, healthy=False, draining=True) if each.index in indexes else each for each in node.devices)
+    return replace(node, devices=tuple(devices))
 
 
 def a_device(id: str, index: int = 0, pool: str = "train", memory: int = 40_000, healthy: bool = True) -> Device:

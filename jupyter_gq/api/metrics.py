@@ -68,6 +68,11 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
         help="1 while the device can be used.",
         samples=[(labels, float(device.healthy)) for labels, device in places],
     )
+    yield Gauge(
+        name="jupyter_gq_device_found_drained",
+        help="1 while the device is taken out of service.",
+        samples=[(labels, float(device.draining)) for labels, device in places],
+    )
 
 
 def _gauge(name: str, help_text: str, value: float) -> Gauge:

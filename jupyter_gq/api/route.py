@@ -34,7 +34,7 @@ class Media(StrEnum):
 _NAME = r"[^\x00-\x1f\x7f]{1,255}"
 _ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 #: The form of each variable part of a path. A request with another form is refused before its token is looked at.
-PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME}
+PATH_PARTS: Mapping[str, str] = {"job": _ID, "ticket": _ID, "node": _NAME, "server": _NAME, "drain": _NAME}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from jupyter_gq.domain.json_types import JsonObject
 from .access import Access
 from .call import Call, Reply
 from .events import follow
-from .handlers import jobs, nodes, notebooks, runs, service
+from .handlers import drains, jobs, nodes, notebooks, runs, service
 from .openapi import build_document
 from .route import Media, Parameter, Route, Size
 
@@ -114,6 +114,35 @@ ROUTES: tuple[Route, ...] = (
         summary="The scheduler's whole present input and its decision (`jupyter-gq snapshot`). For admins.",
         run=service.read_state,
         response=Media.JSON,
+    ),
+    Route(
+        method="GET",
+        path="drains",
+        access=Access.ADMIN,
+        summary="Nodes and devices that are taken out of service, with what still runs there. For admins.",
+        run=drains.list_drains,
+        response=models.DrainList,
+    ),
+    Route(
+        method="POST",
+        path="drains",
+        access=Access.ADMIN,
+        summary="Drain a node or a device (`jupyter-gq drain`). 409 if it is drained already. For admins.",
+        run=drains.begin,
+        request=models.DrainRequest,
+        response=models.DrainView,
+        statuses={201: "The node or device takes nothing new from now on."},
+        refusals=(404, 409),
+    ),
+    Route(
+        method="DELETE",
+        path="drains/{drain}",
+        access=Access.ADMIN,
+        summary="Put a node or device back into service (`jupyter-gq undrain`). 409 if it is not drained. For admins.",
+        run=drains.end,
+        response=models.DrainView,
+        statuses={200: "The node or device takes new work again."},
+        refusals=(409,),
     ),
     Route(
         method="GET",

@@ -159,6 +159,26 @@ class NodeSupply(Protocol):
         ...
 
 
+class NodeCordon(Protocol):
+    """Cordons nodes of a cluster, so that the cluster starts nothing new there."""
+
+    @property
+    def drains(self) -> bool:
+        """Whether training that can be paused leaves a cordoned node."""
+        ...
+
+    def is_cordoned(self, node: str) -> bool:
+        """Return whether the node is cordoned, whoever did it; False for an unknown node."""
+        ...
+
+    async def set_cordoned(self, node: str, *, cordoned: bool) -> None:
+        """Cordon or uncordon the node.
+
+        Raises `Conflict` if the service has no right to do so, and `BackendError` if the cluster did not do it.
+        """
+        ...
+
+
 class NoNodeSupply:
     """The node supply of a backend that cannot add nodes."""
 
@@ -215,6 +235,8 @@ class Capabilities:
     agent_reports: AgentReports | None = None
     #: Lets processes that were started elsewhere hold shares; None: the backend starts or finds its processes itself.
     process_attachment: ProcessAttachment | None = None
+    #: Cordons nodes; None: the service itself keeps which nodes and devices are drained.
+    cordon: NodeCordon | None = None
     #: Requests new nodes for pools that can grow.
     node_supply: NodeSupply = NO_NODE_SUPPLY
     #: Returns how many tasks of jobs the backend can start soon; None: any number.

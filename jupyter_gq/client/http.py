@@ -63,6 +63,18 @@ class ServiceClient:
         """Return all devices."""
         return await self._get(models.DeviceList, "devices")
 
+    async def drains(self) -> models.DrainList:
+        """Return the nodes and devices that are taken out of service; for admins."""
+        return await self._get(models.DrainList, "drains")
+
+    async def drain(self, name: str) -> models.DrainView:
+        """Take a node or device out of service; 409 if it is drained already; for admins."""
+        return self._read(models.DrainView, await self._send("POST", "drains", models.DrainRequest(name=name)))
+
+    async def undrain(self, name: str) -> models.DrainView:
+        """Put a node or device back into service; 409 if it is not drained; for admins."""
+        return self._read(models.DrainView, await self._transport.request("DELETE", join_path("drains", name)))
+
     async def state(self) -> str:
         """Return the scheduler's input and decision as JSON text, for `client.state.read_state`; for admins."""
         return (await self._transport.request("GET", "state")).body.decode()

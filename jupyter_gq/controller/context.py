@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jupyter_gq.backends.bundles import BundleStore
+from jupyter_gq.backends.capabilities import NodeCordon
 from jupyter_gq.backends.protocol import Backend, Observation
 from jupyter_gq.client.models import ExpectedStart
 from jupyter_gq.devices.limits import share_environment
@@ -23,6 +24,7 @@ from jupyter_gq.store.protocol import Record, Store
 from .caller import Caller
 from .clock import Clock
 from .core_view import CoreView, without
+from .drains import Drain, load_drains, mark_drained
 from .events import Broker
 from .records.records import Records
 from .records.set_aside import SetAside
@@ -79,16 +81,19 @@ class Context:
     usage: dict[str, ShareUse] = field(default_factory=dict)
     #: Past usage of each training queue in decayed GPU-seconds; empty if past usage does not count.
     past_usage: Mapping[str, float] = field(default_factory=dict)
+    #: Nodes and devices that administrators drain, by name.
+    drains: dict[str, Drain] = field(init=False)
     _by_kind: dict[Kind, Backend] = field(init=False)
     #: The last result of `nodes`, and its input: a large cluster changes far less often than its nodes are read.
     _nodes: tuple[Node, ...] = ()
-    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str]] | None = None
+    _nodes_of: tuple[Settings, list[tuple[Node, ...]], frozenset[str], frozenset[str], frozenset[str]] | None = None
     _core_view: CoreView = field(init=False)
     #: Workloads about which no decision can be made, as they were when that was found.
     _excluded: dict[str, Workload] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Index the backends by the kinds of workload that they run."""
+        """Index the backends by the kinds of workload that they run, and load what is drained."""
+        self.drains = load_drains(self.store)
         self._by_kind = {kind: backend for backend in reversed(self.backends) for kind in backend.kinds}
         self._core_view = CoreView(self.durations, self._by_kind)
 
@@ -106,17 +111,39 @@ class Context:
         """Return the backend that runs workloads of this kind."""
         return self._by_kind[kind]
 
+    @property
+    def cordon(self) -> NodeCordon | None:
+        """The way to cordon nodes; None if the service itself keeps what is drained."""
+        return next((found for each in self.backends if (found := each.capabilities.cordon) is not None), None)
+
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of all backends, each once and with each device in its pool.
 
-        Devices of runs without a record take nothing new.
+        Drained nodes and devices, devices that left their pool under running work, and devices of runs without a record
+        take nothing new.
         """
         settings, offers = self.settings, self._offers()
+        drained = frozenset(self.drains) if self.cordon is None else frozenset()
         taken = frozenset(device for run in self.unknown_runs for device in run.devices)
-        if (settings, offers, taken) != self._nodes_of:
-            self._nodes = settings.nodes(_without_devices(_merge_offers(offers), taken))
-            self._nodes_of = settings, offers, taken
+        held = self._held_outside_pools(offers, taken)
+        if (settings, offers, drained, taken, held) != self._nodes_of:
+            nodes = _without_devices(mark_drained(_merge_offers(offers), drained), taken)
+            self._nodes = settings.nodes(nodes, held)
+            self._nodes_of = settings, offers, drained, taken, held
         return self._nodes
+
+    def _held_outside_pools(self, offers: Iterable[tuple[Node, ...]], taken: Iterable[str]) -> frozenset[str]:
+        """Return the ids of offered devices that are in no pool any more and still have work on them.
+
+        `taken` are devices of runs without a record.
+        """
+        outside = {device for nodes in offers for device in self.settings.devices_outside_pools(nodes)}
+        if not outside:
+            return frozenset()
+        workloads = [record.workload for record in self.records.holding()]
+        places = [(*each.placement, *(leaving.task for leaving in each.leaving)) for each in workloads]
+        held = {device for tasks in places for task in tasks for device in task.devices}
+        return frozenset(outside & (held | set(taken)))
 
     def offered_nodes(self) -> tuple[Node, ...]:
         """Return all nodes as the backends see them, also with devices that are in no pool."""

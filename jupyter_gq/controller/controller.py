@@ -52,6 +52,7 @@ from .loop.store_outage import StoreOutage
 from .records.records import Records
 from .requests.activity import ActivityLog
 from .requests.device_checks import DeviceChecks
+from .requests.drains import Drains
 from .requests.jobs import Jobs
 from .requests.pods import JobPods, NodeAgents
 from .requests.status import ServiceStatus
@@ -125,6 +126,7 @@ class Controller:
     pods: JobPods = field(init=False)
     agents: NodeAgents = field(init=False)
     tickets: Tickets = field(init=False)
+    drains: Drains = field(init=False)
     overview: Overview = field(init=False)
     events: Broker = field(init=False)
 
@@ -177,6 +179,7 @@ class Controller:
         self.agents = NodeAgents(context=context, changed=self._changed)
         self.jobs = Jobs(context, self._presenter, self.pods, self._decider)
         self.tickets = Tickets(context, self._presenter, self._activity, checks)
+        self.drains = Drains(context)
         self.overview = Overview(context, self._decider)
         self.names = NameCheck(context, self.directory)
         self.status = ServiceStatus(
@@ -227,6 +230,7 @@ class Controller:
         revision = self._context.records.revision
         observed = await self._observer.observe()
         await self._observer.record(observed)
+        self.drains.forget_uncordoned()
         self.tickets.expire()
         self._activity.sample()
         self._past_usage.update()

@@ -22,6 +22,8 @@ class Device:
     pool: str
     #: False while the device must not take new work (lost, drained); running work is still counted.
     healthy: bool = True
+    #: True while the device is drained: it is not healthy as well, and training that can be paused leaves it.
+    draining: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ class EvictReason(StrEnum):
     CONSOLIDATED = "CONSOLIDATED"
     QUOTA_LOWERED = "QUOTA_LOWERED"
     STALE_GANG = "STALE_GANG"  # the gang lost tasks and stayed below its min replicas for too long
-    NODE_EMPTIED = "NODE_EMPTIED"  # the node is drained, and whatever stays there will be ended
+    NODE_EMPTIED = "NODE_EMPTIED"  # the node or device is drained, or left the pool
     STOPPED_BY_USER = "STOPPED_BY_USER"
 
 

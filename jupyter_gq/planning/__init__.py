@@ -1,1 +1,1 @@
-"""Commands for whoever plans a cluster: take the live state, run it again, change it, replay a trace."""
+"""Commands of administrators: take the live state, run it again, change it, replay a trace, drain nodes and GPUs."""

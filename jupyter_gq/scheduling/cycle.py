@@ -2,7 +2,7 @@
 
 Steps
 -----
-1. Drain nodes, and enforce limits that were lowered.
+1. Drain nodes and devices, and enforce limits that were lowered.
 2. Serve workloads for which earlier cycles made room.
 3. Admit what fits, with or without devices, best queue first, and nominate work for devices that are being freed.
    Running elastic work takes part for one replica at a time, within fair shares.
@@ -26,7 +26,7 @@ from .admit.reservations import make_reservations, place_owners, restore_reserva
 from .admit.start import admit_nominee, may_fit_now, may_fit_soon, try_admit, try_nominate, try_place
 from .decision import Decision
 from .evict.consolidate import consolidate
-from .evict.drain import drain_nodes
+from .evict.drain import drain
 from .evict.over_limit import enforce_limits
 from .evict.preempt import preempt
 from .evict.preemptors import name_preemptors, record_nominations
@@ -61,7 +61,7 @@ def decide(state: CycleState, *, explain: bool = True) -> Decision:
     """Run all steps on the state of a new cycle. If `explain` is false, `pending` of the decision is empty."""
     inputs, index = state.inputs, state.inputs.index
     allocations, reservations, evictions = state.allocations, state.reservations, state.evictions
-    drain_nodes(index, allocations, evictions)
+    drain(index, allocations, evictions)
     enforce_limits(index, allocations, evictions)
     resume_notebooks(index, allocations, reservations, evictions)
     restore_reservations(inputs, allocations, reservations, evictions)

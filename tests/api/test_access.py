@@ -47,6 +47,7 @@ BODIES = {
     "ProcessReport": {"pid": 1, "started": 1.0},
     "ActivityReport": {"at": 1.0, "kernels": []},
     "AgentReport": {"probe": "OK"},
+    "DrainRequest": {"name": "0"},
 }
 #: A token, and what it opens.
 TOKENS = {
@@ -67,7 +68,9 @@ IDS = [f"{route.method} {route.path}" for route in ROUTES]
 
 
 def path_of(route: Route) -> str:
-    return "api/v1/" + route.path.format_map({"job": "job-1", "ticket": "nb-1", "server": "-", "node": "node-a"})
+    return "api/v1/" + route.path.format_map(
+        {"job": "job-1", "ticket": "nb-1", "server": "-", "node": "node-a", "drain": "0"}
+    )
 
 
 def body_of(route: Route, bundle) -> dict | bytes | None:

@@ -242,6 +242,60 @@ async def test_the_command_writes_the_state_and_replays_it(people, world, bundle
     assert "custom:gq:admin" in capsys.readouterr().err
 
 
+async def test_an_admin_takes_a_device_out_of_service_and_puts_it_back(people, world):
+    root = people["root"]
+    begun = await root.drain("1")
+    assert (begun.by, begun.index, begun.leaving, begun.staying) == ("root", 1, [], [])
+    assert (await root.drains()).drains == [begun]
+    with refuses(409, "conflict"):
+        await root.drain(begun.name)
+    shown = {each.id: each for each in (await root.devices()).devices}[begun.name]
+    assert (shown.healthy, shown.draining, shown.note) == (False, True, begun.note)
+    hidden = {each.id: each for each in (await people["ann"].devices()).devices}[begun.name]
+    assert (hidden.draining, hidden.note) == (True, "")
+    assert (await root.undrain("1")).sentence == "GPU 1 of box takes new work again."
+    with refuses(409, "conflict"):
+        await root.undrain("1")
+    with refuses(404, "not_found"):
+        await root.drain("GPU-9")
+    with refuses(422, "invalid_request", "name"):
+        await root._send("POST", "drains", models.DrainRequest.model_construct(name=""))
+    for ask in (people["ann"].drains, lambda: people["ann"].drain("1"), lambda: people["ann"].undrain("1")):
+        with refuses(403, "missing_scope"):
+            await ask()
+
+
+async def test_the_commands_drain_list_and_undrain(people, monkeypatch, capsys):
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "root")
+    monkeypatch.setenv("JUPYTER_GQ_URL", people["root"].url)
+
+    async def say(*arguments):
+        code = await asyncio.to_thread(main, [*arguments])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    assert await say("drain") == (0, "Nothing is out of service.\n")
+    nothing = "GPU 1 of box takes nothing new. Nothing of jupyter-gq runs there.\n"
+    assert await say("drain", "1") == (0, nothing)
+    code, listed = await say("drain")
+    assert (code, listed.startswith("GPU-sim-box-1 (drained by root since "), listed.endswith(nothing)) == (
+        0,
+        True,
+        True,
+    )
+    code, refused = await say("drain", "nowhere")
+    assert code == 2
+    assert "There is no node and no GPU named 'nowhere'. Nodes: box. GPUs: 0 (GPU-sim-box-0), 1 (" in refused
+    assert await say("undrain", "1") == (0, "GPU 1 of box takes new work again.\n")
+    code, refused = await say("undrain", "1")
+    assert code == 2
+    assert "GPU 1 of box is not drained." in refused
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ann")
+    code, refused = await say("drain", "1")
+    assert code == 2
+    assert "custom:gq:admin" in refused
+
+
 async def test_metrics_show_sums_and_no_names_of_users(people, world, bundle):
     await people["ann"].submit(submission(bundle))
     await world.steps()

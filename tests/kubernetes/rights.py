@@ -34,6 +34,7 @@ def _calls(room: str, resource: str, verbs: str, group: str = "", name: str = ""
 _LEASES = "coordination.k8s.io"
 _JOBS = (*_calls(TRAIN, "jobs", "get create delete", "batch"), *_calls(TRAIN, "events", "list"))
 _ALL_PODS = _calls(CLUSTER, "pods", "list watch")
+_CORDON = _calls(CLUSTER, "nodes", "patch")
 
 #: Everything that the service asks for with ordinary values.
 CALLS: tuple[Call, ...] = (
@@ -54,7 +55,11 @@ SELDOM: dict[Call, str] = {
     **dict.fromkeys(_calls(TRAIN, "services", "get"), _TAKEN),
 }
 #: What it asks for besides, by the value that turns it on.
-MORE: dict[str, tuple[Call, ...]] = {"training.asJobs": _JOBS, "observe.allPods": _ALL_PODS}
+MORE: dict[str, tuple[Call, ...]] = {
+    "training.asJobs": _JOBS,
+    "observe.allPods": _ALL_PODS,
+    "service.cordonNodes": _CORDON,
+}
 
 #: What it must not be able to do, with ordinary values.
 FORBIDDEN: tuple[Call, ...] = (

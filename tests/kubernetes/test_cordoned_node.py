@@ -5,11 +5,18 @@ import asyncio
 import pytest
 import pytest_asyncio
 
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.domain.errors import Conflict
 from tests.cells import TRAINS
+from tests.kubernetes.backend_world import give_rights
+from tests.kubernetes.chart import grant_rights
 from tests.kubernetes.job_world import ANN, a_service
+from tests.kubernetes.raw import Raw
 from tests.kubernetes.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
+
+ROOT = Caller(user="root", admin=True)
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +78,40 @@ async def test_while_all_nodes_are_cordoned_it_waits(installed, nodes, tmp_path)
         for node in nodes:
             await cordon(installed, node, cordoned=False)
     await installed.phase(job, "done")
+
+
+@pytest.fixture
+def may_cordon(control_plane, installed):
+    """Give the service the right to cordon nodes, as the chart's value does; take it away in the end."""
+    raw = Raw(control_plane)
+    values = ["training.asJobs=true", "service.cordonNodes=true"]
+    yield lambda: grant_rights(raw, installed.world.namespaces, values=values)
+    give_rights(control_plane, installed.world.namespaces)
+    raw.close()
+
+
+async def test_the_service_cordons_and_uncordons_a_node_where_the_chart_lets_it(installed, may_cordon, tmp_path):
+    drains, core = installed.controller.drains, installed.world.plane.core
+    job = installed.send(TRAINS, tmp_path / "home")
+    await eventually(lambda: "from 0" in installed.text(job), "it trains")
+    old = await where(installed)
+    with pytest.raises(Conflict, match=f"Run `kubectl cordon {old}`, or set service.cordonNodes"):
+        await drains.begin(ROOT, old)
+    assert drains.list_drains().drains == []
+    await asyncio.to_thread(may_cordon)
+
+    async def is_drained():
+        try:
+            return await drains.begin(ROOT, old)
+        except Conflict:  # the API server has not seen the new role yet
+            return None
+
+    view = await eventually(is_drained, "the service may cordon nodes")
+    assert (view.by, view.leaving) == ("root", [job])
+    assert (await asyncio.to_thread(core.read_node, old)).spec.unschedulable is True
+    await eventually(lambda: installed.job(job).phase == "done", lambda: f"its end: {installed.job(job)}")
+    assert installed.job(job).run == 2
+    assert [each.name for each in drains.list_drains().drains] == [old]
+    await drains.end(ROOT, old)
+    assert not (await asyncio.to_thread(core.read_node, old)).spec.unschedulable
+    assert drains.list_drains().drains == []

@@ -65,6 +65,25 @@ def test_safety_whatever_can_be_paused_leaves_a_node_that_is_emptied_and_nothing
 
 
 @random_worlds
+@given(worlds_with_cores(), st.integers(0, 5), st.sampled_from(("drained", "moved")))
+def test_safety_whatever_can_be_paused_leaves_a_device_out_of_service_and_nothing_goes_there(world, which, how):
+    """The device is drained, or the configuration gives it to a pool that no queue of these has."""
+    snapshot = play(world)
+    devices = [device for node in snapshot.nodes for device in node.devices]
+    device = devices[which % len(devices)]
+    out = replace(device, healthy=False, draining=True) if how == "drained" else replace(device, pool="other")
+    nodes = tuple(
+        replace(node, devices=tuple(out if each is device else each for each in node.devices))
+        for node in snapshot.nodes
+    )
+    there = {w.id for w in snapshot.workloads if any(device.id in task.devices for task in w.placement)}
+    after = settle(replace(snapshot, nodes=nodes), world.policy)
+    left = {w.id: w for w in after.workloads if any(device.id in task.devices for task in w.placement)}
+    assert left.keys() <= there
+    assert not any(workload.preemptible for workload in left.values())
+
+
+@random_worlds
 @given(worlds(), st.randoms(use_true_random=False))
 def test_safety_the_order_of_the_input_does_not_matter(world, random):
     submitted = [what for act, what in world.history if act == "submit"]

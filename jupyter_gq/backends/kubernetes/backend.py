@@ -34,6 +34,7 @@ from .api.views import NodeView, PodView, node_view, pod_view
 from .api.writes import Writes
 from .clocks import Clocks
 from .nodes.agents import Agents
+from .nodes.cordon import NodeCordons
 from .nodes.foreign_pods import QUERY, Claims, Others, claims_of
 from .nodes.new_nodes import new_nodes
 from .nodes.nodes import Nodes
@@ -136,6 +137,12 @@ class KubernetesRuns:
             pod_preparation=self,
             pod_lookup=self,
             agent_reports=self,
+            cordon=NodeCordons(
+                cluster,
+                is_cordoned=self.cluster_nodes.cordoned,
+                drains=options.leave_cordoned,
+                on_patched=lambda node: self._node_views.copy.put(node_view(node)),
+            ),
             node_supply=self,
             pace=self.pace,
             strays=self._strays.find,

@@ -348,11 +348,20 @@ class Settings:
         of_groups = [quota for group, quota in self.group_quotas.items() if group in groups]
         return max(of_groups, default=self.default_quota)
 
-    def nodes(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """Return these nodes with each device in its pool; devices of no pool are left out."""
-        return tuple(map(self._in_their_pools, nodes))
+    def nodes(self, nodes: Sequence[Node], held: Collection[str] = ()) -> tuple[Node, ...]:
+        """Return these nodes with each device in its pool; devices of no pool are left out.
 
-    def _in_their_pools(self, node: Node) -> Node:
+        Devices of no pool that `held` names stay, with the pool "", and take nothing new.
+        """
+        return tuple(self._in_their_pools(node, held) for node in nodes)
+
+    def devices_outside_pools(self, nodes: Sequence[Node]) -> list[str]:
+        """Return the ids of the devices of these nodes that are in no pool; none where pools are of nodes."""
+        if self.device_pool is None:
+            return []
+        return [device.id for node in nodes for device in node.devices if device.id not in self.device_pool]
+
+    def _in_their_pools(self, node: Node, held: Collection[str]) -> Node:
         """Return the node with each device in its pool; the same object if nothing changes.
 
         Callers compare nodes often, and the same object compares at once.
@@ -360,8 +369,13 @@ class Settings:
         pools = [self._pool_of(device) for device in node.devices]
         if all(pool == device.pool for pool, device in zip(pools, node.devices, strict=True)):
             return node
-        placed = zip(pools, node.devices, strict=True)
-        return replace(node, devices=tuple(replace(device, pool=pool) for pool, device in placed if pool is not None))
+        devices = []
+        for pool, device in zip(pools, node.devices, strict=True):
+            if pool is not None:
+                devices.append(replace(device, pool=pool))
+            elif device.id in held:
+                devices.append(replace(device, pool="", healthy=False))
+        return replace(node, devices=tuple(devices))
 
     def queues(self, users: Mapping[str, frozenset[str]]) -> tuple[Queue, ...]:
         """Return the whole tree: training, and the build root with one leaf for each of these users.

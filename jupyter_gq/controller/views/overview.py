@@ -81,16 +81,27 @@ class Overview:
     def list_devices(self, caller: Caller) -> DeviceList:
         """Return all devices; for admins, with the workloads that hold them."""
         snapshot = self._context.snapshot()
-        found = [device for node in snapshot.nodes for device in node.devices]
-        used, holders = _used_by_device(snapshot), _holders_by_device(snapshot)
-        notes = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
+        used, holders, notes = _used_by_device(snapshot), _holders_by_device(snapshot), self._device_notes(snapshot)
         if not caller.admin:
             holders, notes = {}, {}
         views = [
-            _device_view(device, used.get(device.id, 0), holders.get(device.id, []), notes.get(device.id, ""))
-            for device in found
+            _device_view(node, device, used.get(device.id, 0), holders.get(device.id, []), notes.get(device.id, ""))
+            for node in snapshot.nodes
+            for device in node.devices
         ]
         return DeviceList(devices=views)
+
+    def _device_notes(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return why devices take nothing new, by their ids, as far as an administrator can change it."""
+        drains, notes = self._context.drains, {}
+        runs = {device: describe_unknown_run(run) for run in self._context.unknown_runs for device in run.devices}
+        for node in snapshot.nodes:
+            for device in node.devices:
+                drain = drains.get(device.id) or drains.get(node.name)
+                closed = node.closed if device.pool else "in no pool of the configuration any more"
+                reasons = (closed if drain is None else drain.describe(), runs.get(device.id, ""))
+                notes[device.id] = "; ".join(reason for reason in reasons if reason)
+        return notes
 
     def read_state(self) -> JsonObject:
         """Return the input of a cycle at this moment and its decision, as a state document; see `client.state`."""
@@ -316,7 +327,7 @@ def _holders_by_device(snapshot: Snapshot) -> dict[str, list[Workload]]:
     return holders
 
 
-def _device_view(device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
+def _device_view(node: Node, device: Device, used: int, holders: Sequence[Workload], note: str) -> DeviceView:
     named = [
         {
             "id": workload.id,
@@ -333,6 +344,7 @@ def _device_view(device: Device, used: int, holders: Sequence[Workload], note: s
         memory_mib=device.memory,
         pool=device.pool,
         healthy=device.healthy,
+        draining=device.draining or node.draining or not device.pool,
         used=format_gpus(used),
         holders=named,
         note=note,

@@ -106,11 +106,11 @@ def describe_stale_gang(workload: Workload, now: float) -> str:
     return f"Paused: it had lost tasks. {_comes_back(workload)}"
 
 
-def describe_drain(victim: Workload, node: str) -> str:
-    """Return the sentence for training work on a node that is being drained."""
+def describe_drain(victim: Workload, cause: str) -> str:
+    """Return the sentence for training work that a drain evicts; `cause` is a clause."""
     if isinstance(victim, Replica):
-        return f"{_runs_on(victim)}: the node {node} is being drained. {_grows_back(victim)}"
-    return f"Paused: the node {node} is being drained. {_comes_back(victim)}"
+        return f"{_runs_on(victim)}: {cause}. {_grows_back(victim)}"
+    return f"Paused: {cause}. {_comes_back(victim)}"
 
 
 def _runs_on(replica: Replica) -> str:

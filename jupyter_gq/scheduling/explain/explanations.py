@@ -185,10 +185,11 @@ class _Explainer:
     ) -> Why:
         """Return the reason of a workload that would fit at `place` if nothing were reserved."""
         owners = owners_on_devices(self._reservations, workload, place)
-        if owners:
-            return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
-        owners = owners_on_nodes(self._reservations, place)
-        return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
+        if not owners and (owners := owners_on_nodes(self._reservations, place)):
+            return partial(reasons.explain_reserved_host, owners, numbers, self._inputs.now)
+        # A reservation that moved away in this cycle was in the way: its owner is not at this place any more.
+        owners = owners or [each.workload for each in self._reservations.by_owner.values()]
+        return partial(reasons.explain_reserved_devices, owners, numbers, self._inputs.now)
 
     def _numbers(self, workload: Workload) -> dict[str, int]:
         """Return the numbers that every explanation of the workload has, by name."""

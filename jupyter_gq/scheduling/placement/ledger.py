@@ -402,7 +402,7 @@ def at_its_best(node: Node) -> Node:
     """Return the node as if it took new work, all its devices worked, and nobody else used it."""
     return replace(
         node,
-        devices=tuple(replace(device, healthy=True) for device in node.devices),
+        devices=tuple(replace(device, healthy=True, draining=False) for device in node.devices),
         cpu_milli=None if node.cpu_milli is None else node.cpu_milli + node.cpu_by_others,
         memory=None if node.memory is None else MiB(node.memory + node.memory_by_others),
         cpu_by_others=0,

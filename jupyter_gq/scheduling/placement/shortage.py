@@ -7,7 +7,7 @@ Rules
 2. Gangs. After that: whether the smallest gang fits as a whole, and whether it fits into one domain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jupyter_gq.domain.amount import NO_MEMORY
@@ -120,7 +120,7 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
     if not step.devices:
         return Shortage(
             asked=there,
-            have=f"no node takes new work{_closed(nodes)}",
+            have=f"no node takes new work{_in_brackets(_closed(nodes))}",
             fix="Ask your administrator.",
             numbers=numbers,
             devices=0,
@@ -131,12 +131,21 @@ def _missing(ledger: DeviceLedger, pool: str, step: Request, nodes: list[Node]) 
         why = _closed(of_pool or (node for node in nodes if not node.devices))
         return Shortage(
             asked=describe_gpus(step.milli),
-            have=f"the pool {pool} has no GPU{why}",
+            have=f"the pool {pool} has no GPU{_in_brackets(why or _drained(pool, nodes))}",
             fix="Ask your administrator.",
             numbers=numbers,
             devices=step.devices,
         )
-    return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
+    if step.device_memory is not None or step.models:
+        return _missing_device(pool, step, [d for each in devices for d in each], there, numbers)
+    return Shortage(
+        asked=describe_gpus(step.milli),
+        have=f"no node of the pool {pool} has more than {describe_gpus(1000 * largest)}"
+        + _in_brackets(_drained(pool, nodes)),
+        fix=_advise(str(largest), largest),
+        numbers=numbers,
+        devices=step.devices,
+    )
 
 
 def _advise(amount: str, size: int) -> str:
@@ -160,9 +169,23 @@ def _no_sharing(pool: str, step: Request, there: str, numbers: Mapping[str, int]
     return Shortage(asked=there, have=have, fix=fix, numbers=numbers, devices=step.devices)
 
 
-def _closed(nodes: Iterable[Node]) -> str:
-    """Return in brackets why these nodes take nothing new; "" if nothing is known."""
-    reasons = [node.closed for node in nodes if node.closed]
+def _closed(nodes: Iterable[Node]) -> list[str]:
+    """Return why these nodes take nothing new, for each of which this is known."""
+    return [node.closed for node in nodes if node.closed]
+
+
+def _drained(pool: str, nodes: Iterable[Node]) -> list[str]:
+    """Return a clause for each device of the pool that is being drained."""
+    return [
+        f"GPU {device.index} of {node.name} is being drained"
+        for node in nodes
+        for device in node.devices
+        if device.draining and device.pool == pool
+    ]
+
+
+def _in_brackets(reasons: Sequence[str]) -> str:
+    """Return the reasons as an insertion into a sentence; "" if there are none."""
     return f" ({enumerate_names(reasons)})" if reasons else ""
 
 
@@ -180,23 +203,14 @@ def _missing_device(
             numbers={**numbers, "most_device_memory": most},
             devices=step.devices,
         )
-    if step.models:
-        known = sorted({d.model for d in devices})
-        return Shortage(
-            asked=f"{there}, of the model {enumerate_names(step.models, 'or')}",
-            have=f"no node of the pool {pool} has that; it has {enumerate_names(known)}",
-            fix=f"Ask for {enumerate_names(known, 'or')}.",
-            numbers=numbers,
-            devices=step.devices,
-            resource=Resource.MODEL,
-        )
-    largest = numbers["largest_node"]
+    known = sorted({d.model for d in devices})
     return Shortage(
-        asked=describe_gpus(step.milli),
-        have=f"no node of the pool {pool} has more than {describe_gpus(largest)}",
-        fix=_advise(str(largest // 1000), largest),
+        asked=f"{there}, of the model {enumerate_names(step.models, 'or')}",
+        have=f"no node of the pool {pool} has that; it has {enumerate_names(known)}",
+        fix=f"Ask for {enumerate_names(known, 'or')}.",
         numbers=numbers,
         devices=step.devices,
+        resource=Resource.MODEL,
     )
 
 

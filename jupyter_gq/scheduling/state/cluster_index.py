@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jupyter_gq.domain.amount import Instant
-from jupyter_gq.domain.cluster import NewNodes, Node, Topology
+from jupyter_gq.domain.cluster import Device, NewNodes, Node, Topology
 from jupyter_gq.domain.queue import Queue
 from jupyter_gq.domain.snapshot import Snapshot
 from jupyter_gq.domain.states import FINAL, State
@@ -104,6 +104,7 @@ class ClusterIndex:
         self._usage = UsageAccounting(self.accounts)
         self._memory = MemoryParts(snapshot.nodes)
         self._pool_of = {device.id: device.pool for node in snapshot.nodes for device in node.devices}
+        self._draining = [(node.name, each) for node in snapshot.nodes for each in node.devices if each.draining]
         #: The nodes as if no workload held anything; made when it is first needed.
         self._empty: DeviceLedger | None = None
         self._lacks: dict[object, Shortage | None] = {}
@@ -169,6 +170,10 @@ class ClusterIndex:
             unobserved=self.config.unobserved,
             launch_capacity=self.capacity.launches,
         )
+
+    def draining_devices(self) -> list[tuple[str, Device]]:
+        """Return the devices that are being drained, each with the name of its node."""
+        return self._draining
 
     def pools_of(self, workload: Workload) -> frozenset[str]:
         """Return the pools of the devices that the workload holds.

@@ -147,6 +147,12 @@ class Cluster:
         except Missing:
             return None
 
+    async def patch(self, resource: Resource, namespace: str, name: str, body: JsonObject) -> JsonObject:
+        """Merge `body` into an object, by the rules of a JSON merge patch, and return the object as it is then."""
+        what = f"change the {resource.noun} {name}"
+        path = resource.path(namespace, name)
+        return await self._in_thread(lambda: self._call("PATCH", path, what, body=body))
+
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", grace: int | None = None
     ) -> None:
@@ -263,7 +269,7 @@ class Cluster:
         read = self._silence if verb == "WATCH" else self._timeout
         content = None
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/merge-patch+json" if verb == "PATCH" else "application/json"
             content = json.dumps(body).encode()
         try:
             return self._api.rest_client.pool_manager.request(

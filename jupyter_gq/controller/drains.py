@@ -1,0 +1,59 @@
+"""Drains: the nodes and devices that administrators take out of service, kept across restarts.
+
+See docs/decisions/0078-let-the-service-keep-what-is-drained.md.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from jupyter_gq.domain.amount import Instant
+from jupyter_gq.domain.cluster import Node
+from jupyter_gq.store.protocol import Store
+
+_SETTING = "drains"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drain:
+    """A drain that has begun and was not taken back."""
+
+    #: Name of the node, or id of the device.
+    name: str
+    #: The administrator who began it.
+    by: str
+    since: Instant
+
+    def describe(self) -> str:
+        """Return a clause such as "drained by root since 2026-11-23 09:30 UTC"."""
+        since = datetime.fromtimestamp(self.since, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"drained by {self.by} since {since}"
+
+
+def load_drains(store: Store) -> dict[str, Drain]:
+    """Return the stored drains by name."""
+    document = store.setting(_SETTING) or {}
+    return {name: Drain(name=name, by=each["by"], since=Instant(each["since"])) for name, each in document.items()}
+
+
+def save_drains(store: Store, drains: Mapping[str, Drain]) -> None:
+    """Replace the stored drains."""
+    store.put_setting(_SETTING, {name: {"by": each.by, "since": each.since} for name, each in drains.items()})
+
+
+def mark_drained(nodes: Iterable[Node], drained: Collection[str]) -> list[Node]:
+    """Return the nodes; those that `drained` names, by node or by device, are drained and take nothing new."""
+    return [_marked(node, drained) for node in nodes]
+
+
+def _marked(node: Node, drained: Collection[str]) -> Node:
+    whole = node.name in drained
+    if not whole and not any(device.id in drained for device in node.devices):
+        return node
+    devices = tuple(
+        replace(device, healthy=False, draining=device.id in drained) if whole or device.id in drained else device
+        for device in node.devices
+    )
+    if not whole:
+        return replace(node, devices=devices)
+    return replace(node, devices=devices, closed=node.closed or f"{node.name} is being drained", draining=True)

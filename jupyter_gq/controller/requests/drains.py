@@ -1,0 +1,176 @@
+"""The requests of administrators that take nodes and devices out of service, and put them back.
+
+Rules
+-----
+One machine: the service itself keeps what is drained, by the name of the node or the id of the device, until somebody
+takes it back.
+
+Clusters: the cluster keeps what is cordoned, and the service remembers who asked for it. Only whole nodes are drained
+there. A node that somebody else has uncordoned is forgotten at the next step.
+
+What leaves: the drain step of the cycle decides that (`scheduling.evict.drain`).
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jupyter_gq.backends.capabilities import NodeCordon
+from jupyter_gq.client.models import DrainList, DrainView
+from jupyter_gq.controller.caller import Caller
+from jupyter_gq.controller.context import Context
+from jupyter_gq.controller.drains import Drain, save_drains
+from jupyter_gq.domain.cluster import Device
+from jupyter_gq.domain.errors import Conflict, NotFound, UserError
+from jupyter_gq.domain.workload import Workload
+from jupyter_gq.scheduling.evict.drain import leaves_drained
+from jupyter_gq.scheduling.wording import describe_workload, enumerate_names
+
+log = logging.getLogger(__name__)
+
+#: A refusal lists at most so many names.
+_LISTED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """A node, or one device of a node."""
+
+    #: Name of the node, or id of the device.
+    name: str
+    #: "" = a drained device that the machine no longer has.
+    node: str
+    device: Device | None = None
+
+    def describe(self) -> str:
+        """Return a phrase such as "The node box" or "GPU 1 of box"."""
+        if self.device is not None:
+            return f"GPU {self.device.index} of {self.node}"
+        return f"The node {self.node}" if self.node else f"{self.name}, which is not there,"
+
+    def holds(self, workload: Workload) -> bool:
+        """Return whether a task of the workload is here."""
+        tasks = (*workload.placement, *(leaving.task for leaving in workload.leaving))
+        if self.device is not None:
+            return any(self.device.id in task.devices for task in tasks)
+        return bool(self.node) and any(task.node == self.node for task in tasks)
+
+
+class Drains:
+    """The drains of nodes and devices. The API gives them to administrators only."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def list_drains(self) -> DrainList:
+        """Return all drains, the oldest first, with what still runs there."""
+        drains = sorted(self._context.drains.values(), key=lambda drain: (drain.since, drain.name))
+        return DrainList(drains=[self._view(drain, self._find(drain.name)) for drain in drains])
+
+    async def begin(self, caller: Caller, name: str) -> DrainView:
+        """Drain a node or a device.
+
+        Raises `NotFound` for an unknown name, and `Conflict` if it is drained already or may not be cordoned.
+        """
+        place, cordon = self._find(name), self._context.cordon
+        if cordon is not None:
+            await self._cordon(cordon, place)
+        elif place.name in self._context.drains:
+            raise Conflict(f"{place.describe()} is {self._context.drains[place.name].describe()} already.")
+        drain = Drain(name=place.name, by=caller.user, since=self._context.clock.now())
+        self._keep([*self._context.drains.values(), drain])
+        log.info("drain begun: name=%s by=%s", place.name, caller.user)
+        return self._view(drain, place)
+
+    async def end(self, caller: Caller, name: str) -> DrainView:
+        """Put a node or a device back into service.
+
+        Raises `NotFound` for an unknown name, and `Conflict` if it is not drained or may not be uncordoned.
+        """
+        place, cordon, drains = self._find(name), self._context.cordon, self._context.drains
+        if cordon is not None and place.device is None and cordon.is_cordoned(place.node):
+            await cordon.set_cordoned(place.node, cordoned=False)
+        elif place.name not in drains:
+            node = f" Its node {place.node} is: undrain {place.node}." if place.node in drains else ""
+            raise Conflict(f"{place.describe()} is not drained.{node}")
+        now = self._context.clock.now()
+        drain = drains.get(place.name) or Drain(name=place.name, by=caller.user, since=now)
+        self._keep(each for each in drains.values() if each.name != place.name)
+        log.info("drain ended: name=%s by=%s", place.name, caller.user)
+        view = self._view(drain, place)
+        return view.model_copy(update={"sentence": f"{place.describe()} takes new work again."})
+
+    def forget_uncordoned(self) -> None:
+        """Forget the drains of nodes that are no longer cordoned, on a cluster."""
+        cordon, drains = self._context.cordon, self._context.drains
+        if cordon is not None and not all(cordon.is_cordoned(name) for name in drains):
+            self._keep(drain for drain in drains.values() if cordon.is_cordoned(drain.name))
+
+    async def _cordon(self, cordon: NodeCordon, place: _Place) -> None:
+        if place.device is not None:
+            raise UserError(f"On a cluster whole nodes are drained, not single GPUs. Drain the node {place.node}.")
+        if cordon.is_cordoned(place.node):
+            known = self._context.drains.get(place.name)
+            raise Conflict(f"{place.describe()} is {known.describe() if known else 'cordoned'} already.")
+        await cordon.set_cordoned(place.node, cordoned=True)
+
+    def _keep(self, drains: Iterable[Drain]) -> None:
+        """Store these drains instead of the present ones, and let the loop and all listeners know."""
+        context, kept = self._context, {drain.name: drain for drain in drains}
+        save_drains(context.store, kept)
+        context.drains = kept
+        context.broker.announce(None, "queues", "", {})
+        context.wake()
+
+    def _find(self, name: str) -> _Place:
+        """Return the place of that name, which is the name of a node, the id or the index of a device."""
+        nodes = self._context.nodes()
+        devices = [(node.name, device) for node in nodes for device in node.devices]
+        if any(node.name == name for node in nodes):
+            return _Place(name=name, node=name)
+        found = [each for each in devices if each[1].id == name] or [e for e in devices if str(e[1].index) == name]
+        if len(found) == 1:
+            return _Place(name=found[0][1].id, node=found[0][0], device=found[0][1])
+        if name in self._context.drains:
+            return _Place(name=name, node="")
+        if found:
+            raise NotFound(f"There is a GPU {name} on {len(found)} nodes. Use its UUID, or the name of a node.")
+        gpus = [f"{device.index} ({device.id})" for _, device in devices] if self._context.cordon is None else []
+        raise NotFound(
+            f"There is no node and no GPU named {name!r}. Nodes: {_listed([node.name for node in nodes])}."
+            + (f" GPUs: {_listed(gpus)}." if gpus else "")
+        )
+
+    def _view(self, drain: Drain, place: _Place) -> DrainView:
+        holding = [record.workload for record in self._context.records.holding()]
+        there = [each for each in holding if each.holds and place.holds(each)]
+        leaves = self._context.cordon is None or self._context.cordon.drains
+        leaving = [each for each in there if each.stop is not None or (leaves and leaves_drained(each))]
+        staying = [each for each in there if each not in leaving]
+        return DrainView(
+            name=drain.name,
+            node=place.node,
+            index=None if place.device is None else place.device.index,
+            by=drain.by,
+            since=drain.since,
+            note=drain.describe(),
+            leaving=[each.id for each in leaving],
+            staying=[each.id for each in staying],
+            sentence=f"{place.describe()} takes nothing new. {_describe_holders(leaving, staying)}",
+        )
+
+
+def _describe_holders(leaving: list[Workload], staying: list[Workload]) -> str:
+    """Return sentences that say which work leaves and which stays; without work, that nothing runs there."""
+    parts = []
+    if leaving:
+        parts.append(f"{enumerate_names([*map(describe_workload, leaving)])} will leave, with the usual grace period.")
+    if staying:
+        ends = "stays until it ends" if len(staying) == 1 else "stay until they end"
+        parts.append(f"{enumerate_names([*map(describe_workload, staying)])} {ends}.")
+    return " ".join(parts) or "Nothing of jupyter-gq runs there."
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more if names else "none"

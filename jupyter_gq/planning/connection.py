@@ -1,0 +1,44 @@
+"""The connection of a command to the scheduler service: its address, and the token of an administrator."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from jupyter_gq.client.http import ServiceClient, ServiceError
+
+from .files import CommandRefused
+
+Answer = TypeVar("Answer")
+_URL, _TOKEN = "JUPYTER_GQ_URL", "JUPYTERHUB_API_TOKEN"
+
+
+def add_service_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the address of the service, and say where the token comes from."""
+    parser.add_argument(
+        "--url",
+        default=os.environ.get(_URL),
+        help=f"address of the service, such as https://hub.example.org/services/jupyter-gq (default: ${_URL})",
+    )
+    parser.epilog = f"The token of an administrator is read from ${_TOKEN}; make one on the hub's token page."
+
+
+def ask_service(arguments: argparse.Namespace, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+    """Return what the service answers; raise `CommandRefused` if it refuses or cannot be asked."""
+    token = os.environ.get(_TOKEN, "")
+    if not arguments.url:
+        raise CommandRefused(f"Which service? Give its address with --url or in ${_URL}.")
+    if not token:
+        raise CommandRefused(f"Set ${_TOKEN} to the token of an administrator; make one on the hub's token page.")
+    return asyncio.run(_ask(arguments.url, token, question))
+
+
+async def _ask(url: str, token: str, question: Callable[[ServiceClient], Awaitable[Answer]]) -> Answer:
+    client = ServiceClient(url, token)
+    try:
+        return await question(client)
+    except ServiceError as error:
+        raise CommandRefused(f"{url} says: {error}") from None
+    finally:
+        client.close()

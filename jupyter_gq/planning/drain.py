@@ -1,0 +1,31 @@
+"""`jupyter-gq drain`: take a GPU or a node out of service, or list what is out of service."""
+
+import argparse
+
+from jupyter_gq.client.http import ServiceClient
+
+from .connection import add_service_arguments, ask_service
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq drain`."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="a node; on one machine also a GPU by its index or UUID (default: list what is out of service)",
+    )
+    add_service_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Drain the node or GPU, or list all drains; print what leaves and what stays."""
+    if arguments.name is not None:
+        print(ask_service(arguments, lambda client: client.drain(arguments.name)).sentence)
+        return 0
+    drains = ask_service(arguments, ServiceClient.drains).drains
+    for drain in drains:
+        print(f"{drain.name} ({drain.note}): {drain.sentence}")
+    if not drains:
+        print("Nothing is out of service.")
+    return 0

@@ -1,0 +1,17 @@
+"""`jupyter-gq undrain`: put a GPU or a node back into service."""
+
+import argparse
+
+from .connection import add_service_arguments, ask_service
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `jupyter-gq undrain`."""
+    parser.add_argument("name", metavar="NAME", help="the name of the drained node, or the index or UUID of the GPU")
+    add_service_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Put the node or GPU back into service, and say so."""
+    print(ask_service(arguments, lambda client: client.undrain(arguments.name)).sentence)
+    return 0
