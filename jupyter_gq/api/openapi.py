@@ -81,7 +81,7 @@ def build_document(routes: Sequence[Route]) -> JsonObject:
 
 def refusal_statuses(route: Route) -> list[int]:
     """Return the statuses of all refusals that this route can answer with, in order."""
-    found = set(route.refusals)
+    found = {422, *route.refusals}  # 422: every route refuses query parameters that it does not have
     if route.access not in {Access.PUBLIC, Access.OPEN}:
         found |= {401}
     if route.access.scope is not None or route.access in _PODS:
@@ -89,9 +89,7 @@ def refusal_statuses(route: Route) -> list[int]:
     if "{" in route.path:
         found |= {404}
     if route.request is not None:
-        found |= {400, 413, 422}
-    if route.query or route.headers:
-        found |= {422}
+        found |= {400, 413}
     return sorted(found)
 
 
