@@ -24,6 +24,7 @@ MEANINGS = {
     409: "The object is not in a state in which that can be done.",
     413: "The body is larger than the limit.",
     422: "A value is wrong; `field` says which.",
+    429: "The user or the queue has as many of these as the settings allow.",
     503: "JupyterHub (or the cluster, for pods) cannot be asked who you are, the database does not answer, or another "
     "service leads.",
     507: "The disk of the service is full; nothing was kept.",
