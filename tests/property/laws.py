@@ -238,8 +238,10 @@ def _is_behind(snapshot: Snapshot, books: Books, workload: Workload) -> bool:
 def queues_above_their_share_give_first(snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     """If a queue within its fair share gives, no set of up to four victims of queues above theirs would do.
 
-    Judged where all victims of a decision go for one workload, and nothing else happens.
+    Judged where all victims of a decision go for one workload, and nothing else happens, on nodes that count only GPUs.
     """
+    if any((node.cpu_milli, node.memory, node.max_tasks) != (None, None, None) for node in snapshot.nodes):
+        return
     gone = [i for i in decision.instructions if isinstance(i, Evict | Shrink)]
     takers = {i.by for i in gone}
     if any(not isinstance(i, Evict | Reserve) for i in decision.instructions) or len(takers) != 1:
