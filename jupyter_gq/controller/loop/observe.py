@@ -1,4 +1,4 @@
-"""Observing all backends: what has begun or ended is recorded, and runs that should not exist are ended."""
+"""The observation of all backends: starts and ends are recorded, and runs that should not exist are ended."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class ObservedRuns:
 
 
 class Observer:
-    """Observes the backends and turns what they show into changes of the records."""
+    """The observer of all backends, which records what their observations mean."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -48,7 +48,7 @@ class Observer:
         self._unknown: set[str] = set()
 
     async def observe(self) -> ObservedRuns:
-        """Return the runs of all backends. The kinds of a backend that fails are unobserved."""
+        """Return the runs that all backends show now, and the kinds of workload whose backend failed."""
         runs: dict[RunKey, tuple[Backend, Observation]] = {}
         unobserved: set[Kind] = set()
         for backend in self._context.backends:
@@ -67,7 +67,7 @@ class Observer:
         return ObservedRuns(runs=runs, unobserved=frozenset(unobserved))
 
     async def record(self, observed: ObservedRuns) -> None:
-        """Record what the observations mean; then end runs without a record and let the backends forget ended ones."""
+        """Record starts and ends; then end runs that should not exist, and let backends forget recorded ends."""
         now = self._context.clock.now()
         changes = [
             change
@@ -94,12 +94,13 @@ class Observer:
             self._unknown &= {workload for workload, _ in observed.runs} | {stray.pod for stray in strays}
 
     def _changes(self, record: Record, observed: ObservedRuns, now: Instant) -> list[Change]:
+        """Return the changes of one record that follow from the observations."""
         workload = record.workload
         forgetful = self._context.backend_of(workload.kind).capabilities.forgetful
         return interpret(record, observed.find(workload.id, workload.run), now, forgetful=forgetful)
 
     def _tell_owners(self, changes: Sequence[Change]) -> None:
-        """Remember for the owner why a notebook ended, to be shown on the page where the next one is chosen."""
+        """Store why notebooks ended, for their owners to read on the options page."""
         for change in changes:
             eviction = change.eviction
             record = self._context.records.get(change.workload) if eviction is not None else None
@@ -107,6 +108,7 @@ class Observer:
                 remember_eviction(self._context.store, record.workload.owner, eviction)
 
     def _remember_processes(self, observed: ObservedRuns) -> None:
+        """Store the process ids of the present run of each notebook in the context."""
         self._context.pids = {
             record.workload.id: observation.pids
             for record in self._context.records.notebooks()
@@ -114,7 +116,7 @@ class Observer:
         }
 
     def _remember_troubles(self, observed: ObservedRuns) -> None:
-        """Remember what is wrong with each run. A run that cannot be observed keeps the last sentence."""
+        """Store what is wrong with each run in the context. A run that cannot be observed keeps the last sentence."""
         kept = {
             name: told
             for name, told in self._context.troubles.items()
@@ -158,7 +160,10 @@ class Observer:
             log.warning("%s runs and is in no record; it is left alone. End it by hand if nobody needs it", workload)
 
     def _report_strays(self, strays: Sequence[Stray]) -> None:
-        """Log pods of notebooks that keep devices from others, each once. Only the Hub may end a server."""
+        """Log each notebook's pod that has no ticket and keeps devices from other work, once.
+
+        Only the Hub may end a server.
+        """
         for stray in strays:
             if stray.pod not in self._unknown:
                 self._unknown.add(stray.pod)

@@ -2,10 +2,15 @@
 
 Rules
 -----
-1. The file is executed as the Hub executes it, with those that it loads by `load_subconfig`; all are watched.
-2. A change is noticed by content, so that `touch` and an editor's rename do nothing, and a quick edit is not missed.
-3. A file with an error changes nothing: the settings before it stay in force, and `error` says where and what.
-4. Reading and executing happen in a thread: the service goes on answering.
+Like the Hub: the file is executed as the Hub executes it, with the files that it loads by `load_subconfig`. All of them
+are watched.
+
+By content: a change is noticed by content, so that `touch` and an editor's rename do nothing, and no quick edit is
+missed.
+
+Never half: a file with an error changes nothing. The last settings stay in force, and `error` says where and what.
+
+In a thread: files are read and executed in a thread, so that the service goes on answering.
 """
 
 import ast
@@ -33,14 +38,14 @@ class ConfigFileError(AdminError):
 
 
 class PolicyFile:
-    """Settings from a config file. The first load must succeed (`ConfigFileError` otherwise)."""
+    """The settings of a config file. The constructor raises `ConfigFileError` if the first load fails."""
 
     def __init__(
         self, path: Path, nodes: Callable[[], Sequence[Node]], also: Mapping[str, Collection[str]] | None = None
     ) -> None:
-        """`nodes`: the devices of now, against which quotas and pools are checked.
+        """Load the file. `nodes` returns the present nodes, against whose devices quotas and pools are checked.
 
-        `also`: names of the traits of further sections that are ours, by section; others in them are refused.
+        `also` names the traits of further sections that belong to the service; other names in them are refused.
         """
         self._path = path.absolute()
         self._nodes = nodes
@@ -57,14 +62,15 @@ class PolicyFile:
 
     @property
     def error(self) -> str | None:
-        """Why the file as it is now is not in force; None when it is."""
+        """Why the present file is not in force; None if it is."""
         return self._error
 
     async def refresh(self) -> bool:
-        """Load the file again when its content, or that of a file it loads, is another; True when anything changed."""
+        """Load the file again if it, or a file that it loads, has other content; tell whether anything changed."""
         return await asyncio.to_thread(self._refresh)
 
     def _refresh(self) -> bool:
+        """Do the work of `refresh` in a thread."""
         seen = self._fingerprint()
         if seen == self._seen:
             return False
@@ -81,11 +87,12 @@ class PolicyFile:
         return True
 
     def _load(self) -> Settings:
+        """Return the settings of the file and watch the files that it loads; raise `ConfigFileError`."""
         loaded: list[Path] = []
         try:
             config = _load_config(self._path, loaded)
         finally:
-            # A broken file may not have reached its subconfigs: keep watching those of before.
+            # A broken file may not have loaded its subconfigs, so the earlier ones stay watched.
             self._loaded = tuple(dict.fromkeys([self._path, *loaded, *self._loaded]))
             self._seen = self._fingerprint()
         try:
@@ -94,6 +101,7 @@ class PolicyFile:
             raise ConfigFileError(f"{_place(loaded, error)}: {error}") from error
 
     def _fingerprint(self) -> str:
+        """Return a hash of the content of all watched files."""
         digest = hashlib.sha256()
         for path in self._loaded:
             try:
@@ -105,7 +113,7 @@ class PolicyFile:
 
 
 class _WatchedLoader(PyFileConfigLoader):
-    """Remembers every file that it executes, also those that `load_subconfig` asks for."""
+    """A loader that lists every file that it executes, including those that `load_subconfig` asks for."""
 
     executed: list[Path]
 
@@ -115,6 +123,10 @@ class _WatchedLoader(PyFileConfigLoader):
 
 
 def _load_config(path: Path, executed: list[Path]) -> Config:
+    """Execute the file as the Hub does, and add the executed files to `executed`.
+
+    Raises `ConfigFileError` with the file and line of the fault.
+    """
     # `load_subconfig` makes its loader from the class, so the list travels on a class made for this load.
     loader_class = type("_LoaderOfOneLoad", (_WatchedLoader,), {"executed": executed})
     loader = loader_class(path.name, str(path.parent))
@@ -131,13 +143,14 @@ def _load_config(path: Path, executed: list[Path]) -> Config:
 
 
 def _line_of_traceback(error: BaseException, executed: Sequence[Path]) -> int | str:
+    """Return the last line of the executed files in a traceback; "?" if there is none."""
     names = {str(path) for path in executed}
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return lines[-1] if lines and lines[-1] else "?"
 
 
 def _place(executed: Sequence[Path], error: SettingsError) -> str:
-    """File and line of the last place that sets the trait; only the file when no line is found."""
+    """Return the file and line of the last place that sets the trait; only the file if no line is found."""
     for path in reversed(executed):
         line = find_line(path.read_text(encoding="utf-8", errors="replace"), error.trait, error.path)
         if line is not None:
@@ -146,7 +159,7 @@ def _place(executed: Sequence[Path], error: SettingsError) -> str:
 
 
 def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
-    """Return the line where `c.<trait>` is set for the last time, or of the key that `path` leads to."""
+    """Return the line that sets `c.<trait>` last, or the line of the key to which `path` leads; None if none."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -166,14 +179,17 @@ def find_line(source: str, trait: str, path: Sequence[str] = ()) -> int | None:
 
 
 def _mentions(statement: ast.stmt, wanted: Sequence[str]) -> bool:
-    """Return True for a simple statement that names `<anything>.Section.trait` (or only `.Section`)."""
+    """Tell whether a simple statement names `<anything>.Section.trait`, or `.Section` if `wanted` has only that."""
     if isinstance(statement, ast.FunctionDef | ast.If | ast.For | ast.With | ast.Try | ast.While | ast.ClassDef):
         return False
     return any(_names(node)[: len(wanted)] == wanted for node in ast.walk(statement) if isinstance(node, ast.Attribute))
 
 
 def _names(node: ast.Attribute) -> list[str]:
-    """`c.FixedQuota.users` as ["FixedQuota", "users"]; [] when it does not start with a plain name."""
+    """Return the attribute names, such as ["FixedQuota", "users"] for `c.FixedQuota.users`.
+
+    Returns [] if the expression does not start with a plain name.
+    """
     names: list[str] = []
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
@@ -183,7 +199,7 @@ def _names(node: ast.Attribute) -> list[str]:
 
 
 def _value_at(within: ast.AST, key: str) -> tuple[int, ast.AST] | None:
-    """Line and value of `key` in the first dict literal (or subscript) inside `within` that has it."""
+    """Return the line and value of `key` in the first dict literal or keyword argument inside `within` that has it."""
     for node in ast.walk(within):
         if isinstance(node, ast.Dict):
             for name, value in zip(node.keys, node.values, strict=True):

@@ -1,4 +1,4 @@
-"""Training queues and fixed quotas: the checks that what is promised is there."""
+"""Training queues and fixed quotas, and the checks that pools can keep what they promise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,25 +31,28 @@ KEYS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingQueue:
-    """A training queue and who may send jobs to it."""
+    """A training queue, with the users and groups that may send jobs to it."""
 
     queue: Queue
     #: Names of users.
     users: frozenset[str] = frozenset()
     #: Names of hub groups.
     groups: frozenset[str] = frozenset()
-    #: What each task of a job has that names no CPU or memory.
+    #: CPU and memory of each task whose job names none.
     defaults: Defaults = Defaults()  # noqa: RUF009 - it is frozen
 
     def admits(self, user: str, groups: frozenset[str]) -> bool:
-        """No users and no groups: everybody."""
+        """Tell whether the user may send jobs to the queue; everybody may if it names no users and no groups."""
         return (not self.users and not self.groups) or user in self.users or bool(self.groups & groups)
 
 
 def training_queues(
     entries: Mapping[str, JsonMapping], pool: str, devices: int | None, nodes: Sequence[Node] = ()
 ) -> tuple[TrainingQueue, ...]:
-    """Return the queues of the config, parents before children."""
+    """Return the queues of the config, parents before children; raise `SettingsError` for a fault.
+
+    `devices` is the number of devices of the pool, and `nodes` are its nodes; None and () if they are not known.
+    """
     for name, entry in entries.items():
         _check_name(name, entry)
     order = sorted(entries, key=lambda name: _depth(name, entries))
@@ -64,7 +67,10 @@ def training_queues(
 def check_fixed_quotas(
     default: int, groups: Mapping[str, int], users: Mapping[str, int], pool: tuple[str, int, float]
 ) -> None:
-    """No fixed quota above the build pool (name, devices, over-subscription); those of named users fit it together."""
+    """Raise `SettingsError` if a fixed quota is above the build pool, or those of the named users together are.
+
+    `pool` is (name, devices, over-subscription); over-subscription multiplies the pool for the sum.
+    """
     name, devices, factor = pool
     total = devices * ONE_GPU
     named: list[tuple[str, tuple[str, ...], int]] = [("FixedQuota.default", (), default)]
@@ -94,6 +100,7 @@ def check_fixed_quotas(
 
 
 def _check_name(name: str, entry: JsonMapping) -> None:
+    """Raise `SettingsError` for a reserved name, an unknown key or an invalid parent."""
     if name == BUILD_ROOT or "/" in name:
         raise SettingsError(
             TRAIT, name, f'"{BUILD_ROOT}" and names with "/" are taken by notebooks', "use another name"
@@ -109,7 +116,7 @@ def _check_name(name: str, entry: JsonMapping) -> None:
 
 
 def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
-    """How many queues are above it; raise for an unknown parent and for a cycle."""
+    """Return the number of queues above a queue; raise `SettingsError` for an unknown parent and for a cycle."""
     chain = [name]
     while (parent := entries[chain[-1]].get("parent")) is not None:
         path = (chain[-1], "parent")
@@ -127,7 +134,7 @@ def _depth(name: str, entries: Mapping[str, JsonMapping]) -> int:
 
 
 def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, MilliGpu]:
-    """Own quotas; a parent that sets none has the sum of its children."""
+    """Return the quota of each queue in milli-GPU; a parent that sets none has the sum of its children."""
     quotas: dict[str, MilliGpu] = {}
     for name in reversed(order):
         if entries[name].get("quota") is not None:
@@ -139,6 +146,7 @@ def _quotas(order: list[str], entries: Mapping[str, JsonMapping]) -> dict[str, M
 
 
 def _check_sums(order: list[str], entries: Mapping[str, JsonMapping], quotas: Mapping[str, MilliGpu]) -> None:
+    """Raise `SettingsError` if the queues below a queue are promised more than its quota."""
     for name in order:
         children = {child: quotas[child] for child in order if entries[child].get("parent") == name}
         promised = sum(children.values())
@@ -157,6 +165,7 @@ def _check_pool(promised: int, pool: str, devices: int | None, roots: list[str])
 
 
 def _queue(name: str, entry: JsonMapping, pool: str, quota: MilliGpu, host: QueueHostResources) -> TrainingQueue:
+    """Return a training queue from its setting; raise `SettingsError` for a fault."""
     limit = None if entry.get("limit") is None else _amount(name, "limit", entry["limit"])
     if limit is not None and limit < quota:
         problem = f"the limit is below the quota of {format_gpus(quota)}"
@@ -200,6 +209,7 @@ def _integer(name: str, key: str, value: object, *, minimum: int | None) -> int:
 
 
 def _seconds(name: str, key: str, entry: JsonMapping) -> Seconds | None:
+    """Return a time in seconds; None if it is not set. Raises `SettingsError` if it is not a length of time."""
     value = entry.get(key)
     if value is None:
         return None

@@ -9,7 +9,7 @@ _NOTEBOOK = "notebook"
 _WHY_DISRUPTED = {
     "PreemptionByScheduler": "Kubernetes needed its place for something with a higher priority",
     "DeletionByTaintManager": "its node must not be used any more",
-    "EvictionByEvictionAPI": "an administrator emptied its node",
+    "EvictionByEvictionAPI": "an administrator drained its node",
     "DeletionByPodGC": "its node is gone",
     "TerminationByKubelet": "its node was short of memory or disk, or was shut down",
 }
