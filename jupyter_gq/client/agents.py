@@ -53,7 +53,7 @@ class AgentReport(StrictModel):
 
 
 class WatchedPod(StrictModel):
-    """A pod whose share the agent shall look at."""
+    """A pod whose share the agent watches."""
 
     pod_uid: str
     namespace: str
@@ -63,7 +63,7 @@ class WatchedPod(StrictModel):
 
 
 class AgentCommand(StrictModel):
-    """Something to do on the node. An agent that cannot says so in `AgentReport.missing`."""
+    """A command for the agent. An agent that cannot carry it out says so in `AgentReport.missing`."""
 
     id: str
     kind: Literal["suspend", "resume"]
@@ -71,7 +71,7 @@ class AgentCommand(StrictModel):
 
 
 class AgentOrders(StrictModel):
-    """The answer to a report."""
+    """The answer to an agent's report: what the agent does until the next one."""
 
     watch: list[WatchedPod] = Field(default_factory=list)
     commands: list[AgentCommand] = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Additions that a pod must carry to get what was decided for it. The service computes them; a spawner merges them."""
+"""The additions that a notebook's pod needs to get its share. The service computes them, and a spawner merges them."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from .strict_model import StrictModel
 
 
 class PodAdditions(StrictModel):
-    """Added to the pod of a notebook, after the administrator's settings and before `modify_pod_hook`."""
+    """The additions to a notebook's pod, after the administrator's settings and before `modify_pod_hook`."""
 
     node: str | None = Field(default=None, description="The only node it may run on; null: any.")
     environment: dict[str, str] = Field(default_factory=dict)

@@ -33,7 +33,7 @@ LARGEST_MESSAGE = 1024**3
 
 
 class WebSocketHandler(ProxyHandler):  # type: ignore[misc]
-    """The handler of one request, or one WebSocket connection, of a browser."""
+    """The proxy's handler of one request or WebSocket connection of a browser, without its defects."""
 
     max_message_size = LARGEST_MESSAGE
 

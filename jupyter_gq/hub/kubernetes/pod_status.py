@@ -1,4 +1,4 @@
-"""The status of pods and events of the cluster, as sentences: pure functions.
+"""Sentences about the status of pods and events of the cluster: pure functions.
 
 Events and statuses come from several programs and versions; each field except the name may be missing.
 """
@@ -61,6 +61,7 @@ def complete_event(event: JsonMapping) -> JsonObject:
 
 
 def _disrupted(condition: JsonMapping) -> str:
+    """Return the sentence for a condition of the type DisruptionTarget."""
     reason = condition.get("reason") or ""
     why = _WHY_DISRUPTED.get(reason)
     if why is None:
@@ -69,6 +70,7 @@ def _disrupted(condition: JsonMapping) -> str:
 
 
 def _terminated(state: JsonMapping | None) -> str:
+    """Return the sentence for the terminated state of a container; "" if it ended by itself without an error."""
     if not state:
         return ""
     if state.get("reason") == _OUT_OF_MEMORY:
