@@ -1,11 +1,11 @@
-# What a fresh machine needs: Linux, Python 3.11 or newer with venv, make, git. The rest comes from here.
+# A fresh machine needs Linux, Python 3.11 or newer with venv, make and git. The targets below install the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(abspath $(VENV))/bin
 HUB55 := .venv-hub55
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The bundle has been built by its own rule when the package is installed.
+# A rule of its own builds the lab extension before the package is installed.
 export SKIP_JUPYTER_BUILDER := 1
 LAB_SOURCES := $(shell git ls-files labextension 2>/dev/null)
 PYTEST := $(BIN)/python -m pytest -q
@@ -60,9 +60,9 @@ story: setup ## Play the story of the README against the real hub, service and k
 
 # --- check ------------------------------------------------------------------------------------------------------
 
-check: style test ## Everything: format, lint, types, import contracts, tests
+check: style test ## Run all checks: format, lint, types, import contracts, tests
 
-style: format lint types contracts prose docs-site ## The static checks
+style: format lint types contracts prose docs-site ## Run the static checks
 
 format: setup
 	$(BIN)/ruff format --check .
@@ -79,11 +79,11 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
-# What no tool checks: how we write, and whether claims in docstrings are true.
+# Tests of how we write, and of claims in docstrings.
 prose: setup
 	$(PYTEST) tests/style
 
-test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## All tests (each tier is its own pytest run)
+test: test-unit test-lab test-server test-hub test-demo test-browser test-kubernetes ## Run all tests, each tier in a pytest run of its own
 
 test-unit: setup postgresql
 	$(PYTEST) -n 2 tests/unit tests/property tests/scenarios tests/conformance tests/docs tests/chart
@@ -117,8 +117,8 @@ chromium:
 cluster-tools: ## Build the control plane of the Kubernetes tests from Go modules, once (about six minutes)
 	tests/kubernetes/tools/build.sh
 
-# Without Go these tests are skipped with one line, except where CI runs.
-test-kubernetes: setup ## The tests against a real Kubernetes API server
+# Without Go these tests are skipped with one line, except in CI.
+test-kubernetes: setup ## Run the tests against a real Kubernetes API server
 	@tests/kubernetes/tools/build.sh || [ -z "$$CI" ]
 	$(PYTEST) -n 2 --dist loadfile tests/kubernetes
 
@@ -127,7 +127,7 @@ postgresql:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	 if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; \
-	 else echo "The tests of the store on PostgreSQL are left out. Install it with: sudo apt-get install postgresql"; \
+	 else echo "The tests of the store on PostgreSQL are skipped. Install PostgreSQL with: sudo apt-get install postgresql"; \
 	 fi
 
 screenshots: setup chromium ## Write the pictures of the README and the docs, from the real product
@@ -151,7 +151,7 @@ peer: .venv-peer/.installed ## Make the environment of jupyter-scheduler, for th
 	.venv-peer/bin/pip install -q jupyter_scheduler ipykernel
 	@touch $@
 
-benchmarks: setup chromium peer ## Time to first output, spawn, list requests, scheduling cycles (those on traces need data: benchmarks/)
+benchmarks: setup chromium peer ## Measure time to first output, spawn, list requests, scheduling cycles (see benchmarks/ for traces)
 	$(BIN)/python -m benchmarks.first_output
 	$(BIN)/python -m benchmarks.spawn
 	$(BIN)/python -m benchmarks.load
@@ -166,5 +166,5 @@ changelog: setup ## Show the changelog of the next release; with VERSION=x.y.z: 
 release-check: setup ## Build sdist and wheel, check their metadata, install each into an empty environment
 	.ci/release-check
 
-clean: ## Remove what was built
+clean: ## Remove everything that was built
 	rm -rf $(VENV) $(HUB55) dist build labextension/node_modules labextension/lib jupyter_gq/labextension

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from jupyter_gq.demo.processes import DemoHub, free_port, packaged
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
 
 _CONFIG = """\
 c = get_config()
@@ -45,7 +45,7 @@ async def running_hub(extra: str = "", users: tuple[str, ...] = ("ann",)) -> Asy
     with tempfile.TemporaryDirectory(prefix="jupyter-gq-benchmark-") as name:
         folder, token = Path(name), secrets.token_hex(16)
         config = folder / "jupyterhub_config_benchmark.py"
-        base = packaged("hub_config") / "jupyterhub_config_local.py"
+        base = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
         config.write_text(_CONFIG.format(base=str(base), token=token, extra=extra))
         hub = DemoHub(folder=folder, port=free_port(), config=config, users=users)
         hub.start()

@@ -1,7 +1,7 @@
-# The service and the agent: one image, `jupyter-gq service` and `jupyter-gq agent`.
+# The image of the service and the agent: `jupyter-gq service` and `jupyter-gq agent`.
 # Build it from the root of the repository: docker build -f docker/service.Dockerfile -t <registry>/jupyter-gq/service:<version> .
 
-# The wheel carries the lab extension, which takes Node to build.
+# The wheel contains the lab extension, and building it needs Node.
 FROM docker.io/library/node:24-bookworm-slim AS node
 
 FROM docker.io/library/python:3.12-slim-bookworm AS wheel
@@ -18,10 +18,10 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM docker.io/library/python:3.12-slim-bookworm
 COPY --from=wheel /wheels /wheels
-# The file itself, never the name: an index may have another package of that name.
+# Install the file, not the name: a package index may have another package of that name.
 # hadolint ignore=DL3013
 RUN wheel="$(ls /wheels/jupyter_gq-*.whl)" && pip install --no-cache-dir "${wheel}[kubernetes,postgresql]" && rm -rf /wheels
-# A number, so that Kubernetes can see that it is not root.
+# The user is a number, so that Kubernetes can tell that it is not root.
 USER 1000:1000
 WORKDIR /tmp
 ENTRYPOINT ["jupyter-gq"]

@@ -1,11 +1,11 @@
 # JupyterHub with GPU shares and training queues on one machine, for one operating-system user: what `make demo` starts.
-# Quotas, queues and idle rules may be edited while it runs; they take effect within seconds.
+# Changes of quotas, queues and idle rules take effect within seconds.
 
 from jupyter_gq.hub.config import configure
 
 configure(c)
 
-# --- Who may log in: any password, so it listens on this machine only ---------------------------------------------
+# --- Users: any password is accepted, so the Hub listens on this machine only --------------------------------------
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
 c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allowed_users = {"ann", "bob", "carol"}
@@ -19,26 +19,26 @@ c.SimpleLocalProcessSpawner.home_dir_template = "homes/{username}"
 c.Spawner.default_url = "/lab"
 c.JupyterHub.allow_named_servers = True
 
-# --- Devices: those that NVML finds; where there are none, these simulated ones -----------------------------------
+# --- Devices: those that NVML finds; on a machine without GPUs, these simulated devices ----------------------------
 c.SimulatedDevices.devices = "2x A100-40GB"
 
 # One device for notebooks, one for training.
 c.Pools.pools = {"build": {"devices": 1}, "train": {"devices": 1}}
 c.Pools.build = "build"
 c.Pools.train = "train"
-# Notebooks may be promised one and a half times that device: idle ones give way to those who wait.
+# Users may be promised one and a half times that device: idle notebooks give way to waiting ones.
 c.Pools.over_subscription = 1.5
 
-# --- Build: what each person can always have for notebooks, over all of their servers --------------------------------
+# --- Build: GPUs that each user can always have for notebooks, for all servers together ------------------------------
 c.FixedQuota.default = "0.25"
 c.FixedQuota.groups = {"vision": "0.5"}
 
-# --- Train: what each queue can always have back; more while GPUs are idle -----------------------------------------
+# --- Train: GPUs that each queue can always reclaim; queues may use more while GPUs are idle -------------------------
 c.TrainingQueues.queues = {
     "vision": {"quota": "0.5", "groups": ["vision"]},
     "nlp": {"quota": "0.5", "groups": ["nlp"]},
 }
 
-# --- Idle notebooks: after half an hour, the last ten minutes with a countdown; only when somebody waits -----------
+# --- Idle notebooks lose their share after half an hour, with a countdown of ten minutes, if somebody waits ----------
 c.IdlePolicy.after = 1800
 c.IdlePolicy.warning = 600

@@ -14,19 +14,19 @@ from . import __version__
 COMMANDS = {
     "demo": ("jupyter_gq.demo.command", "demo", "start the whole product on this machine"),
     "snapshot": ("jupyter_gq.planning.snapshot", "service", "write the live state of the scheduler to a file"),
-    "replay": ("jupyter_gq.planning.replay", "service", "decide again on a written state and show the difference"),
+    "replay": ("jupyter_gq.planning.replay", "service", "decide again on a state file and show the difference"),
     "whatif": (
         "jupyter_gq.planning.whatif",
         "service",
-        "change quotas, jobs or nodes of a written state and see what follows",
+        "change quotas, jobs or nodes of a state file and show the effect",
     ),
     "check-devices": (
         "jupyter_gq.check_devices",
         "kubernetes",
-        "find out how shares see their device on a node",
+        "find out which visibility of devices works on a node",
     ),
-    "copy-database": ("jupyter_gq.store.command", "service", "take the service's data along to another database"),
-    "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on so many GPUs, beside static quotas"),
+    "copy-database": ("jupyter_gq.store.command", "service", "copy the service's data to another database"),
+    "simulate": ("jupyter_gq.planning.simulate", "service", "replay a trace on a given number of GPUs"),
 }
 #: Each command that reads its own arguments, as settings: its module, its class, the extra and its line of help.
 APPLICATIONS = {

@@ -23,7 +23,7 @@ _FILE = Path("/etc/jupyter-gq/jupyterhub_config.py")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq check-devices`."""
     parser.add_argument("pool", nargs="?", help="name of the pool (default: the only one)")
-    parser.add_argument("--node", help="name of the node (default: one of the pool with most devices)")
+    parser.add_argument("--node", help="name of the node (default: a node of the pool with most devices)")
     parser.add_argument("--image", help="an image with this package (default: c.KubernetesBackend.runner_image)")
     parser.add_argument(
         "--config",
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the Hub's configuration file (default: {_FILE}, as in the service's pod)",
     )
     parser.epilog = (
-        "Makes one small pod after the other, each for seconds; one of them needs a free device. Run it in the "
-        "service's pod. The exit code is 1 when the pool's own way does not work."
+        "Creates a few small pods one after the other; each runs for seconds, and one needs a free device. Run the "
+        "command in the service's pod. The exit code is 1 if the visibility that the pool has set does not work."
     )
 
 

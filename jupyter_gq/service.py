@@ -89,13 +89,13 @@ class SchedulerService(Application):
     aliases = {"config": "SchedulerService.config_file", "f": "SchedulerService.config_file"}
 
     config_file = Unicode(
-        "jupyterhub_config.py", help="The Hub's configuration file: quotas, queues and devices are read from it."
+        "jupyterhub_config.py", help="The Hub's configuration file, from which quotas, queues and devices are read."
     ).tag(config=True)
     backend = Enum(
         ["local", "kubernetes"],
         "local",
-        help="Where notebooks and jobs run: `local`, as processes of this machine, or `kubernetes`, as pods of a "
-        "cluster. Default: local.",
+        help="The backend that runs notebooks and jobs: `local`, as processes of this machine, or `kubernetes`, as "
+        "pods of a cluster. Default: local.",
     ).tag(config=True)
     state_dir = Unicode(
         "jupyter-gq-state",
@@ -107,11 +107,13 @@ class SchedulerService(Application):
     )
     leader_election = Bool(
         True,
-        help="On Kubernetes only the service that holds a lease of the hub's namespace acts; others wait. Turn it off "
-        "only where there can never be two. Default: True.",
+        help="True: on Kubernetes, only the service that holds a lease in the hub's namespace acts; other services "
+        "wait. Set False only if there can never be two services. Default: True.",
     ).tag(config=True)
     check_invariants = Bool(
-        False, help="After each step check that no device is promised twice, and fail the step if so. Default: False."
+        False,
+        help="True: after each step, check that no device is promised twice, and fail the step if one is. "
+        "Default: False.",
     ).tag(config=True)
 
     def initialize(self, argv: list[str] | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Observes the GPUs of one node and tells the service, which it dials; it listens nowhere and has no rights."""
+"""The agent of one node: it observes the GPUs and reports to the service, listens on no port and has no rights."""

@@ -1,10 +1,10 @@
-"""The agent's loop: look, report, take the answer's orders, again.
+"""The loop of the agent: observe the node, report to the service, follow the orders in its answer.
 
 Rules
 -----
-1. A service that is away ends nothing: the agent waits, longer each time, and goes on looking.
-2. New orders are followed at once; without them a report goes out every `report_every` seconds.
-3. Nothing is kept between two runs of the agent: after its start it asks for its orders first.
+- Survive outages: if the service cannot be reached, the agent keeps observing and reports again after a backoff.
+- Follow orders at once: the next report follows new orders immediately; otherwise one goes out in each interval.
+- No memory: an agent that starts first asks for its orders. Nothing is kept from an earlier process.
 """
 
 import asyncio
@@ -15,92 +15,96 @@ from jupyter_gq.client.problems import ServiceError
 
 from .backoff import Backoff
 from .clock import monotonic
-from .link import ServiceLink, TokenMissing
-from .patience import PatientLook
+from .observer import NodeObserver
+from .service_connection import ServiceConnection, TokenMissing
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two reports at the least, whatever the service answers.
-LEAST_PAUSE = 0.2
-#: At the most: the service waits no longer, and an agent that is silent for much longer counts as gone.
-MOST_PAUSE = 25.0
+#: Shortest interval between two reports in seconds, whatever the service asks for.
+MIN_INTERVAL = 0.2
+#: Longest interval in seconds: the service answers within it, and takes an agent that is silent for longer as gone.
+MAX_INTERVAL = 25.0
 
 
 class Agent:
-    """Runs until it is cancelled."""
+    """The agent of one node, which reports until it is cancelled."""
 
-    def __init__(self, looks: PatientLook, link: ServiceLink, backoff: Backoff, *, report_every: float) -> None:
-        """`report_every` is in seconds; the service may ask for more often, not for less."""
-        self._looks, self._link, self._backoff = looks, link, backoff
-        self._most = report_every
-        #: What the service said last, also while it is away; None: it has not been heard since the start.
+    def __init__(
+        self, observer: NodeObserver, service: ServiceConnection, backoff: Backoff, *, report_every: float
+    ) -> None:
+        """`report_every` is the longest interval between two reports in seconds; the service may ask for a shorter."""
+        self._observer, self._service, self._backoff = observer, service, backoff
+        self._report_every = report_every
+        #: Newest orders of the service, kept while the service is down; None before its first answer.
         self._orders: AgentOrders | None = None
-        self._away: str | None = None
-        #: What was last logged of the driver, and of what is missing.
-        self._states: dict[str, str] = {}
-        #: Ids of commands that were answered by what is missing.
-        self._declined: set[str] = set()
+        #: The error that was logged last; None while reports are accepted.
+        self._logged_error: str | None = None
+        #: State of the driver, and each missing ability, as they were logged last.
+        self._logged_states: dict[str, str] = {}
+        #: Ids of the unsupported commands that were logged.
+        self._logged_commands: set[str] = set()
 
     async def run(self) -> None:
-        """Report for ever."""
+        """Report until cancelled."""
         while True:
             try:
                 pause = await self._step()
             except Exception:  # the last guard of the loop
-                log.exception("a look failed; it is tried again")
+                log.exception("the node could not be observed; the agent tries again")
                 pause = self._backoff.next()
             await asyncio.sleep(pause)
 
     async def _step(self) -> float:
         """Observe and report once; return the seconds to wait before the next report."""
         watch = [] if self._orders is None else self._orders.watch
-        report = await self._looks.look(watch)
-        self._note(report)
-        every = self._every()
-        # Not heard yet: what is to be watched is wanted at once.
-        wait = 0 if self._orders is None else int(every)
-        begun = monotonic()
+        report = await self._observer.observe(watch)
+        self._log_changes(report)
+        interval = self._interval()
+        # Before the first orders, the agent needs the answer at once: it does not know yet what to watch.
+        wait = 0 if self._orders is None else int(interval)
+        began = monotonic()
         try:
-            orders = await self._link.report(report, wait)
+            orders = await self._service.report(report, wait)
         except (ServiceError, TokenMissing) as error:
-            return self._failed(error)
-        self._heard()
+            return self._record_failure(error)
+        self._record_success()
         before, self._orders = self._orders, orders
-        self._decline(orders.commands)
+        self._log_unsupported(orders.commands)
         if before is None or before != orders:
-            return LEAST_PAUSE
-        # The service waits whole seconds, or not at all when it has just begun.
-        return max(LEAST_PAUSE, begun + every - monotonic())
+            return MIN_INTERVAL
+        # The service waits whole seconds, and not at all if it has just started.
+        return max(MIN_INTERVAL, began + interval - monotonic())
 
-    def _note(self, report: AgentReport) -> None:
-        """Log what has changed of the node's own state: who looks at a node looks here first."""
+    def _log_changes(self, report: AgentReport) -> None:
+        """Log each change of the driver's state and of what the node lacks: an administrator reads this log first."""
         states = {"driver": f"{report.probe}: {report.detail}", **report.missing}
-        for name in sorted({*states, *self._states}):
-            if states.get(name) != self._states.get(name):
+        for name in sorted({*states, *self._logged_states}):
+            if states.get(name) != self._logged_states.get(name):
                 log.info("%s: %s", name, states.get(name, "nothing is missing any more"))
-        self._states = states
+        self._logged_states = states
 
-    def _every(self) -> float:
-        asked = self._most if self._orders is None else self._orders.report_every
-        return max(LEAST_PAUSE, min(self._most, asked))
+    def _interval(self) -> float:
+        """Return the seconds between two reports: what the service asks for, within the limits of this agent."""
+        asked = self._report_every if self._orders is None else self._orders.report_every
+        return max(MIN_INTERVAL, min(self._report_every, asked))
 
-    def _decline(self, commands: list[AgentCommand]) -> None:
-        """Commands that this agent cannot carry out are logged once; each report says why, the next one at once."""
+    def _log_unsupported(self, commands: list[AgentCommand]) -> None:
+        """Log once each command that this agent cannot carry out; the next report tells the service why."""
         for command in commands:
-            if command.id in self._declined:
-                continue
-            log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
-        self._declined = {command.id for command in commands}
+            if command.id not in self._logged_commands:
+                log.warning("cannot %s pod %s: this version of the agent is not able to", command.kind, command.pod_uid)
+        self._logged_commands = {command.id for command in commands}
 
-    def _failed(self, error: ServiceError | TokenMissing) -> float:
-        pause = self._backoff.next()
-        if self._away != str(error):
-            log.warning("the report was not taken; it is tried again and again. %s", error)
-        self._away = str(error)
-        return pause
+    def _record_failure(self, error: ServiceError | TokenMissing) -> float:
+        """Log an error that differs from the last one; return the seconds to wait before the next report."""
+        if self._logged_error != str(error):
+            log.warning("the service did not accept the report; the agent tries again. %s", error)
+        self._logged_error = str(error)
+        return self._backoff.next()
 
-    def _heard(self) -> None:
-        if self._away is not None:
-            log.info("the service at %s takes reports again", self._link.url)
-        self._away = None
+    def _record_success(self) -> None:
+        """Log that the service accepts reports again, and reset the backoff."""
+        if self._logged_error is not None:
+            log.info("the service at %s accepts reports again", self._service.url)
+        self._logged_error = None
         self._backoff.reset()

@@ -1,4 +1,4 @@
-"""`jupyter-gq agent`: puts the agent of one node together and runs it."""
+"""The command `jupyter-gq agent`: it builds the agent of one node and runs it."""
 
 import asyncio
 import contextlib
@@ -19,20 +19,23 @@ from jupyter_gq.devices.probe import DeviceProbe
 from jupyter_gq.devices.simulated import SimulatedDevices
 
 from . import clock
-from .agent import LEAST_PAUSE, MOST_PAUSE, Agent
+from .agent import MAX_INTERVAL, MIN_INTERVAL, Agent
 from .backoff import Backoff
 from .kubelet import KubeletSocket
-from .link import ServiceLink
 from .node import Node
-from .patience import PatientLook
-from .processes import Processes, by_cgroup, by_environment
+from .observer import NodeObserver
+from .processes import Processes, find_pod_by_cgroup, find_pod_by_environment
+from .service_connection import ServiceConnection
 
-#: Seconds that the driver and the kubelet may take together.
-_PATIENCE = 10.0
+#: Timeout of one observation in seconds: for the driver and the kubelet together.
+_OBSERVATION_TIMEOUT = 10.0
 
 
 class NodeAgent(Application):
-    """Observes the GPUs of one node of a cluster, and tells the service; one runs on each node with GPUs."""
+    """The program that observes the GPUs of one node of a cluster and reports to the service.
+
+    One agent runs on each node with GPUs.
+    """
 
     name = "jupyter-gq agent"
     description = "The agent of one node of a Kubernetes cluster. A DaemonSet starts it."
@@ -47,30 +50,31 @@ class NodeAgent(Application):
         "Default: the environment variable `GQ_SERVICE_URL`."
     ).tag(config=True)
     token_file = Unicode(
-        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod; read for each "
-        "report, as the kubelet renews it. Default: the environment variable `GQ_TOKEN_FILE`, else "
-        "`/var/run/secrets/jupyter-gq/token`."
+        help="File with the projected service-account token (audience `jupyter-gq`) of the agent's pod. The kubelet "
+        "renews the token, so the agent reads the file for each report. Default: the environment variable "
+        "`GQ_TOKEN_FILE`, else `/var/run/secrets/jupyter-gq/token`."
     ).tag(config=True)
     node_name = Unicode(
         help="Name of the node as the cluster knows it. Default: the environment variable `NODE_NAME`."
     ).tag(config=True)
     pod_resources = Unicode(
         "/var/lib/kubelet/pod-resources/kubelet.sock",
-        help="Socket on which the kubelet says which devices it gave to which pod.",
+        help="Socket of the kubelet that lists the devices of each pod.",
     ).tag(config=True)
     proc = Unicode(
         "/proc",
-        help="The /proc of the node, where the processes of its pods are seen: with `hostPID` it is the agent's own.",
+        help="The /proc of the node, which shows the processes of its pods. With `hostPID` it is the agent's own.",
     ).tag(config=True)
     processes = Enum(
         ["cgroup", "environment"],
         "cgroup",
-        help="How the pod of a process is known: `cgroup` = by its cgroup, as container runtimes name it; "
+        help="How the pod of a process is found: `cgroup` = by its cgroup, as container runtimes name it; "
         "`environment` = by the variable `JUPYTER_GQ_POD_UID`, for a kubelet that runs pods as plain processes.",
     ).tag(config=True)
     report_every = Float(
         5.0,
-        help="Seconds between two reports at the most; the service may ask for more often, and hears changes at once.",
+        help="Longest interval between two reports, in seconds. The service may ask for a shorter one. A change of its "
+        "orders makes the agent report at once.",
     ).tag(config=True)
 
     @default("service_url")
@@ -87,10 +91,10 @@ class NodeAgent(Application):
 
     @validate("report_every")
     def _check_report_every(self, proposal: Bunch) -> float:
-        if not LEAST_PAUSE <= proposal["value"] <= MOST_PAUSE:
+        if not MIN_INTERVAL <= proposal["value"] <= MAX_INTERVAL:
             raise TraitError(
                 f"c.NodeAgent.report_every = {proposal['value']!r}: it must be from "
-                f"{LEAST_PAUSE} to {MOST_PAUSE} seconds."
+                f"{MIN_INTERVAL} to {MAX_INTERVAL} seconds."
             )
         return float(proposal["value"])
 
@@ -99,17 +103,17 @@ class NodeAgent(Application):
         return logging.INFO
 
     def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line, then the file."""
+        """Read the command line, then the configuration file that it names."""
         self.parse_command_line(argv)
         if self.config_file:
             path = Path(self.config_file)
             self.load_config_file(path.name, str(path.parent))
         logger = logging.getLogger("jupyter_gq")
-        logger.parent = self.log  # one format, and one level, for all that the agent says
+        logger.parent = self.log  # one format and one level for the whole log of the agent
         logger.setLevel(self.log.level)
 
     def start(self) -> None:
-        """Report until a signal comes; end with a sentence and exit code 1 when it cannot start."""
+        """Report until a signal comes; log the reason and exit with code 1 if a required setting is missing."""
         for name, value, variable in (
             ("service_url", self.service_url, "GQ_SERVICE_URL"),
             ("node_name", self.node_name, "NODE_NAME"),
@@ -120,30 +124,35 @@ class NodeAgent(Application):
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        link = ServiceLink(self.service_url, Path(self.token_file), self.node_name, longest_wait=self.report_every)
-        backoff = Backoff(random.SystemRandom().random)
-        agent = Agent(PatientLook(self._node(), _PATIENCE), link, backoff, report_every=self.report_every)
+        """Report until SIGINT or SIGTERM, then close the connection."""
+        service = ServiceConnection(
+            self.service_url, Path(self.token_file), self.node_name, longest_wait=self.report_every
+        )
+        observer = NodeObserver(self._make_node(), _OBSERVATION_TIMEOUT)
+        agent = Agent(observer, service, Backoff(random.SystemRandom().random), report_every=self.report_every)
         loop = asyncio.create_task(agent.run())
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, loop.cancel)
-        self.log.info("agent of %s, reporting to %s", self.node_name, link.url)
+        self.log.info("agent of %s, reporting to %s", self.node_name, service.url)
         with contextlib.suppress(asyncio.CancelledError):
             await loop
-        link.close()
+        service.close()
 
-    def _node(self) -> Node:
-        probe, proc = self._probe(), Path(self.proc)
-        pod_of = by_cgroup if self.processes == "cgroup" else by_environment
+    def _make_node(self) -> Node:
+        """Return the node with the sources of its state, as the settings name them."""
+        probe, proc = self._choose_probe(), Path(self.proc)
+        find_pod = find_pod_by_cgroup if self.processes == "cgroup" else find_pod_by_environment
         return Node(
             probe=probe,
             meter=ProbeMeter(probe),
             kubelet=KubeletSocket(Path(self.pod_resources)),
-            processes=Processes(proc, pod_of),
+            processes=Processes(proc, find_pod),
             proc=proc,
         )
 
-    def _probe(self) -> DeviceProbe:
-        # On a node without a GPU nothing is pretended unless somebody says so: elsewhere the default is "auto".
+    def _choose_probe(self) -> DeviceProbe:
+        """Return the driver's probe, or the simulated one if the configuration says so."""
+        # Elsewhere the default mode is "auto": a node of a cluster must not simulate GPUs unless it is configured to.
         config = Config({"SimulatedDevices": {"mode": "never"}})
         config.merge(self.config)
         simulated = SimulatedDevices(config=config, node=self.node_name)

@@ -1,27 +1,30 @@
-"""How long to wait before the next attempt."""
+"""The backoff of the agent: how long to wait before the next attempt."""
 
 from collections.abc import Callable
 
-#: Seconds. The most is well below the time after which a reservation without a word of its agent is given up (30 s).
-FIRST, MOST = 1.0, 10.0
+#: First and longest wait in seconds. A reservation whose agent is silent for 30 s is given up, so that the longest wait
+#: must be much shorter.
+FIRST_WAIT, MAX_WAIT = 1.0, 10.0
 
 
 class Backoff:
-    """Twice as long after each failure, up to a most, and by chance between half and all of that.
+    """A wait that doubles after each failure up to a maximum, of which a random half to all is used.
 
-    Agents that lost the service at the same moment should not come back at the same moment.
+    The random part keeps agents that lost the service at the same moment from coming back at the same moment.
     """
 
-    def __init__(self, draw: Callable[[], float], *, first: float = FIRST, most: float = MOST) -> None:
-        """`draw` gives chance, from 0 to 1."""
-        self._draw, self._first, self._most = draw, first, most
+    def __init__(
+        self, random_fraction: Callable[[], float], *, first: float = FIRST_WAIT, longest: float = MAX_WAIT
+    ) -> None:
+        """`random_fraction` returns a random number from 0 to 1; the waits are in seconds."""
+        self._random_fraction, self._first, self._longest = random_fraction, first, longest
         self._next = first
 
     def next(self) -> float:
-        """Return the seconds to wait after one more failure."""
-        waits, self._next = self._next, min(self._most, self._next * 2)
-        return waits * (0.5 + self._draw() / 2)
+        """Record a failure; return the seconds to wait after it."""
+        wait, self._next = self._next, min(self._longest, self._next * 2)
+        return wait * (0.5 + self._random_fraction() / 2)
 
     def reset(self) -> None:
-        """Begin again with the first pause, after a success."""
+        """Record a success: the next failure is followed by the first, shortest wait."""
         self._next = self._first

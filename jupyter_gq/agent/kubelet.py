@@ -1,10 +1,10 @@
-"""Asks the kubelet which devices it gave to which pod. The only module that imports grpc.
+"""The devices that the kubelet gave to each pod, read from its PodResources socket. The only module that imports grpc.
 
 Rules
 -----
-1. What it lists is passed on as it stands: kubelets before 1.34 also list pods that have ended, and only who knows the
-   pods can tell.
-2. Nothing is remembered, not even a connection: a kubelet that restarts makes its socket anew.
+- Unfiltered: kubelets before 1.34 also list pods that have ended. Only the service knows which pods run, so the list is
+  passed on unchanged.
+- Nothing is kept between two calls, not even a connection: a kubelet that restarts makes its socket anew.
 """
 
 from collections.abc import Iterator
@@ -21,40 +21,41 @@ from jupyter_gq.domain.errors import MachineError
 from . import podresources as messages
 
 Answer = TypeVar("Answer")
-#: What the kubelet may take to answer.
+#: Timeout of one answer of the kubelet, in seconds.
 _TIMEOUT = 5.0
-_MOST_BYTES = 16 * 1024 * 1024
-_OPTIONS = (("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0))
-#: A device id with it is one of several copies of a device, made by a device plugin that shares.
-COPY = "::"
+_MAX_BYTES = 16 * 1024 * 1024
+_OPTIONS = (("grpc.max_receive_message_length", _MAX_BYTES), ("grpc.enable_http_proxy", 0))
+#: Part of the id of a copy of a device, before the number of the copy. Device plugins that share devices make copies.
+COPY_SEPARATOR = "::"
 
 
 class KubeletError(MachineError):
-    """A kubelet that cannot be asked; the text is a sentence."""
+    """A kubelet that does not answer; the text is a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubeletView:
-    """The kubelet's answer at one moment."""
+    """The devices of a node as its kubelet listed them at one moment."""
 
     allocations: tuple[AgentAllocation, ...]
-    #: Devices that it could give to pods; None when it does not say.
+    #: Ids of the devices that the kubelet can give to pods; None if it does not tell.
     allocatable: tuple[str, ...] | None
 
-    def copies(self) -> tuple[str, ...]:
-        """Ids that stand for one of several copies of a device, in order."""
+    def copied_ids(self) -> tuple[str, ...]:
+        """Return the ids that stand for one of several copies of a device, sorted; empty if devices are not shared."""
         given = [device for allocation in self.allocations for device in allocation.device_ids]
-        return tuple(sorted({device for device in [*given, *(self.allocatable or ())] if COPY in device}))
+        return tuple(sorted({device for device in [*given, *(self.allocatable or ())] if COPY_SEPARATOR in device}))
 
 
 class KubeletSocket:
-    """The PodResources API at this socket."""
+    """A client of the kubelet's PodResources API at a Unix socket."""
 
     def __init__(self, socket: Path, *, timeout: float = _TIMEOUT) -> None:
+        """`timeout` is that of one answer, in seconds."""
         self._socket, self._timeout = socket, timeout
 
-    def look(self) -> KubeletView:
-        """Ask the kubelet now; raise `KubeletError` if it does not answer."""
+    def read(self) -> KubeletView:
+        """Return the devices that the kubelet lists now; raise `KubeletError` if it does not answer."""
         if not self._socket.exists():
             raise KubeletError(
                 f"There is no socket {self._socket}: mount the kubelet's folder pod-resources into the agent's pod."
@@ -63,19 +64,25 @@ class KubeletSocket:
             try:
                 listed = self._call(channel, messages.LIST, messages.ListRequest(), messages.ListResponse)
             except grpc.RpcError as error:
-                raise KubeletError(f"The kubelet does not answer at {self._socket}: {_words(error)}.") from error
-            return KubeletView(allocations=tuple(_allocations(listed)), allocatable=self._allocatable(channel))
+                raise KubeletError(
+                    f"The kubelet does not answer at {self._socket}: {_describe_error(error)}."
+                ) from error
+            return KubeletView(
+                allocations=tuple(_list_allocations(listed)), allocatable=self._list_allocatable(channel)
+            )
 
-    def _allocatable(self, channel: grpc.Channel) -> tuple[str, ...] | None:
+    def _list_allocatable(self, channel: grpc.Channel) -> tuple[str, ...] | None:
+        """Return the ids of the devices that the kubelet can give to pods; None if it does not tell."""
         try:
             answer = self._call(
                 channel, messages.ALLOCATABLE, messages.AllocatableRequest(), messages.AllocatableResponse
             )
-        except grpc.RpcError:  # older kubelets have it switched off
+        except grpc.RpcError:  # this call is switched off in older kubelets
             return None
         return tuple(device for devices in answer.devices for device in devices.device_ids)
 
     def _call(self, channel: grpc.Channel, method: str, request: Message, answer: type[Answer]) -> Answer:
+        """Call a method of the API; return the parsed answer, a message of the type `answer`."""
         parse = cast(type[Message], answer).FromString
         call = channel.unary_unary(
             method, request_serializer=type(request).SerializeToString, response_deserializer=parse
@@ -83,8 +90,8 @@ class KubeletSocket:
         return cast(Answer, call(request, timeout=self._timeout))
 
 
-def _allocations(listed: messages.Listed) -> Iterator[AgentAllocation]:
-    """Yield an allocation for each container and resource; a kubelet lists each device apart, with its topology."""
+def _list_allocations(listed: messages.ListedPods) -> Iterator[AgentAllocation]:
+    """Yield an allocation for each container and resource: a kubelet lists each device of a container separately."""
     for pod in listed.pod_resources:
         for container in pod.containers:
             by_resource: dict[str, list[str]] = {}
@@ -100,7 +107,7 @@ def _allocations(listed: messages.Listed) -> Iterator[AgentAllocation]:
                 )
 
 
-def _words(error: grpc.RpcError) -> str:
+def _describe_error(error: grpc.RpcError) -> str:
     if not isinstance(error, grpc.Call):
         return str(error)
     code = error.code()

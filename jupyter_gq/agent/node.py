@@ -1,9 +1,9 @@
-"""Puts together what the driver, the kubelet and /proc say of this node.
+"""The state of a node, combined from its driver, its kubelet and its /proc.
 
 Rules
 -----
-1. Unknown is never idle: what cannot be read is None, and why is said in `missing`.
-2. Nothing here raises: a driver that is lost is a state that is reported.
+- Unknown is never idle: a value that cannot be read is None, and `missing` says why.
+- No exceptions: a driver or a kubelet that fails is a state that is reported.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from jupyter_gq.devices.limits import SIMULATED_PREFIX
 from jupyter_gq.devices.meter import UNKNOWN, Share, ShareMeter, ShareUse
 from jupyter_gq.devices.probe import DeviceInfo, DeviceProbe, ProbeState
 
-from .kubelet import COPY, KubeletError, KubeletSocket, KubeletView
+from .kubelet import COPY_SEPARATOR, KubeletError, KubeletSocket, KubeletView
 from .processes import Processes
-from .visible import uuids_by_minor, visible_devices
+from .visible_devices import find_visible_devices, map_minors_to_uuids
 
 #: Keys of `AgentReport.missing`.
 SUSPEND, KUBELET, SHARES, PROCESSES, VISIBLE = "suspend", "kubelet", "shares", "processes", "visible"
@@ -26,17 +26,17 @@ NO_SUSPEND = "This version of the agent cannot suspend the GPU state of a proces
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """The node as the agent on it sees it. `look` may block for as long as the driver does."""
+    """The node that the agent runs on, with the sources of its state."""
 
     probe: DeviceProbe
     meter: ShareMeter
     kubelet: KubeletSocket
     processes: Processes
-    #: The node's /proc, through which the files of its containers are seen.
+    #: The node's /proc, through which the agent reads the /dev of containers.
     proc: Path
 
-    def look(self, watch: Sequence[WatchedPod]) -> AgentReport:
-        """Report all that can be seen now, and the use of these pods."""
+    def observe(self, watch: Sequence[WatchedPod]) -> AgentReport:
+        """Return the present state of the node and the use of these pods; block for as long as the driver does."""
         missing = {SUSPEND: NO_SUSPEND}
         kubelet = self._ask_kubelet(missing)
         status = self.probe.status()
@@ -44,19 +44,23 @@ class Node:
         return AgentReport(
             probe=status.state.value,
             detail=status.detail,
-            devices=[_described(device) for device in devices],
+            devices=[_to_agent_device(device) for device in devices],
             allocations=None if kubelet is None else list(kubelet.allocations),
-            shares=self._shares(watch, devices, kubelet, missing),
+            shares=self._measure_shares(watch, devices, kubelet, missing),
             missing=missing,
         )
 
     def _ask_kubelet(self, missing: dict[str, str]) -> KubeletView | None:
+        """Return the devices that the kubelet gave to pods; None, with an entry in `missing`, if it does not answer.
+
+        Add another entry to `missing` if the device plugin hands out copies of a device.
+        """
         try:
-            view = self.kubelet.look()
+            view = self.kubelet.read()
         except KubeletError as error:
             missing[KUBELET] = str(error)
             return None
-        copies = view.copies()
+        copies = view.copied_ids()
         if copies:
             missing[SHARES] = (
                 f"The device plugin of this node hands out copies of a device, such as {copies[0]}: two pods may hold "
@@ -64,58 +68,65 @@ class Node:
             )
         return view
 
-    def _shares(
+    def _measure_shares(
         self,
         watch: Sequence[WatchedPod],
         devices: Sequence[DeviceInfo],
         kubelet: KubeletView | None,
         missing: dict[str, str],
     ) -> list[AgentShare]:
-        pids = self.processes.of_pods([pod.pod_uid for pod in watch])
+        """Return the use of each watched pod and the devices that it can open; add to `missing` what is unknown."""
+        pids = self.processes.by_pod([pod.pod_uid for pod in watch])
         if watch and not pids:
             missing[PROCESSES] = (
                 "No process of any watched pod can be seen: the agent's pod needs hostPID, and the node's /proc."
             )
-        uuids = uuids_by_minor(devices)
+        uuids = map_minors_to_uuids(devices)
         if devices and uuids is None:
             missing[VISIBLE] = (
                 "The driver of this node does not tell the numbers of its devices, so nobody knows which of them a "
-                "container sees."
+                "container can open."
             )
         shares = {
             pod.pod_uid: share
             for pod in watch
-            if (share := self._share(pod, pids.get(pod.pod_uid), devices, kubelet)) is not None
+            if (share := self._find_share(pod, pids.get(pod.pod_uid), devices, kubelet)) is not None
         }
         uses = self.meter.measure(shares)
         return [
-            _reported(pod, uses.get(pod.pod_uid, UNKNOWN), visible_devices(self.proc, pids.get(pod.pod_uid, ()), uuids))
+            _to_agent_share(
+                pod,
+                uses.get(pod.pod_uid, UNKNOWN),
+                find_visible_devices(self.proc, pids.get(pod.pod_uid, ()), uuids),
+            )
             for pod in watch
         ]
 
-    def _share(
+    def _find_share(
         self,
         pod: WatchedPod,
         pids: Sequence[int] | None,
         devices: Sequence[DeviceInfo],
         kubelet: KubeletView | None,
     ) -> Share | None:
-        """Return the share to measure; None if its processes or devices are not known."""
-        held = tuple(pod.devices) or _given(pod, devices, kubelet)
+        """Return the processes and devices of a pod, to be measured; None if either are unknown."""
+        held = tuple(pod.devices) or _find_assigned_devices(pod, devices, kubelet)
         if not held or not pids:
             return None
         if any(device.startswith(SIMULATED_PREFIX) for device in held):
-            pids = self.processes.without_entry(pids)
+            pids = self.processes.without_entry_processes(pids)
         return Share(devices=held, pids=tuple(pids))
 
 
-def _given(pod: WatchedPod, devices: Sequence[DeviceInfo], kubelet: KubeletView | None) -> tuple[str, ...]:
-    """Return the devices that the kubelet gave to it, out of those that exist."""
+def _find_assigned_devices(
+    pod: WatchedPod, devices: Sequence[DeviceInfo], kubelet: KubeletView | None
+) -> tuple[str, ...]:
+    """Return the ids of the existing devices that the kubelet gave to a pod, sorted; none if the kubelet is silent."""
     if kubelet is None:
         return ()
     known = {device.uuid for device in devices}
     ids = {
-        device.partition(COPY)[0]
+        device.partition(COPY_SEPARATOR)[0]
         for allocation in kubelet.allocations
         if (allocation.namespace, allocation.pod) == (pod.namespace, pod.pod)
         for device in allocation.device_ids
@@ -123,9 +134,9 @@ def _given(pod: WatchedPod, devices: Sequence[DeviceInfo], kubelet: KubeletView 
     return tuple(sorted(ids & known))
 
 
-def _described(device: DeviceInfo) -> AgentDevice:
+def _to_agent_device(device: DeviceInfo) -> AgentDevice:
     return AgentDevice(uuid=device.uuid, index=device.index, model=device.model, memory_mib=device.memory)
 
 
-def _reported(pod: WatchedPod, use: ShareUse, visible: list[str] | None) -> AgentShare:
+def _to_agent_share(pod: WatchedPod, use: ShareUse, visible: list[str] | None) -> AgentShare:
     return AgentShare(pod_uid=pod.pod_uid, memory_mib=use.memory, utilisation=use.utilisation, visible=visible)

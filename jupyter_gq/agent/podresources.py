@@ -1,7 +1,7 @@
 """The messages of the kubelet's PodResources API, version 1, as far as the agent reads them.
 
-They are built from this table when the module is imported, so that nobody needs `protoc`, and no generated file asks
-for one version of protobuf. Fields that are not named here are skipped by protobuf: newer kubelets send more.
+The message classes are built from a table when this module is imported. So no generated code is needed, which would
+fit only some versions of protobuf. Protobuf skips fields that the table does not name: newer kubelets send more.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-#: Where a kubelet serves it.
+#: Names of the two methods that the agent calls.
 LIST = "/v1.PodResourcesLister/List"
 ALLOCATABLE = "/v1.PodResourcesLister/GetAllocatableResources"
 
@@ -28,7 +28,8 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 
 
-def _pool() -> DescriptorPool:
+def _build_pool() -> DescriptorPool:
+    """Return a pool with a descriptor of each message in the table."""
     file = FileDescriptorProto(name="podresources/v1/api.proto", package="v1", syntax="proto3")
     for message, fields in _MESSAGES.items():
         described = file.message_type.add(name=message)
@@ -40,16 +41,16 @@ def _pool() -> DescriptorPool:
                 field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".v1.{kind}"
             else:
                 field.type = FieldDescriptorProto.TYPE_STRING
-    # A pool of our own: another package of this process may define the same names.
+    # A separate pool: another package in this process may define the same names in the default pool.
     pool = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
-_POOL = _pool()
+_POOL = _build_pool()
 
 
-def message(name: str) -> type[Message]:
+def message_class(name: str) -> type[Message]:
     """Return the class of the message with this name."""
     return cast(type[Message], GetMessageClass(_POOL.FindMessageTypeByName(f"v1.{name}")))
 
@@ -76,19 +77,19 @@ class PodResources(Protocol):
     containers: Sequence[ContainerResources]
 
 
-class Listed(Protocol):
-    """The answer to `LIST`."""
+class ListedPods(Protocol):
+    """The answer to `LIST`: all pods with their devices."""
 
     pod_resources: Sequence[PodResources]
 
 
-class Allocatable(Protocol):
-    """The answer to `ALLOCATABLE`."""
+class AllocatableDevices(Protocol):
+    """The answer to `ALLOCATABLE`: the devices that the kubelet can give to pods."""
 
     devices: Sequence[ContainerDevices]
 
 
-ListRequest = message("ListPodResourcesRequest")
-ListResponse = cast(type[Listed], message("ListPodResourcesResponse"))
-AllocatableRequest = message("AllocatableResourcesRequest")
-AllocatableResponse = cast(type[Allocatable], message("AllocatableResourcesResponse"))
+ListRequest = message_class("ListPodResourcesRequest")
+ListResponse = cast(type[ListedPods], message_class("ListPodResourcesResponse"))
+AllocatableRequest = message_class("AllocatableResourcesRequest")
+AllocatableResponse = cast(type[AllocatableDevices], message_class("AllocatableResourcesResponse"))

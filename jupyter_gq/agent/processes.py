@@ -1,9 +1,9 @@
-"""Which processes of the node belong to which pod, as /proc shows it at one moment.
+"""The processes of a node by the pod that they belong to, as /proc shows them at one moment.
 
 Rules
 -----
-1. A process that ends while it is looked at, or may not be looked at, belongs to no pod.
-2. A pod without a process that can be seen is unknown, not idle: without `hostPID` every pod looks like that.
+- Unreadable means no pod: a process that ends meanwhile, or that may not be read, belongs to no pod.
+- No process means unknown, not idle: without `hostPID` the agent sees no process of any pod.
 """
 
 import re
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-#: Tells the uid of the pod that a process belongs to, from its folder in /proc; None when it belongs to none.
-PodOf = Callable[[Path], str | None]
+#: A function that returns the uid of a process's pod from its folder in /proc; None if the process is in no pod.
+PodFinder = Callable[[Path], str | None]
 
-#: The mark that stands in for cgroups where pods have none.
+#: The environment variable that names the pod if a kubelet runs pods without cgroups.
 POD_VARIABLE = "JUPYTER_GQ_POD_UID"
 #: A segment of a cgroup's path. With systemd `kubepods-burstable-pod<uid>.slice`, its dashes written as underscores;
 #: with cgroupfs `pod<uid>`. The uid of a static pod is a hash without dashes.
@@ -23,8 +23,8 @@ _POD = re.compile(
 )
 
 
-def pod_in_cgroup(text: str) -> str | None:
-    """Return the uid of the pod in the text of a `/proc/<pid>/cgroup`, of version 1 or 2."""
+def parse_pod_of_cgroup(text: str) -> str | None:
+    """Return the uid of the pod in the content of a `/proc/<pid>/cgroup`, of version 1 or 2; None if there is none."""
     for line in text.splitlines():
         found = _POD.search(line.split(":", 2)[-1])
         if found is not None:
@@ -32,8 +32,8 @@ def pod_in_cgroup(text: str) -> str | None:
     return None
 
 
-def pod_in_environment(block: bytes) -> str | None:
-    """Return the uid of the pod in a `/proc/<pid>/environ`."""
+def parse_pod_of_environment(block: bytes) -> str | None:
+    """Return the uid of the pod in the content of a `/proc/<pid>/environ`; None if there is none."""
     prefix = f"{POD_VARIABLE}=".encode()
     for entry in block.split(b"\0"):
         if entry.startswith(prefix):
@@ -41,38 +41,38 @@ def pod_in_environment(block: bytes) -> str | None:
     return None
 
 
-def by_cgroup(process: Path) -> str | None:
-    """Return the pod by the cgroup of the process, which no process can leave."""
-    return pod_in_cgroup((process / "cgroup").read_text(errors="replace"))
+def find_pod_by_cgroup(process: Path) -> str | None:
+    """Return the uid of the pod that a process belongs to by its cgroup, which a process cannot leave."""
+    return parse_pod_of_cgroup((process / "cgroup").read_text(errors="replace"))
 
 
-def by_environment(process: Path) -> str | None:
-    """Return the pod by the environment, for kubelets that run pods as plain processes."""
-    return pod_in_environment((process / "environ").read_bytes())
+def find_pod_by_environment(process: Path) -> str | None:
+    """Return the uid of the pod in a process's environment, for kubelets that run pods as plain processes."""
+    return parse_pod_of_environment((process / "environ").read_bytes())
 
 
 class Processes:
-    """The processes below this /proc."""
+    """The processes below one /proc."""
 
-    def __init__(self, proc: Path, pod_of: PodOf) -> None:
-        self._proc, self._pod_of = proc, pod_of
+    def __init__(self, proc: Path, find_pod: PodFinder) -> None:
+        self._proc, self._find_pod = proc, find_pod
 
-    def of_pods(self, uids: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """Return the processes of each of these pods, in order; a pod without a visible process is left out."""
+    def by_pod(self, uids: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """Return the process ids of each of these pods, sorted; pods without a visible process are left out."""
         found: dict[str, list[int]] = {}
         wanted = frozenset(uids)
         for pid in self._pids() if wanted else ():
             with suppress(OSError):
-                pod = self._pod_of(self._proc / str(pid))
+                pod = self._find_pod(self._proc / str(pid))
                 if pod in wanted and pod is not None:
                     found.setdefault(pod, []).append(pid)
         return {pod: tuple(sorted(pids)) for pod, pids in found.items()}
 
-    def without_entry(self, pids: Sequence[int]) -> tuple[int, ...]:
-        """Return these processes of one pod without those that came from outside it and have children here.
+    def without_entry_processes(self, pids: Sequence[int]) -> tuple[int, ...]:
+        """Return these processes of one pod without its entry processes: those with children and a parent outside.
 
-        They are what the pod was started with: a notebook server, a runner. Where use is guessed from the CPU, what
-        they do for an open page would count.
+        Entry processes are what the pod was started with: a notebook server, a runner. A simulated device takes CPU use
+        as device use, and the CPU use of a server that answers an open page must not count.
         """
         parents = {pid: self._parent(pid) for pid in pids}
         having_children = set(parents.values())
@@ -85,7 +85,8 @@ class Processes:
                     yield int(entry.name)
 
     def _parent(self, pid: int) -> int | None:
+        """Return the id of a process's parent; None if the process is gone."""
         with suppress(OSError, ValueError, IndexError):
-            # The name of a program may hold spaces and brackets; what follows the last bracket is in columns.
+            # The name of a program may hold spaces and brackets; the text after the last bracket is in columns.
             return int((self._proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
         return None

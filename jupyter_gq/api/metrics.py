@@ -32,17 +32,15 @@ def exposition(status: Status, services: Services | None) -> str:
 def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
     """Yield all metrics; for a service that waits, only the one that says so."""
     leads = services is not None
-    yield _gauge("jupyter_gq_service_leads", "1 on the service that decides, 0 on one that waits.", leads)
+    yield _gauge("jupyter_gq_service_leads", "1 on the service that leads, 0 on a service that waits.", leads)
     if services is None:
         return
     health = status.check_health()
     yield _gauge("jupyter_gq_service_found_degraded", "1 while the service has a problem.", health.status != "ok")
     yield _gauge("jupyter_gq_policy_found_wrong", "1 while a configuration error is ignored.", health.policy != "ok")
-    yield _gauge("jupyter_gq_runs_found_unseen", "1 while what runs is out of sight.", health.runs != "ok")
+    yield _gauge("jupyter_gq_runs_found_unseen", "1 while running work cannot be observed.", health.runs != "ok")
     troubled = sum(1 for each in services.tickets.list_notebooks(_EVERYTHING, "*").notebooks if each.trouble)
-    yield _gauge(
-        "jupyter_gq_notebook_found_troubled", "Notebooks that run and with which something is wrong.", troubled
-    )
+    yield _gauge("jupyter_gq_notebook_found_troubled", "Running notebooks that have a problem.", troubled)
     queues = services.overview.list_queues(_EVERYTHING).queues
     for name, help_text, attribute in (
         ("jupyter_gq_queue_granted_gpus", "Guaranteed quota of the queue.", "quota"),
@@ -57,7 +55,7 @@ def gauges(status: Status, services: Services | None) -> Iterator[Gauge]:
     places = [({"pool": device.pool, "device": device.id}, device) for device in devices]
     yield Gauge(
         name="jupyter_gq_device_used_gpus",
-        help="Part of the device that is given out.",
+        help="Part of the device that workloads hold.",
         samples=[(labels, float(device.used)) for labels, device in places],
     )
     yield Gauge(

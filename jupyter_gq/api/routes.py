@@ -18,10 +18,12 @@ LIMIT = Parameter(
 BEFORE = Parameter(name="before", help="The value of `next` in the previous page.")
 OWNER = Parameter(name="owner", help="Admins only: a user's name, or * for all users.")
 AFTER = Parameter(name="after", type="integer", default=0, help="Number of the last piece that was read.")
-AFTER_EVENT = Parameter(name="after", type="integer", help="Id of the last event that was read; default: from now on.")
+AFTER_EVENT = Parameter(
+    name="after", type="integer", help="Id of the last event that was read. Default: only new events."
+)
 LAST_EVENT = Parameter(
     name="Last-Event-ID",
-    help="The same id, as browsers send it; takes precedence over `after`.",
+    help="Id of the last event that was read, as browsers send it; takes precedence over `after`.",
 )
 WAIT = Parameter(
     name="wait",
@@ -31,8 +33,8 @@ WAIT = Parameter(
     help="Seconds to wait for new orders.",
 )
 CHECKED = Parameter(name="wait", type="integer", maximum=25, default=0, help="Seconds to wait for the result.")
-KEY = Parameter(name="Idempotency-Key", help="Sending the same key again returns the same job and makes no second.")
-CREATED = {201: "A new object was made.", 200: "The object existed already; this is it."}
+KEY = Parameter(name="Idempotency-Key", help="A request with a key that was sent before returns the job of that time.")
+CREATED = {201: "A new object was made.", 200: "The object existed already."}
 DONE = {204: "Done."}
 
 
@@ -69,7 +71,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="openapi.json",
         access=Access.PUBLIC,
-        summary="This document.",
+        summary="The OpenAPI document of this service.",
         run=read_openapi,
         response=Media.JSON,
     ),
@@ -126,7 +128,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/preview",
         access=Access.READ,
-        summary="Predict what would happen if this job were sent now. Nothing is kept.",
+        summary="Predict what would happen if this job were sent now. Nothing is stored.",
         run=jobs.preview,
         request=models.JobRequest,
         response=models.Preview,
@@ -149,7 +151,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}",
         access=Access.READ,
-        summary="One job.",
+        summary="The present state of a job.",
         run=jobs.show,
         response=models.JobView,
     ),
@@ -167,7 +169,7 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}/outputs",
         access=Access.READ,
-        summary="At most 1000 numbered pieces of output.",
+        summary="The next numbered pieces of output, at most 1000.",
         run=jobs.read_outputs,
         response=models.OutputPage,
         query=(AFTER,),
@@ -212,7 +214,7 @@ ROUTES: tuple[Route, ...] = (
         method="POST",
         path="jobs/{job}/token",
         access=Access.POD,
-        summary="Exchange the token of a pod for that of its task, until the task has its bundle.",
+        summary="Exchange the token of a pod for the token of its task. Possible until the task has its bundle.",
         run=runs.exchange_token,
         response=models.JobToken,
         refusals=(409,),
@@ -229,9 +231,9 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="jobs/{job}/devices",
         access=Access.JOB_TOKEN,
-        summary="The device check of a task in a pod: does it see its own devices only? Can wait for the result.",
+        summary="Whether a task in a pod sees its own devices and no others. Can wait for the result.",
         run=runs.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
     ),
     Route(
@@ -296,9 +298,9 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="tickets/{ticket}/devices",
         access=Access.READ,
-        summary="The device check of a server in a pod: does it see its own devices only? Can wait for the result.",
+        summary="Whether a server in a pod sees its own devices and no others. Can wait for the result.",
         run=notebooks.check_devices,
-        response=models.TaskDevices,
+        response=models.TaskDeviceCheck,
         query=(CHECKED,),
         refusals=(409,),
     ),

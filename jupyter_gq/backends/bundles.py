@@ -17,7 +17,7 @@ _MIB = 1024 * 1024
 
 
 class BundleStore(Protocol):
-    """Keeps the files of jobs."""
+    """A store of the files of jobs."""
 
     @property
     def pod_files(self) -> "PodFiles | None":
@@ -27,7 +27,7 @@ class BundleStore(Protocol):
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
         """Store the bundle of a new job.
 
-        Raises `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
+        Raise `TooLarge` above `max_bytes`, `StorageFull` if the disk or a quota refuses the write, and `BackendError`
         if the owner has no account on this machine.
         """
         ...
@@ -46,7 +46,7 @@ class BundleStore(Protocol):
 
 
 class PodFiles(Protocol):
-    """A store of files from which runners fetch what they need, and to which they send their logs."""
+    """The files of jobs as runners in pods fetch them, and the logs that they send."""
 
     def bundle(self, job: str) -> JsonObject | None:
         """Return the bundle as it was written; None if there is none."""

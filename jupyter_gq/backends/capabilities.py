@@ -22,12 +22,12 @@ from jupyter_gq.domain.identity import PodIdentity
 
 
 class AttestationResult(StrEnum):
-    """Whether the container of a task was found to see its own devices and no others."""
+    """The results of the check whether the container of a task sees its own devices and no others."""
 
     RIGHT = "RIGHT"
-    WRONG = "WRONG"  # the container sees other devices, or lacks some of its own: it is stopped
-    UNCLEAR = "UNCLEAR"  # the container was checked, and its node does not allow an answer
-    UNSEEN = "UNSEEN"  # nobody has checked the container yet
+    WRONG = "WRONG"  # the container sees other devices, or does not see some of its own: it is stopped
+    UNCLEAR = "UNCLEAR"  # the check was made, but the node cannot tell which devices the container sees
+    UNCHECKED = "UNCHECKED"  # no agent has checked the container yet
     UNWATCHED = "UNWATCHED"  # no agent checks containers on that node at present
 
 
@@ -36,9 +36,9 @@ class Attestation:
     """The outcome of the device visibility check of one task."""
 
     result: AttestationResult
-    #: The task must not begin before its check: this project named its devices, so nobody else keeps others away.
+    #: Whether the task must not start before its check, because only the backend named its devices to it.
     required: bool
-    #: For the owner of the task.
+    #: Explanation for the owner of the task.
     sentence: str
 
     @property
@@ -46,30 +46,30 @@ class Attestation:
         """Whether waiting longer would not change the result soon."""
         if self.result is AttestationResult.UNWATCHED:
             return not self.required
-        return self.result is not AttestationResult.UNSEEN
+        return self.result is not AttestationResult.UNCHECKED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stray:
-    """A pod with our labels that belongs to no run that the backend was told of."""
+    """A pod with the product's labels that belongs to no run known to the backend."""
 
-    #: The workload that its label names.
+    #: Id of the workload that its label names.
     workload: str
-    #: Namespace and name.
+    #: Namespace and name of the pod.
     pod: str
-    #: "" = not bound yet.
+    #: Name of its node; "" if it is not bound yet.
     node: str
-    #: Number of devices that it keeps from others.
+    #: Number of devices that the pod holds.
     devices: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """How many tasks of jobs a backend can begin soon."""
+    """The launch capacity of a backend: how many tasks of jobs it can start soon."""
 
-    #: Tasks that it can take now, on top of those that it is about to begin.
+    #: Number of tasks that the backend can take now, beside those that it is about to start.
     left: int
-    #: Tasks that it can take when it is about to begin none.
+    #: Number of tasks that the backend can take if it is about to start none.
     most: int
 
     @property
@@ -79,40 +79,40 @@ class Pace:
 
 
 class PodPreparation(Protocol):
-    """Prepares the pod of a notebook server: reserves its devices and says what the pod must carry."""
+    """The preparation of the pod of a notebook server: reserved devices, and additions to the pod."""
 
     def pod_additions(self, workload: str, run: int) -> PodAdditions | None:
-        """Return what a spawner merges into its pod; None while the devices are being prepared."""
+        """Return the additions that a spawner merges into its pod; None while the devices are being reserved."""
         ...
 
     def named_devices(self, workload: str, run: int) -> Mapping[str, str]:
-        """Return the devices that the pod was told to name, by slot.
+        """Return the devices that the pod was told to use, by slot.
 
         The controller passes them with each later launch of that run, in the record's detail.
         """
         ...
 
     def describe_preparation(self, workload: str, run: int) -> str:
-        """Return what the pod is waiting for, in one sentence; "" when nothing is missing."""
+        """Return the reason why the pod cannot be made yet, as a sentence; "" if there is none."""
         ...
 
     async def release(self, workload: str, run: int) -> None:
-        """Give up a share whose spawner ends the pod itself; the run is ENDED as soon as no pod of it is left."""
+        """Release a share whose spawner deletes the pod itself; the run is ENDED once it has no pod any more."""
         ...
 
 
 class PodLookup(Protocol):
-    """Knows the pods of runs: their tasks, their images, and what was found of their devices."""
+    """The pods of runs: their tasks, their images, and their device checks."""
 
     def find_task(self, workload: str, run: int, identity: PodIdentity) -> int | None:
-        """Return the number of the task that this pod is; None if the pod belongs to no task of that run.
+        """Return the number of the task to which this pod belongs; None if it belongs to no task of that run.
 
-        Raises `BackendError` when the answer is not known now.
+        Raise `BackendError` if that is not known now.
         """
         ...
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
-        """Return the device visibility check of that task; a notebook is its own task 0."""
+        """Return the device check of a task; a notebook is task 0."""
         ...
 
     def image_of(self, ticket: str) -> str:
@@ -121,7 +121,7 @@ class PodLookup(Protocol):
 
 
 class AgentReports(Protocol):
-    """Learns from agents on the nodes what their devices do."""
+    """The reports of agents on the nodes, and the orders for them."""
 
     def accept_report(self, node: str, report: AgentReport) -> AgentOrders:
         """Store the report of a node's agent and return the orders for that agent."""
@@ -133,44 +133,44 @@ class AgentReports(Protocol):
 
 
 class ProcessAttachment(Protocol):
-    """Takes processes that somebody else started as holders of shares."""
+    """The attachment of processes that were started elsewhere to the shares that they hold."""
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """Let this process hold the share from now on.
+        """Record that this process, with its start time, holds the share of a workload from now on.
 
-        Raises `Conflict` when the process does not exist or is not the owner's.
+        Raise `Conflict` if the process does not exist or does not belong to the owner.
         """
         ...
 
 
 class NodeSupply(Protocol):
-    """Asks a cluster for new nodes of pools that can grow."""
+    """The supply of new nodes for pools that can grow."""
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return the nodes that may still come, one entry for each pool that grows."""
+        """Return the nodes that the cluster can still add, one entry for each pool that can grow."""
         ...
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:
-        """Ask for this number of new nodes of each pool; a pool that is not named needs none."""
+        """Request this number of new nodes for each pool; pools that are not named need none."""
         ...
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """Return the state of the request for that pool; None = nothing has been asked for yet."""
+        """Return the state of the request for this pool; None if no node has been requested yet."""
         ...
 
 
 class NoNodeSupply:
-    """The node supply of a backend whose nodes are all there."""
+    """The node supply of a backend that cannot add nodes."""
 
     def new_nodes(self) -> tuple[NewNodes, ...]:
-        """Return nothing: no pool grows."""
+        """Return no nodes: no pool can grow."""
         return ()
 
     def request_nodes(self, wanted: Mapping[str, int]) -> None:
-        """Do nothing: there is nobody to ask."""
+        """Do nothing: no node can be added."""
 
     def node_request(self, pool: str) -> NodeRequest | None:
-        """Return None: nothing was asked for."""
+        """Return None: no node was requested."""
         return None
 
 
@@ -183,12 +183,12 @@ def unlimited_pace() -> Pace | None:
 
 
 def no_strays() -> Sequence[Stray]:
-    """Return nothing: no pod can be left behind."""
+    """Return no pods: the runs of this backend are no pods."""
     return ()
 
 
 def unknown_enforcement(pool: str) -> str:
-    """Return "": nothing but the node itself enforces shares."""
+    """Return "": the backend does not know how strictly shares are enforced."""
     return ""
 
 
@@ -200,12 +200,12 @@ class Capabilities:
     can_suspend: bool = False
     #: The backend can add tasks to a run and take some away.
     can_resize: bool = False
-    #: The backend keeps no memory of its own: after a restart of the service each live run is launched to it again,
-    #: with the record as it is. A run that is RUNNING or STOPPING then is only looked for, and never started anew.
+    #: The backend stores no runs: after a restart of the service each live run is launched again, with its record. For
+    #: a run that was RUNNING or STOPPING, the backend then only finds its processes and never starts new ones.
     forgetful: bool = False
-    #: A run of a workload that the store has never heard of is left alone and reported; otherwise such a run is ended.
+    #: A run of a workload that is not in the store is kept and reported; otherwise such a run is stopped.
     keeps_unknown: bool = False
-    #: Fractions of a device need a node with this label; None: every node will do.
+    #: Label that a node must have to take fractions of a device; None: every node can.
     share_label: tuple[str, str] | None = None
     #: Prepares notebook servers that are pods; None: servers are processes that a spawner starts.
     pod_preparation: PodPreparation | None = None
@@ -213,13 +213,13 @@ class Capabilities:
     pod_lookup: PodLookup | None = None
     #: Accepts reports of agents on the nodes; None: there are no agents.
     agent_reports: AgentReports | None = None
-    #: Lets processes of others hold shares; None: the backend starts, or finds, its processes itself.
+    #: Lets processes that were started elsewhere hold shares; None: the backend starts or finds its processes itself.
     process_attachment: ProcessAttachment | None = None
-    #: Asks for new nodes of pools that can grow.
+    #: Requests new nodes for pools that can grow.
     node_supply: NodeSupply = NO_NODE_SUPPLY
-    #: How many tasks of jobs it can begin soon, where each launch takes some time; None = any number.
+    #: Returns how many tasks of jobs the backend can start soon; None: any number.
     pace: Callable[[], Pace | None] = unlimited_pace
-    #: Pods made by others that have stood for so long without a run that somebody should hear of them.
+    #: Returns pods that have existed without a run for so long that an administrator should be told.
     strays: Callable[[], Sequence[Stray]] = no_strays
-    #: How strongly a share of a device of this pool is enforced, as its owner reads it; "" = not known.
+    #: Returns how strictly a share of a device of a pool is enforced, as its owner reads it; "" if unknown.
     enforcement: Callable[[str], str] = unknown_enforcement

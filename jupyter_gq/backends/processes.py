@@ -2,9 +2,9 @@
 
 Rules
 -----
-1. A process is a pid and a start time: pids are used again.
-2. A zombie is dead: it holds neither memory nor devices.
-3. Processes that left their parent and their session are found by a variable in their environment.
+- Identity: a process is identified by its id and its start time, because ids are used again.
+- Zombies: a zombie is dead, because it holds neither memory nor devices.
+- Marks: processes that left their parent and their session are found by a variable in their environment, the mark.
 """
 
 import errno
@@ -17,9 +17,10 @@ from functools import cache
 from pathlib import Path
 
 _PROC = Path("/proc")
+#: States of dead processes in /proc/<pid>/stat.
 _DEAD = frozenset("ZXx")
-#: Seconds between two looks at all processes while nothing ends.
-_LOOK_EVERY = 3.0
+#: Age in seconds up to which a cached process table is used if no process has ended.
+_MAX_TABLE_AGE = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +28,7 @@ class Process:
     """A process of this machine."""
 
     pid: int
-    #: Start time in clock ticks since the machine started.
+    #: Start time in clock ticks since the start of the machine.
     ticks: int
     parent: int
     session: int
@@ -35,12 +36,12 @@ class Process:
 
     @property
     def started(self) -> float:
-        """Start time in seconds since the epoch, as psutil gives it."""
+        """The start time in seconds since the epoch, as psutil gives it."""
         return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
 
 
 class ProcessTable:
-    """An unchanging copy of the list of all processes."""
+    """An unchanging table of all processes at one moment."""
 
     def __init__(self, processes: Iterable[Process]) -> None:
         self._by_pid = {process.pid: process for process in processes}
@@ -53,7 +54,7 @@ class ProcessTable:
 
     @classmethod
     def read(cls) -> "ProcessTable":
-        """Read all processes now."""
+        """Return a table of all processes that run now."""
         found = (read_process(int(name)) for name in os.listdir(_PROC) if name.isdecimal())
         return cls(process for process in found if process is not None)
 
@@ -63,7 +64,7 @@ class ProcessTable:
         return process is not None and process.ticks == ticks and not process.dead
 
     def tree(self, pid: int) -> set[int]:
-        """Return the living among a process, the session that it leads, and the descendants of all of these."""
+        """Return the ids of living processes: the given one, the session that it leads, and all their descendants."""
         found: set[int] = set()
         waiting = [pid, *self._sessions.get(pid, ())]
         while waiting:
@@ -73,16 +74,16 @@ class ProcessTable:
                 waiting.extend(self._children.get(member, ()))
         return {member for member in found if member in self._by_pid and not self._by_pid[member].dead}
 
-    def marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
-        """Return the living processes with this variable in their environment, as far as it may be read.
+    def find_marked(self, variable: str, value: str, uid: int | None = None) -> set[int]:
+        """Return the ids of living processes with this variable in their environment, if it may be read.
 
-        With `uid`, return only processes of that user: another user could copy the mark.
+        With `uid`, return only processes of that user, because another user could copy the mark.
         """
-        found = self._values(variable).get(value, ())
+        found = self._pids_by_value(variable).get(value, ())
         return {pid for pid in found if uid is None or user_of(pid) == uid}
 
     def signal(self, pids: Iterable[int], number: signal.Signals) -> None:
-        """Send a signal to those of these processes that are still the ones in this table."""
+        """Send a signal to these processes, except to those that have ended or whose id was used again."""
         for pid in pids:
             process = self._by_pid.get(pid)
             if process is not None:
@@ -92,7 +93,8 @@ class ProcessTable:
         """Return the process with this pid; None if there is none."""
         return self._by_pid.get(pid)
 
-    def _values(self, variable: str) -> dict[str, list[int]]:
+    def _pids_by_value(self, variable: str) -> dict[str, list[int]]:
+        """Return the ids of the living processes that have this variable, by its value; read once for each table."""
         if variable not in self._marks:
             values: dict[str, list[int]] = {}
             for process in self._by_pid.values():
@@ -103,25 +105,27 @@ class ProcessTable:
         return self._marks[variable]
 
 
-class Lookout:
-    """Looks at all processes as seldom as it can: that takes some 0.1 ms for each, and is asked every second."""
+class ProcessTableCache:
+    """A cache of the process table: reading it takes 0.1 ms for each process, and backends need it every second."""
 
     def __init__(self, now: Callable[[], float]) -> None:
+        """`now` returns the time in seconds."""
         self._now = now
         self._table = ProcessTable(())
-        self._looked_at = float("-inf")
+        self._read_at = float("-inf")
 
-    def table(self, leaders: Iterable[tuple[int, int]]) -> ProcessTable:
-        """Return a table of the last seconds in which these processes, (pid, ticks), are as they are now.
+    def read(self, leaders: Iterable[tuple[int, int]]) -> ProcessTable:
+        """Return the table; read it anew after a few seconds, or if one of these processes (id, ticks) is not alive.
 
-        What they started meanwhile may be missing as long as all of them live. Once one is dead, the table is new.
+        So the state of `leaders` is always right, but processes that they have started since may be missing.
         """
-        if abs(self._now() - self._looked_at) >= _LOOK_EVERY or not all(self._lives(*leader) for leader in leaders):
+        if abs(self._now() - self._read_at) >= _MAX_TABLE_AGE or not all(self._is_alive(*leader) for leader in leaders):
             self._table = ProcessTable.read()
-            self._looked_at = self._now()
+            self._read_at = self._now()
         return self._table
 
-    def _lives(self, pid: int, ticks: int) -> bool:
+    def _is_alive(self, pid: int, ticks: int) -> bool:
+        """Return whether a process is alive in the cached table and in fact."""
         process = read_process(pid) if self._table.alive(pid, ticks) else None
         return process is not None and process.ticks == ticks and not process.dead
 
@@ -132,7 +136,7 @@ def read_process(pid: int) -> Process | None:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The name stands in parentheses and may itself contain spaces and parentheses.
+    # The name is in parentheses and may itself contain spaces and parentheses.
     fields = stat[stat.rindex(")") + 2 :].split()
     return Process(
         pid=pid, ticks=int(fields[19]), parent=int(fields[1]), session=int(fields[3]), dead=fields[0] in _DEAD
@@ -140,7 +144,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def environment_of(pid: int) -> dict[str, str] | None:
-    """Return the environment that a process was started with; None if it is gone or may not be read."""
+    """Return the environment with which a process was started; None if it is gone or may not be read."""
     try:
         content = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
@@ -158,11 +162,11 @@ def user_of(pid: int) -> int | None:
 
 
 def send_signal(pid: int, ticks: int, number: signal.Signals) -> None:
-    """Send a signal to that very process; nothing happens when it is gone or not ours to signal."""
+    """Send a signal to exactly this process; do nothing if it is gone, or if this user may not signal it."""
     with suppress(ProcessLookupError, PermissionError):
-        handle = _handle(pid)
+        handle = _open_handle(pid)
         try:
-            # Checked while we hold the handle: the pid cannot come to mean another process in between.
+            # Checked while the handle is open: the id cannot be given to another process in between.
             process = read_process(pid)
             if process is None or process.ticks != ticks:
                 return
@@ -175,8 +179,8 @@ def send_signal(pid: int, ticks: int, number: signal.Signals) -> None:
                 os.close(handle)
 
 
-def _handle(pid: int) -> int | None:
-    """Open a handle on the process of that pid; return None where the kernel, or a container's filter, gives none."""
+def _open_handle(pid: int) -> int | None:
+    """Open a pidfd of a process; return None if the kernel, or the filter of a container, does not allow it."""
     try:
         return os.pidfd_open(pid)
     except OSError as error:
@@ -186,7 +190,7 @@ def _handle(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """Differs after each start of the machine, when ticks begin anew."""
+    """Return an id that differs after each start of the machine, when clock ticks begin anew; "" if unknown."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -194,7 +198,7 @@ def boot_id() -> str:
 
 
 def reap(children: Collection[int]) -> dict[int, int]:
-    """Collect our ended children; return their exit codes (negative: the signal that ended the child)."""
+    """Reap the child processes that have ended; return their exit codes, negative if a signal ended the child."""
     codes: dict[int, int] = {}
     for pid in children:
         with suppress(ChildProcessError):
@@ -206,5 +210,6 @@ def reap(children: Collection[int]) -> dict[int, int]:
 
 @cache
 def _boot_time() -> float:
+    """Return when the machine was started, in seconds since the epoch."""
     lines = (_PROC / "stat").read_text(encoding="ascii").splitlines()
     return float(next(line for line in lines if line.startswith("btime ")).split()[1])

@@ -1,13 +1,13 @@
-"""The backend protocol: launch, stop, observe. Nothing here decides. One contract suite runs against every backend.
+"""The backend protocol: launch, stop, observe. A backend decides nothing. One contract suite runs against each of them.
 
-Guarantees an implementation must give
---------------------------------------
-1. `launch` is idempotent for one (workload, run): called again, also by another process after a crash, it starts
-   no second copy.
-2. All tasks of a run start, or none is left behind.
-3. `stop` is idempotent and returns at once; `observe` shows the end.
-4. `observe` reports a run as ENDED only when its processes are gone: devices are free exactly then.
-5. After a restart of the service `observe` finds the same runs again.
+Guarantees of every implementation
+----------------------------------
+- Idempotent launch: another call of `launch` for the same run starts no second copy, even from another process after a
+  crash.
+- All or nothing: all tasks of a run start, or no task is left behind.
+- Idempotent stop: `stop` returns at once and may be called again; `observe` shows the end.
+- Free devices: `observe` reports a run as ENDED only once its processes are gone, so that its devices are free.
+- Survived restarts: after a restart of the service, `observe` finds the same runs again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,14 +32,14 @@ class Phase(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an ended run ended."""
+    """The way in which a run ended."""
 
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"  # the user's code raised, or the kernel died; `sentence` says which
-    PAUSED = "PAUSED"  # the run was told to stop and did, with its state saved as far as it saves any
-    KILLED = "KILLED"  # the run was told to stop and did not in its time
-    LOST = "LOST"  # the run vanished without a word
-    REFUSED = "REFUSED"  # the place of the run was not available: the run is planned again, after a pause
+    PAUSED = "PAUSED"  # the run was told to stop and did; it has saved its state if it saves any
+    KILLED = "KILLED"  # the run was told to stop and did not do so in time
+    LOST = "LOST"  # the run ended without a result
+    REFUSED = "REFUSED"  # the place of the run was not available: the run is placed again, after a backoff
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class Observation:
     #: When the phase began, as far as is known.
     since: Instant
     outcome: Outcome | None = None
-    #: For FAILED, KILLED, LOST: one sentence for the owner.
+    #: For FAILED, KILLED and LOST: an explanation for the owner, one sentence.
     sentence: str = ""
     #: Processes of the run on this machine (for sampling); empty elsewhere.
     pids: tuple[int, ...] = ()
@@ -63,18 +63,18 @@ class Launch:
     """The data needed to start one run."""
 
     workload: Workload
-    #: What the service remembers of the workload: image, working folder, process.
+    #: Details of the workload that the service remembers: image, working folder, process.
     detail: WorkloadDetail = field(default_factory=WorkloadDetail)
     #: Added to the environment of each task: devices, share, caps.
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: Secret for the job's own runner, to report outputs; not to be logged.
+    #: Secret with which the job's runner reports outputs; never logged.
     token: str = ""
 
 
 class Backend(Protocol):
-    """Does what it is told. Methods may take some time and are called one at a time."""
+    """A place where workloads run. The methods may take some time and are called one at a time."""
 
-    #: The kinds of workload that it runs.
+    #: Kinds of workload that this backend runs.
     kinds: frozenset[Kind]
 
     @property
@@ -87,17 +87,17 @@ class Backend(Protocol):
         ...
 
     async def launch(self, launch: Launch) -> None:
-        """Start this run; raise `BackendError` with a sentence when it cannot."""
+        """Start all tasks of this run; on an error start none and raise `BackendError` with a sentence."""
         ...
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Ask it to end within `grace` seconds, then end it. No error if it is gone."""
+        """Tell a run to end, and kill what is left of it after `grace` seconds; do nothing if the run is unknown."""
         ...
 
     async def observe(self) -> Sequence[Observation]:
-        """Return all runs that this backend knows; ended runs until `forget`."""
+        """Return the present state of all runs that this backend knows; ended runs are returned until `forget`."""
         ...
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded: the run need not be reported again."""
+        """Forget a run whose end is recorded, so that `observe` no longer returns it."""
         ...

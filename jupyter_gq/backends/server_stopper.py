@@ -1,4 +1,4 @@
-"""Ends notebook servers through the Hub."""
+"""The stop of notebook servers through the Hub."""
 
 from typing import Protocol
 from urllib.parse import quote
@@ -7,22 +7,25 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
 from jupyter_gq.domain.errors import BackendError
 
-#: The server stops, has stopped, or does not exist.
-_DONE = frozenset({202, 204, 404})
-#: The Hub answers 202 after 10 s at the latest.
+#: HTTP statuses of a success: the server stops, has stopped, or does not exist.
+_SUCCESS = frozenset({202, 204, 404})
+#: Timeout in seconds: the Hub answers after 10 s at the latest, with 202 if the server still stops.
 _TIMEOUT = 30.0
 
 
 class ServerStopper(Protocol):
-    """Asks whoever started a notebook server to end it."""
+    """A way to stop notebook servers that another program started."""
 
     async def stop(self, user: str, server: str) -> None:
-        """Ask for its end ("" = the default server). No error if there is none; `BackendError` if it was not heard."""
+        """Request the stop of a user's server ("" = the default server); do nothing if there is none.
+
+        Raise `BackendError` with a sentence if the request failed.
+        """
         ...
 
 
 class HubServerStopper:
-    """Asks the Hub, by its API, with a token that has the scope `delete:servers`."""
+    """A stopper that uses the Hub's API with a token that has the scope `delete:servers`."""
 
     def __init__(self, api_url: str, token: str) -> None:
         """`api_url` ends in `/hub/api`."""
@@ -30,7 +33,7 @@ class HubServerStopper:
         self._token = token
 
     async def stop(self, user: str, server: str) -> None:
-        """Ask for its end; `BackendError` if the Hub cannot be reached or refuses."""
+        """Request the stop of a server from the Hub; raise `BackendError` if the Hub cannot be reached or refuses."""
         place = f"servers/{quote(server, safe='')}" if server else "server"
         request = HTTPRequest(
             f"{self._api_url}/users/{quote(user, safe='')}/{place}",
@@ -42,5 +45,5 @@ class HubServerStopper:
             response = await AsyncHTTPClient().fetch(request, raise_error=False)
         except (OSError, HTTPClientError) as error:
             raise BackendError(f"The Hub could not be asked to stop a server: {error}.") from error
-        if response.code not in _DONE:
+        if response.code not in _SUCCESS:
             raise BackendError(f"The Hub refused to stop a server: {response.code} {response.reason}.")

@@ -32,18 +32,20 @@ class AgentShare(StrictModel):
 
     pod_uid: str
     memory_mib: int | None = None
-    utilisation: int | None = Field(default=None, description="Highest of its processes, 0 to 100.")
-    visible: list[str] | None = Field(default=None, description="Devices that its containers can open; null: unknown.")
+    utilisation: int | None = Field(default=None, description="Highest value among the processes of the pod, 0 to 100.")
+    visible: list[str] | None = Field(
+        default=None, description="Devices that the pod's containers can open; null: unknown."
+    )
 
 
 class AgentReport(StrictModel):
     """The state of a node as its agent sees it at one moment."""
 
     probe: str = Field(description="State of the driver: OK, NO_DRIVER, ...")
-    detail: str = Field(default="", description="One sentence on it.")
+    detail: str = Field(default="", description="One sentence on the state of the driver.")
     devices: list[AgentDevice] = Field(default_factory=list)
     allocations: list[AgentAllocation] | None = Field(
-        default=None, description="From the kubelet; null: it could not be asked."
+        default=None, description="What the kubelet assigned; null: the kubelet did not answer."
     )
     shares: list[AgentShare] = Field(default_factory=list)
     missing: dict[str, str] = Field(
@@ -53,7 +55,7 @@ class AgentReport(StrictModel):
 
 
 class WatchedPod(StrictModel):
-    """A pod whose share the agent watches."""
+    """A pod whose share the agent shall observe."""
 
     pod_uid: str
     namespace: str
@@ -63,7 +65,7 @@ class WatchedPod(StrictModel):
 
 
 class AgentCommand(StrictModel):
-    """A command for the agent. An agent that cannot carry it out says so in `AgentReport.missing`."""
+    """A task for the agent on its node. An agent that lacks the ability says so in `AgentReport.missing`."""
 
     id: str
     kind: Literal["suspend", "resume"]

@@ -23,10 +23,10 @@ NAMED, CHOSEN = "named", "chosen"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceCheckResult:
-    """The result of the device visibility check of one container; see `models.TaskDevices`."""
+    """The result of the device visibility check of one container; see `models.TaskDeviceCheck`."""
 
-    #: RIGHT, WRONG, UNCLEAR, UNSEEN or UNWATCHED.
-    sight: str
+    #: RIGHT, WRONG, UNCLEAR, UNCHECKED or UNWATCHED.
+    result: str
     #: Whether nothing may start before the devices were checked.
     required: bool
     #: Explanation for a person.
@@ -61,11 +61,11 @@ class CheckTimeouts:
 
     def decide(self, check: DeviceCheckResult, waited: float) -> StartDecision:
         """Return what to do with the result `check` after `waited` seconds."""
-        if check.sight == "RIGHT":
+        if check.result == "RIGHT":
             return StartDecision.START
-        if check.sight == "WRONG":
+        if check.result == "WRONG":
             return StartDecision.REFUSE
-        if check.sight == "UNCLEAR" or (check.sight == "UNWATCHED" and not check.required):
+        if check.result == "UNCLEAR" or (check.result == "UNWATCHED" and not check.required):
             return StartDecision.START_UNCHECKED
         if self.seconds_left(waited, required=check.required) > 0:
             return StartDecision.WAIT

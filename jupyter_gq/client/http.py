@@ -134,9 +134,9 @@ class ServiceClient:
         """Report the process that holds the share of a ticket."""
         await self._send("PUT", join_path("tickets", ticket, "process"), report)
 
-    async def server_devices(self, ticket: str, wait: float) -> models.TaskDevices:
-        """Return the device check of a ticket's server; the service answers within `wait` seconds."""
-        return await self._get(models.TaskDevices, join_path("tickets", ticket, "devices"), wait=int(wait))
+    async def server_devices(self, ticket: str, wait: float) -> models.TaskDeviceCheck:
+        """Return whether a ticket's server sees its own devices and no others, known within `wait` seconds."""
+        return await self._get(models.TaskDeviceCheck, join_path("tickets", ticket, "devices"), wait=int(wait))
 
     async def notebooks(self, *, owner: str | None = None) -> models.NotebookList:
         """Return the notebooks that have not ended; `owner` ("*" = everybody) is for admins."""

@@ -28,11 +28,11 @@ class Problem(BaseModel):
 
     code: str = Field(description="Stable word for programs, such as unknown_queue.")
     message: str = Field(description="What was wrong, what was expected and what to do.")
-    field: str | None = Field(default=None, description="Part of the request that it is about, such as gpus.")
+    field: str | None = Field(default=None, description="Part of the request that the error is about, such as gpus.")
 
 
 class Kernel(StrictModel):
-    """How to start the kernel that the notebook used."""
+    """The kernel that the notebook used, and how it is started."""
 
     name: str
     display_name: str = ""
@@ -46,24 +46,24 @@ class CellRef(StrictModel):
 
     cell_id: str
     source_hash: str = Field(description="SHA-256 of the source, hex.")
-    seconds: float | None = Field(default=None, description="How long it last took here.")
+    seconds: float | None = Field(default=None, description="Duration of the cell's last run in the notebook.")
 
 
 class Manifest(StrictModel):
     """The origin and the needs of a job; see docs/reference/bundle."""
 
     mode: Literal["replay", "notebook"] = "replay"
-    server: str = Field(default="", description="Server that it was sent from.")
+    server: str = Field(default="", description="Name of the server from which the job was sent.")
     notebook_path: str = Field(description="Relative to the root folder of that server.")
     cwd: str = Field(description="Absolute working folder of the kernel.")
     kernel: Kernel
     environment: dict[str, str] = Field(default_factory=dict, description="Allow-listed variables of the server.")
     prefix: list[CellRef] = Field(default_factory=list, description="Cells replayed first, in run order.")
-    targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back.")
+    targets: list[CellRef] = Field(min_length=1, description="Cells whose output goes back to the notebook.")
 
 
 class Bundle(StrictModel):
-    """The files that go along with a job."""
+    """The manifest and the notebook that a job brings along."""
 
     manifest: Manifest
     notebook: JsonObject = Field(
@@ -72,7 +72,7 @@ class Bundle(StrictModel):
 
 
 class JobRequest(StrictModel):
-    """A user's request for a job (without the bundle this is a preview)."""
+    """A user's request for a job, without its bundle, as a preview needs it."""
 
     name: str = Field(default="", max_length=MAX_NAME)
     queue: str
@@ -87,13 +87,15 @@ class JobRequest(StrictModel):
     gpu_model: str | None = Field(
         default=None, max_length=MAX_NAME, description="Only GPUs of this model, as the pool names it. Default: any."
     )
-    tasks: int = Field(default=1, ge=1, le=64, description="All of them start together, or none.")
-    priority: int = Field(default=0, ge=-100, le=100, description="Inside the queue; higher first.")
+    tasks: int = Field(default=1, ge=1, le=64, description="Number of tasks. All tasks start together, or none.")
+    priority: int = Field(
+        default=0, ge=-100, le=100, description="Priority inside the queue; a higher priority goes first."
+    )
     expected_seconds: float | None = Field(
         default=None,
         gt=0,
         le=10 * 366 * 24 * 3600,
-        description="How long it will probably run, for forecasts; a longer run is not ended.",
+        description="Seconds that the job will probably run, for forecasts; a longer run is not ended.",
     )
 
 
@@ -104,34 +106,34 @@ class JobSubmission(JobRequest):
 
 
 class Eviction(BaseModel):
-    """Why something was taken back."""
+    """An eviction of a notebook or a job, or the failure of a server."""
 
-    reason: str = Field(description="Such as RECLAIMED or IDLE; ENDED: nobody took it back, its server failed.")
+    reason: str = Field(description="Such as RECLAIMED or IDLE. ENDED: no eviction, but the server failed.")
     sentence: str
-    by: str | None = Field(default=None, description="Name of the queue, job or user for whom.")
+    by: str | None = Field(default=None, description="Name of the queue, job or user that gets the devices.")
     at: float
 
 
 class JobError(BaseModel):
-    """Why the code of a job failed."""
+    """The exception with which the code of a job failed."""
 
     ename: str
     evalue: str
 
 
 class Progress(BaseModel):
-    """How far a job says it is."""
+    """The progress that a job reports."""
 
     fraction: float | None = Field(default=None, ge=0, le=1)
     text: str = ""
 
 
 class ExpectedStart(BaseModel):
-    """The probable start of a waiting job, by how long work usually runs and how earlier forecasts turned out."""
+    """The probable start of a waiting job, from usual durations and from the errors of earlier forecasts."""
 
     p50: float = Field(description="Half of such jobs start before this instant.")
     p90: float = Field(description="Nine of ten start before this instant.")
-    outcomes: int = Field(description="Earlier forecasts that this rests on; 0 = a guess.")
+    outcomes: int = Field(description="Number of earlier forecasts behind this one; 0 = a guess.")
 
 
 class JobView(BaseModel):
@@ -142,17 +144,19 @@ class JobView(BaseModel):
     owner: str
     queue: str
     gpus: str
-    cpus: str | None = Field(default=None, description="CPU cores of each task; None = not said.")
-    memory: str | None = Field(default=None, description="Memory of each task; None = not said.")
-    gpu_model: str | None = Field(default=None, description="The only model of GPU that it takes; None = any.")
+    cpus: str | None = Field(default=None, description="CPU cores of each task; None = not named.")
+    memory: str | None = Field(default=None, description="Memory of each task; None = not named.")
+    gpu_model: str | None = Field(default=None, description="The only model of GPU on which the job runs; None = any.")
     tasks: int
     priority: int
-    expected_seconds: float | None = Field(default=None, description="How long its owner expects it to run.")
+    expected_seconds: float | None = Field(default=None, description="Seconds that the owner expects the job to run.")
     phase: JobPhase
-    sentence: str = Field(description="One sentence: why it waits, was paused, failed; or what it does.")
-    position: int | None = Field(default=None, description="Place in its queue, from 1, while it waits.")
-    expected_start: ExpectedStart | None = Field(default=None, description="While it waits; None = cannot be said.")
-    over_quota: str | None = Field(default=None, description="Part that may be reclaimed; None when there is none.")
+    sentence: str = Field(description="One sentence: why the job waits, was paused or failed, or what it does.")
+    position: int | None = Field(default=None, description="Place in the queue, from 1, while the job waits.")
+    expected_start: ExpectedStart | None = Field(
+        default=None, description="Forecast while the job waits; None = unknown."
+    )
+    over_quota: str | None = Field(default=None, description="GPUs that may be reclaimed; None = none.")
     submitted_at: float
     started_at: float | None = Field(default=None, description="Start of the present or last run.")
     finished_at: float | None = None
@@ -173,18 +177,18 @@ class JobList(BaseModel):
     """Jobs, newest first."""
 
     jobs: list[JobView]
-    next: str | None = Field(default=None, description="Pass it as `before` for the next page.")
+    next: str | None = Field(default=None, description="Value of `before` for the next page; None = last page.")
 
 
 class Preview(BaseModel):
-    """The fate of a job if it were sent now."""
+    """The prediction for a job if it were sent now."""
 
     starts_now: bool
     sentence: str
     position: int | None = None
     over_quota: str | None = None
-    cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = not said.")
-    memory: str | None = Field(default=None, description="Memory that each task would have; None = not said.")
+    cpus: str | None = Field(default=None, description="CPU cores that each task would have; None = no request.")
+    memory: str | None = Field(default=None, description="Memory that each task would have; None = no request.")
 
 
 class OutputEvent(TypedDict):
@@ -229,11 +233,11 @@ class OutputPage(BaseModel):
 
 
 class IdleWarning(BaseModel):
-    """An idle notebook will lose its share."""
+    """A warning that an idle notebook will lose its share."""
 
     expire_at: float
     sentence: str
-    keep_seconds: float = Field(description="What 'Keep it' would add now; 0 when the bound is reached.")
+    keep_seconds: float = Field(description="Seconds that 'Keep it' would add now; 0 = the bound is reached.")
 
 
 class NotebookView(BaseModel):
@@ -250,36 +254,38 @@ class NotebookView(BaseModel):
     started_at: float | None = None
     finished_at: float | None = None
     devices: list[str] = Field(default_factory=list)
-    model: str | None = Field(default=None, description="Product name of its device.")
+    model: str | None = Field(default=None, description="Product name of the notebook's device.")
     memory_quota_mib: int | None = None
     memory_used_mib: int | None = None
-    utilisation: int | None = Field(default=None, description="0 to 100 of the device, by its own processes.")
+    utilisation: int | None = Field(
+        default=None, description="Use of the device by the notebook's processes, 0 to 100."
+    )
     enforcement: str = Field(
         default="cooperative",
         description="How strongly the share is enforced: cooperative (caps that honest programs keep), intercept "
         "(by HAMi), advisory (KAI: not at all), none (no GPU).",
     )
-    idle_since: float | None = Field(default=None, description="None: in use, or unknown.")
+    idle_since: float | None = Field(default=None, description="Start of the idleness; None = in use, or unknown.")
     warning: IdleWarning | None = None
-    trouble: str = Field(default="", description="What is wrong with it while it runs; empty: nothing.")
+    trouble: str = Field(default="", description="A problem of the running notebook, in one sentence; empty: none.")
     eviction: Eviction | None = None
 
 
 class NotebookList(BaseModel):
-    """Notebooks that are alive or wait, newest first."""
+    """Notebooks that run or wait, newest first."""
 
     notebooks: list[NotebookView]
 
 
 class TicketRequest(StrictModel):
-    """A spawner asks for a share; keyed by (user, server), so asking again returns the same ticket."""
+    """A spawner's request for a share. A repeated request for the same user and server returns the same ticket."""
 
     server: str = ""
     gpus: Amount = "0"
 
 
 class TicketView(BaseModel):
-    """The answer: wait, go, or the end. `environment` is for the server's process, once admitted."""
+    """The state of a ticket. `environment` is for the server's process, once the ticket is admitted."""
 
     id: str
     server: str
@@ -287,13 +293,13 @@ class TicketView(BaseModel):
     phase: NotebookPhase
     sentence: str
     position: int | None = None
-    ahead: int | None = Field(default=None, description="How many wait before it.")
+    ahead: int | None = Field(default=None, description="Number of tickets that wait before this one.")
     environment: dict[str, str] = Field(default_factory=dict)
-    pod: PodAdditions | None = Field(default=None, description="Where servers are pods: what its pod must carry.")
+    pod: PodAdditions | None = Field(default=None, description="Additions to the server's pod, if servers are pods.")
 
 
 class ProcessReport(StrictModel):
-    """The spawner tells which process holds the share."""
+    """A spawner's report of the process that holds the share."""
 
     pid: int = Field(gt=0)
     started: float = Field(description="Start time of the process, as the operating system tells it.")
@@ -319,18 +325,18 @@ class Choice(BaseModel):
     """An entry of the options page."""
 
     gpus: str
-    available: bool = Field(description="False: not possible now or ever; `sentence` says why.")
+    available: bool = Field(description="False: cannot be chosen, now or ever; `sentence` says why.")
     starts_now: bool = False
     sentence: str
 
 
 class Bounds(BaseModel):
-    """Quota, limit and use of CPU cores or memory in a queue; None = nothing is said."""
+    """Quota, limit and use of CPU cores or memory in a queue; None = not set."""
 
     quota: str | None = None
     limit: str | None = None
-    used: str = Field(default="0", description="By jobs that say what they need.")
-    default: str | None = Field(default=None, description="For each task of a job that names nothing.")
+    used: str = Field(default="0", description="Amount that running jobs have named.")
+    default: str | None = Field(default=None, description="Amount for each task of a job that names none.")
 
 
 class QueueView(BaseModel):
@@ -342,14 +348,14 @@ class QueueView(BaseModel):
     quota: str
     limit: str | None = None
     used: str
-    over_quota: str = Field(description="Part of `used` above the quota.")
-    cpus: Bounds = Field(default_factory=Bounds, description="The same of CPU cores.")
-    memory: Bounds = Field(default_factory=Bounds, description="The same of memory of the nodes.")
+    over_quota: str = Field(description="The part of `used` that is above the quota.")
+    cpus: Bounds = Field(default_factory=Bounds, description="CPU cores of the queue.")
+    memory: Bounds = Field(default_factory=Bounds, description="Memory of the queue on the nodes.")
     waiting: int
     running: int
     over_quota_weight: int
     priority: int
-    member: bool = Field(description="The asking user may submit to it.")
+    member: bool = Field(description="Whether the asking user may submit to the queue.")
 
 
 class QueueList(BaseModel):
@@ -364,10 +370,10 @@ class PoolView(BaseModel):
     name: str
     devices: int
     model: str | None = None
-    models: list[str] = Field(default_factory=list, description="Every model of GPU in it, by name.")
+    models: list[str] = Field(default_factory=list, description="All models of GPU in the pool, by name.")
     memory_mib: int | None = None
-    largest_cpus: str | None = Field(default=None, description="CPU cores of its largest node; None = not counted.")
-    largest_memory: str | None = Field(default=None, description="Memory of its largest node; None = not counted.")
+    largest_cpus: str | None = Field(default=None, description="CPU cores of the largest node; None = not counted.")
+    largest_memory: str | None = Field(default=None, description="Memory of the largest node; None = not counted.")
     total: str
     free: str
     largest_fraction: str = Field(description="The largest share that fits on one device now.")
@@ -385,12 +391,12 @@ class Me(BaseModel):
     choices: list[Choice]
     queues: list[QueueView]
     pools: list[PoolView]
-    build_pool: str = Field(default="", description="The pool whose devices notebooks get: one of `pools`.")
+    build_pool: str = Field(default="", description="Name of the pool whose devices notebooks get.")
     largest_request: str = Field(description="The most GPUs that one task of a job can have.")
     last_eviction: Eviction | None = Field(
-        default=None, description="Of one of this user's notebooks, also one whose server failed."
+        default=None, description="The last eviction of one of the user's notebooks, or the failure of its server."
     )
-    devices_sentence: str = Field(description="Real or simulated, and why.")
+    devices_sentence: str = Field(description="One sentence: whether the devices are real or simulated, and why.")
 
 
 class DeviceView(BaseModel):
@@ -419,21 +425,21 @@ class OutputReport(StrictModel):
 
 
 class OutputAck(BaseModel):
-    """Up to which piece the service has stored them; send on from there."""
+    """The receipt for pieces of output. The runner continues after `last_seq`."""
 
-    last_seq: int
+    last_seq: int = Field(description="Number of the last piece that is stored.")
 
 
 class Heartbeat(StrictModel):
-    """A runner says that it is alive."""
+    """A runner's report that it is alive."""
 
     run: int
     progress: Progress | None = None
-    saved_at: float | None = Field(default=None, description="When its state was last saved; null: not that is known.")
+    saved_at: float | None = Field(default=None, description="When the job last saved its state; null: unknown.")
 
 
 class Health(BaseModel):
-    """The service is up."""
+    """The health of the service, of its devices and of its configuration."""
 
     status: Literal["ok", "degraded"]
     version: str
@@ -443,27 +449,28 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Requests may come here."""
+    """The answer of a service that is ready for requests."""
 
     ready: Literal[True] = True
 
 
 class JobToken(BaseModel):
-    """The answer to a pod of a job that shows its own token."""
+    """The token of a task, in exchange for the token of its pod."""
 
-    token: str = Field(description="Secret of this task in this run; dead with it.")
+    token: str = Field(description="Secret of this task in this run; not valid after the run.")
     run: int
     task: int
-    last_seq: int = Field(description="Highest stored piece of output: number on from there.")
+    last_seq: int = Field(description="Number of the last piece of output that is stored.")
 
 
-class TaskDevices(BaseModel):
-    """Whether what runs in a pod was seen to have its own devices and no others."""
+class TaskDeviceCheck(BaseModel):
+    """The result of the check whether the container of a task sees its own devices and no others."""
 
-    sight: Literal["RIGHT", "WRONG", "UNCLEAR", "UNSEEN", "UNWATCHED"] = Field(
-        description="UNCLEAR: its node cannot tell. UNSEEN: nobody has looked yet. UNWATCHED: nobody looks at present."
+    result: Literal["RIGHT", "WRONG", "UNCLEAR", "UNCHECKED", "UNWATCHED"] = Field(
+        description="UNCLEAR: the node cannot tell. UNCHECKED: no agent has checked the container yet. UNWATCHED: no "
+        "agent reports from the node at present."
     )
-    required: bool = Field(description="Nothing of it may begin before it was looked at.")
+    required: bool = Field(description="Whether the task must not start before its container was checked.")
     sentence: str
 
 
@@ -480,8 +487,8 @@ EVENT_NAMES = ("job", "notebook", "output", "queues", "reset")
 class ServiceEvent(BaseModel):
     """The JSON data of an event of the stream; the SSE event name is `kind`.
 
-    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {} (ask again). reset: {} (the stream could not
-    resume where you were: fetch the lists again).
+    job: JobView. notebook: NotebookView. output: OutputNotice. queues: {}, totals changed: fetch them again. reset: {},
+    the stream could not resume after the last event that was read: fetch all lists again.
     """
 
     id: int | None = None

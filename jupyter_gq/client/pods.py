@@ -8,12 +8,12 @@ from .strict_model import StrictModel
 
 
 class PodAdditions(StrictModel):
-    """The additions to a notebook's pod, after the administrator's settings and before `modify_pod_hook`."""
+    """Additions to the pod of a notebook, merged after the administrator's settings and before `modify_pod_hook`."""
 
-    node: str | None = Field(default=None, description="The only node it may run on; null: any.")
+    node: str | None = Field(default=None, description="The only node on which the pod may run; null: any.")
     environment: dict[str, str] = Field(default_factory=dict)
     resources: dict[str, str] = Field(
-        default_factory=dict, description="Extended resources: requests and limits alike."
+        default_factory=dict, description="Extended resources, as requests and as limits."
     )
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""`jupyter-gq demo`: the whole product on this machine, to click through or as a script."""
+"""The command `jupyter-gq demo`: the whole product on this machine, to click through or as a script."""
 
 import argparse
 import asyncio
@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 
 from .person import DemoCellFailed, ProductRefused
-from .processes import DemoError, DemoHub, check_port, free_port, packaged
-from .story import NotSeen, Seen, Story, story_config
+from .processes import DemoError, DemoHub, check_port, find_packaged_folder, free_port
+from .story import StepFailed, StepReport, Story, write_story_config
 
-#: What is only needed once the Hub or the notebook runs, where nobody would look for the reason.
-_NEEDED = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
+#: Modules that only the Hub or the notebook imports: without this check a missing one would show only in their logs.
+_NEEDED_MODULES = ("configurable_http_proxy", "jupyterhub", "jupyterlab", "matplotlib", "sklearn")
 USERS = ("ann", "bob", "carol")
 _CONFIG = "jupyterhub_config_local.py"
 
@@ -32,7 +32,7 @@ _WELCOME = """
                           3. Watch the loss curve grow under the cell; stop the server: the job goes on.
                           4. In a private window log in as bob, send a cell to the queue nlp with 0.5 GPU,
                              and see ann's job give way and come back by itself.
-  Who uses what           {url}/services/jupyter-gq/
+  Devices and their use   {url}/services/jupyter-gq/
   Settings                {config}
                           (edit the quotas: a change takes effect within seconds)
   Log                     {log}
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="play the story of the README without a browser and print what happened",
     )
-    parser.add_argument("--reset", action="store_true", help="forget what an earlier demo left in that folder")
+    parser.add_argument("--reset", action="store_true", help="delete the files of an earlier demo in that folder first")
 
 
 def default_folder() -> Path:
@@ -65,29 +65,31 @@ def default_folder() -> Path:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; return the exit code."""
+    """Run the demo until it is stopped, or play the story; return the exit code."""
     try:
         _check_packages()
-        return asyncio.run(_script() if arguments.script else _serve(arguments))
+        return asyncio.run(_play_story() if arguments.script else _serve(arguments))
     except DemoError as error:
         print(f"\njupyter-gq demo: {error}", file=sys.stderr)
         return 1
 
 
 def _check_packages() -> None:
-    missing = next((name for name in _NEEDED if find_spec(name) is None), None)
+    """Raise `DemoError` if a module is missing that the Hub or the notebook needs."""
+    missing = next((name for name in _NEEDED_MODULES if find_spec(name) is None), None)
     if missing:
         raise DemoError(f"the Python module {missing} is missing: pip install 'jupyter-gq[demo]'")
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
+    """Run the Hub until a signal comes; raise `DemoError` if the Hub does not start or ends by itself."""
     folder = (arguments.dir or default_folder()).resolve()
     check_port(arguments.port)
     if arguments.reset:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    hub = DemoHub(folder=folder, port=arguments.port, config=_own_config(folder), users=USERS)
-    stopped = _stop_signal()
+    hub = DemoHub(folder=folder, port=arguments.port, config=_find_config(folder), users=USERS)
+    stopped = _install_stop_event()
     print("Starting JupyterHub and the scheduler service...", flush=True)
     hub.start()
     try:
@@ -96,7 +98,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         if ready.done():
             await ready
             print(_WELCOME.format(url=hub.url, config=hub.config, log=hub.log), flush=True)
-            while hub.alive() and not stopped.is_set():
+            while hub.is_alive() and not stopped.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(1):
                         await stopped.wait()
@@ -109,37 +111,38 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _script() -> int:
+async def _play_story() -> int:
+    """Play the story against a Hub in a temporary folder and print each step; return 1 if a step failed."""
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-story-"))
-    config = story_config(packaged("hub_config") / _CONFIG, folder)
+    config = write_story_config(find_packaged_folder("hub_config") / _CONFIG, folder)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
-    story = Story(hub=hub, tell=_print_step)
+    story = Story(hub=hub, report=_print_step)
     print(f"Starting JupyterHub on {hub.url}: a story of three people and two GPUs...\n", flush=True)
     hub.start()
     failure = ""
     try:
         await hub.wait_until_ready()
-        print(f"  {'at':>7}  {'took':>7}  {'who':<6} what was seen\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
+        print(f"  {'at':>7}  {'took':>7}  {'who':<6} what happened\n  {'-' * 7}  {'-' * 7}  {'-' * 6} {'-' * 60}")
         await story.play()
-    except (NotSeen, ProductRefused, DemoCellFailed, httpx.HTTPError) as error:
+    except (StepFailed, ProductRefused, DemoCellFailed, httpx.HTTPError) as error:
         failure = f"{type(error).__name__}: {error}"
     finally:
         await hub.stop()
     if failure:
-        print(f"\nThe story stopped after {len(story.seen)} steps. {failure}\nLog: {hub.log}", file=sys.stderr)
+        print(f"\nThe story stopped after {len(story.steps)} steps. {failure}\nLog: {hub.log}", file=sys.stderr)
         return 1
     shutil.rmtree(folder, ignore_errors=True)
-    print(f"\nAll {len(story.seen)} steps were seen, in {story.seen[-1].at:.0f} s.")
+    print(f"\nAll {len(story.steps)} steps happened as expected, in {story.steps[-1].at:.0f} s.")
     return 0
 
 
-def _print_step(step: Seen) -> None:
+def _print_step(step: StepReport) -> None:
     print(f"  {step.at:6.1f}s  {step.took:6.1f}s  {step.who:<6} {step.what}", flush=True)
 
 
-def _own_config(folder: Path) -> Path:
-    """Return the repository's file in a checkout, else a copy that the user can edit."""
-    shipped = packaged("hub_config") / _CONFIG
+def _find_config(folder: Path) -> Path:
+    """Return the Hub's configuration file: the repository's own in a checkout, else a copy that the user can edit."""
+    shipped = find_packaged_folder("hub_config") / _CONFIG
     if os.access(shipped, os.W_OK) and (shipped.parent.parent / "pyproject.toml").exists():
         return shipped
     copy = folder / _CONFIG
@@ -148,7 +151,8 @@ def _own_config(folder: Path) -> Path:
     return copy
 
 
-def _stop_signal() -> asyncio.Event:
+def _install_stop_event() -> asyncio.Event:
+    """Return an event that is set once a signal tells the demo to end."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""A user of the hub without a browser: logs in, starts a server, runs cells, sends one to training."""
+"""A user of the Hub without a browser, who logs in, starts a server, runs cells, and sends a cell to training."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from jupyter_gq.domain.json_types import JsonObject, JsonValue
 
 
 class ProductRefused(HttpRefusal):
-    """A refusal of the product; `status` and `message` are what the user was told."""
+    """A refusal of the product; `status` is that of HTTP, and `message` is what the user reads."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -25,11 +25,11 @@ class ProductRefused(HttpRefusal):
 
 
 class DemoCellFailed(MachineError):
-    """A cell of the demo that raised, or whose kernel ended."""
+    """A cell of the demo that raised an exception, or whose kernel ended."""
 
 
 class Person:
-    """A user, with the requests that a browser and JupyterLab would send."""
+    """A user of the Hub, who sends the requests that a browser and JupyterLab would send."""
 
     def __init__(self, url: str, name: str) -> None:
         self.url, self.name = url.rstrip("/"), name
@@ -53,33 +53,36 @@ class Person:
         answer.raise_for_status()
         return answer.text
 
-    async def start_server(self, gpus: str, server: str = "", patience: float = 300) -> None:
-        """Start a server with that share and wait until it is ready; raise `ProductRefused` when the hub says no."""
+    async def start_server(self, gpus: str, server: str = "", within: float = 300) -> None:
+        """Start a server with a share of `gpus` and wait until it is ready; raise `ProductRefused` if it is refused.
+
+        `within` is in seconds.
+        """
         answer = await self._hub("POST", self._server_path(server), {"user_options": {"gpus": gpus}})
         if answer.is_error:
             raise ProductRefused(answer.status_code, answer.json().get("message", answer.text))
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(within):
             while not (state := (await self.servers()).get(server)) or not state["ready"]:
                 if state is None:
                     raise ProductRefused(409, f"The server of {self.name} is not starting any more.")
                 await asyncio.sleep(0.2)
 
     async def stop_server(self, server: str = "") -> None:
-        """Stop a server and wait until it is gone."""
+        """Stop a server and wait until it has ended."""
         await self._hub("DELETE", self._server_path(server))
         while server in await self.servers():
             await asyncio.sleep(0.2)
 
     async def servers(self) -> dict[str, JsonObject]:
-        """Return the servers of this user that the hub knows, by name."""
+        """Return the user's servers as the Hub describes them, by name."""
         answer = await self._hub("GET", f"users/{self.name}")
         answer.raise_for_status()
         return dict(answer.json()["servers"])
 
     # --- the lab ------------------------------------------------------------------------------------------------
 
-    async def gq(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
-        """Ask the server extension, as the lab does."""
+    async def ask_extension(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
+        """Send a request to the server extension, as JupyterLab does; raise `ProductRefused` for an error."""
         answer = await self._lab(method, f"jupyter-gq/{path}", body)
         if answer.is_error:
             problem = answer.json() if "json" in answer.headers.get("content-type", "") else {}
@@ -87,20 +90,20 @@ class Person:
         return answer.json() if answer.content else None
 
     async def read_notebook(self, path: str) -> JsonObject:
-        """Return a notebook of this user's home."""
+        """Return the content of a notebook in this user's home."""
         answer = await self._lab("GET", f"api/contents/{path}?content=1&type=notebook")
         answer.raise_for_status()
         return dict(answer.json()["content"])
 
     async def start_kernel(self, path: str) -> str:
-        """Open a notebook session; return the id of its kernel."""
+        """Open a session for the notebook at this path; return the id of its kernel."""
         body = {"path": path, "name": Path(path).name, "type": "notebook", "kernel": {"name": "python3"}}
         answer = await self._lab("POST", "api/sessions", body)
         answer.raise_for_status()
         return str(answer.json()["kernel"]["id"])
 
     async def run_cell(self, kernel: str, code: str) -> str:
-        """Execute code in that kernel and return the text that it printed; raise `DemoCellFailed` if it fails."""
+        """Execute code in a kernel; return the text that it printed. Raise `DemoCellFailed` if the code fails."""
         session = uuid.uuid4().hex
         address = f"{self.url}/user/{self.name}/api/kernels/{kernel}/channels?session_id={session}"
         request = HTTPRequest(address.replace("http", "ws", 1), headers=self._authorisation())
@@ -108,12 +111,12 @@ class Person:
         message = _execute_request(session, code)
         try:
             await connection.write_message(json.dumps(message))
-            return await _collect(connection, message["header"]["msg_id"])
+            return await _collect_output(connection, message["header"]["msg_id"])
         finally:
             connection.close()
 
     async def send(self, notebook: JsonObject, path: str, kernel: str, target: str, **options: str) -> JsonObject:
-        """Send the code cell with the id `target`, replaying the code cells before it."""
+        """Send the code cell with the id `target` to training, replaying the code cells before it; return the job."""
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         before = code[: [cell["id"] for cell in code].index(target)]
         body = {
@@ -126,24 +129,25 @@ class Person:
             "prefix": [{"cell_id": cell["id"], "source": cell["source"], "seconds": None} for cell in before],
             **options,
         }
-        return dict(await self.gq("POST", "send", body))
+        return dict(await self.ask_extension("POST", "send", body))
 
     # --- the service, also while no server runs -------------------------------------------------------------------
 
-    async def service(self, method: str, path: str) -> JsonValue:
-        """Ask the scheduler service directly."""
+    async def ask_service(self, method: str, path: str) -> JsonValue:
+        """Send a request to the scheduler service directly; raise `ProductRefused` for an error."""
         answer = await self._http.request(method, f"/services/jupyter-gq/api/v1/{path}", headers=self._authorisation())
         if answer.is_error:
             raise ProductRefused(answer.status_code, answer.text[:500])
         return answer.json()
 
     async def job(self, job: str) -> JsonObject:
-        """Return a job of this user."""
-        return dict(await self.service("GET", f"jobs/{job}"))
+        """Return a job of this user as the service describes it."""
+        return dict(await self.ask_service("GET", f"jobs/{job}"))
 
     # --- inside -------------------------------------------------------------------------------------------------
 
     async def _log_in(self) -> None:
+        """Log in to the Hub and request a token for the API; raise `ProductRefused` if the Hub refuses the user."""
         await self._http.get("/hub/login")
         answer = await self._http.post(
             "/hub/login",
@@ -162,6 +166,7 @@ class Person:
         self._token = answer.json()["token"]
 
     def _xsrf(self) -> str:
+        """Return the Hub's cookie against cross-site requests; "" if there is none."""
         for cookie in self._http.cookies.jar:
             if cookie.name == "_xsrf" and cookie.path.startswith("/hub"):
                 return cookie.value or ""
@@ -181,6 +186,7 @@ class Person:
 
 
 def _execute_request(session: str, code: str) -> JsonObject:
+    """Return a message of Jupyter's protocol that asks a kernel to execute code."""
     header = {
         "msg_id": uuid.uuid4().hex,
         "msg_type": "execute_request",
@@ -206,7 +212,8 @@ def _execute_request(session: str, code: str) -> JsonObject:
     }
 
 
-async def _collect(connection: WebSocketClientConnection, message_id: str) -> str:
+async def _collect_output(connection: WebSocketClientConnection, message_id: str) -> str:
+    """Read messages until the request ends; return the text that it printed. Raise `DemoCellFailed` if it fails."""
     printed: list[str] = []
     while True:
         raw = await connection.read_message()

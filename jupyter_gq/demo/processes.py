@@ -1,10 +1,10 @@
-"""Start a local JupyterHub and end everything that came from it.
+"""A local JupyterHub that ends with all processes that it started.
 
 Guarantees
 ----------
-1. The hub, its service, every server, kernel and job that it starts are descendants of this process, also those
-   whose parent died: this process is their reaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
-2. `DemoHub.stop` returns when none of them is left.
+- Descendants: the Hub, its service, and every server, kernel and job that it starts are descendants of this process,
+  even if their parent has died: this process is their subreaper (`prctl(PR_SET_CHILD_SUBREAPER)`, Linux).
+- Complete end: `DemoHub.stop` returns once none of these processes is left.
 
 See docs/decisions/0007-make-the-demo-a-subreaper.md.
 """
@@ -31,10 +31,10 @@ from .clock import monotonic
 
 _PR_SET_CHILD_SUBREAPER = 36
 _READY_SECONDS = 180.0
-#: The example that a new server opens.
+#: Example notebook that a new server opens.
 FIRST_NOTEBOOK = "digits.ipynb"
 _STOP_SECONDS = 15.0
-#: Below the ports that Linux gives to outgoing connections (32768 and up), above those of well-known services.
+#: Ports for servers: below those that Linux uses for outgoing connections (32768 and up), above well-known ones.
 _PORTS = range(20_000, 32_000)
 
 
@@ -42,8 +42,11 @@ class DemoError(AdminError):
     """A demo that cannot continue; the message says what to do."""
 
 
-def packaged(name: str) -> Path:
-    """Return a folder that travels with the package (`hub_config`, `examples`), from the wheel or the checkout."""
+def find_packaged_folder(name: str) -> Path:
+    """Return a folder that is installed with the package, such as `examples`, from the wheel or the checkout.
+
+    Raise `DemoError` if it is missing.
+    """
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
@@ -52,9 +55,9 @@ def packaged(name: str) -> Path:
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface that nothing listens on now.
+    """Return a TCP port of the loopback interface on which nothing listens now.
 
-    Not one of those that the system gives to outgoing connections: one could be gone before our program listens there.
+    Ports for outgoing connections are not used: another program could get the port before the caller listens on it.
     """
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -64,7 +67,7 @@ def free_port() -> int:
 
 
 def check_port(port: int) -> None:
-    """Raise `DemoError` when something listens on that port."""
+    """Raise `DemoError` if another program listens on this port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -78,17 +81,17 @@ def check_port(port: int) -> None:
 
 @dataclass(kw_only=True)
 class DemoHub:
-    """A JupyterHub of this user's own, in one folder, on the loopback interface."""
+    """A JupyterHub for this user alone, with all its files in one folder, on the loopback interface."""
 
-    #: Database, state, homes and log are kept there.
+    #: Folder of the database, the state, the homes and the log.
     folder: Path
-    #: Port of the proxy.
+    #: TCP port of the proxy, which the browser uses.
     port: int
     #: The hub's configuration file.
     config: Path
     #: Interpreter that has JupyterHub and this package.
     python: str = sys.executable
-    #: Added to the hub's environment.
+    #: Variables added to the Hub's environment.
     environment: dict[str, str] = field(default_factory=dict)
     #: Names of the users whose homes get the example notebooks.
     users: tuple[str, ...] = ()
@@ -107,16 +110,16 @@ class DemoHub:
 
     @property
     def pid(self) -> int:
-        """Process of the hub."""
+        """The process id of the Hub, once it was started."""
         assert self._process is not None, "not started"
         return self._process.pid
 
     def start(self) -> None:
-        """Start the hub; does not wait for it."""
-        _become_reaper()
+        """Start the Hub without waiting until it answers."""
+        _become_subreaper()
         self.folder.mkdir(parents=True, exist_ok=True)
         for user in self.users:
-            self._furnish(user)
+            self._prepare_home(user)
         bin_folder = str(Path(self.python).parent)
         environment = {
             **os.environ,
@@ -142,24 +145,24 @@ class DemoHub:
             )
 
     async def wait_until_ready(self) -> None:
-        """Return when hub and service answer; raise `DemoError` with the end of the log when they do not."""
+        """Wait until Hub and service answer; raise `DemoError` with the end of the log if they do not in time."""
         assert self._process is not None
         deadline = monotonic() + _READY_SECONDS
         async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
             while monotonic() < deadline:
                 if self._process.poll() is not None:
                     raise DemoError(f"JupyterHub ended at its start. {self._end_of_log()}")
-                if await _answers(client):
+                if await _is_ready(client):
                     return
                 await asyncio.sleep(0.2)
         raise DemoError(f"JupyterHub did not answer within {_READY_SECONDS:.0f} s. {self._end_of_log()}")
 
-    def alive(self) -> bool:
-        """Return whether the hub's process runs."""
+    def is_alive(self) -> bool:
+        """Return whether the process of the Hub runs."""
         return self._process is not None and self._process.poll() is None
 
     async def stop(self) -> None:
-        """End the hub and everything that came from it."""
+        """End the Hub and all processes that it started; do nothing if it was not started."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -172,10 +175,11 @@ class DemoHub:
             self._process.wait()
         self._process = None
 
-    def _furnish(self, user: str) -> None:
+    def _prepare_home(self, user: str) -> None:
+        """Make the home of a user with the example notebooks; files that exist are kept."""
         home = self.folder / "homes" / user
         home.mkdir(parents=True, exist_ok=True)
-        for notebook in packaged("examples").glob("*.ipynb"):
+        for notebook in find_packaged_folder("examples").glob("*.ipynb"):
             if not (home / notebook.name).exists():
                 shutil.copy(notebook, home)
         settings = home / ".jupyter/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
@@ -184,12 +188,13 @@ class DemoHub:
             settings.write_text('{"fetchNews": "false", "checkForUpdates": false}\n')
 
     def _end_of_log(self) -> str:
+        """Return the last lines of the log, as the end of an error message."""
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
         return f"The end of {self.log}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def end_descendants(spare: frozenset[int] = frozenset()) -> None:
-    """Terminate, then kill, every descendant of this process but those in `spare`."""
+    """Terminate, then kill, all descendants of this process except those with an id in `spare`."""
     family = [process for process in psutil.Process().children(recursive=True) if process.pid not in spare]
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -201,7 +206,8 @@ def end_descendants(spare: frozenset[int] = frozenset()) -> None:
     psutil.wait_procs(left, timeout=5)
 
 
-async def _answers(client: httpx.AsyncClient) -> bool:
+async def _is_ready(client: httpx.AsyncClient) -> bool:
+    """Return whether the Hub and the service answer."""
     try:
         hub = await client.get("/hub/health")
         service = await client.get("/services/jupyter-gq/api/v1/health")
@@ -210,6 +216,7 @@ async def _answers(client: httpx.AsyncClient) -> bool:
     return hub.is_success and service.is_success
 
 
-def _become_reaper() -> None:
+def _become_subreaper() -> None:
+    """Make orphaned descendants children of this process."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

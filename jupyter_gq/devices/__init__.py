@@ -1,1 +1,1 @@
-"""The GPUs of this machine: the probe (NVML or simulated), and the limits of a share."""
+"""The GPUs of this machine: the probes (NVML or simulated), the use of shares, and their limits."""

@@ -1,16 +1,19 @@
-"""Which devices are used: those of the driver, or simulated ones."""
+"""The choice of the probe: the driver's devices, or simulated ones."""
 
 from collections.abc import Callable
 
 from .probe import DeviceProbe, ProbeState
 from .simulated import SimulatedDevices
 
-#: A machine without a GPU. Anything else that is wrong is reported: jobs for real GPUs must not run on pretended ones.
+#: States of a machine without a GPU. Other problems are reported: jobs for real GPUs must not run on simulated ones.
 _NO_GPU = frozenset({ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES})
 
 
 def choose_probe(nvml: DeviceProbe, simulated: SimulatedDevices, now: Callable[[], float]) -> DeviceProbe:
-    """Return the probe to use. The driver is asked once; the choice holds for the life of the service."""
+    """Return the driver's probe or the simulated one, as `simulated.mode` says; "auto" means: simulated without a GPU.
+
+    The driver is asked once, so the choice holds for the life of the process. `now` returns the time in seconds.
+    """
     if simulated.mode == "never":
         return nvml
     if simulated.mode == "always":

@@ -1,10 +1,11 @@
-"""The measurement of a share's processes on its devices, for this machine and for the agent of a node.
+"""The measurement of the use that the processes of a share make of its devices; used by the service and by agents.
 
 Rules
 -----
-1. A device that cannot be sampled, or a process whose memory the driver does not say, makes that figure unknown (None).
-2. Memory is the sum over processes and devices; utilisation is the highest of any process on any device.
-3. A process that the driver does not list uses nothing.
+- Unknown stays unknown: a device that cannot be sampled, or a process of which the driver does not tell the memory or
+  the utilisation, makes that figure None.
+- Sum and maximum: memory is the sum over processes and devices; utilisation is the highest of any process and device.
+- Unlisted means no use: a process that the driver does not list uses nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from .probe import DeviceProbe, Usage
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """The processes and the devices whose use is measured."""
+    """The processes and the devices of a share whose use is measured."""
 
     #: Ids of the devices.
     devices: tuple[str, ...]
@@ -27,10 +28,10 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShareUse:
-    """The use of a share's devices by its processes at the last sample. None = unknown."""
+    """The use of a share's devices by its processes at the last sample; None means unknown."""
 
     memory: MiB | None
-    #: Highest of its processes, 0 to 100.
+    #: Highest utilisation of its processes, 0 to 100.
     utilisation: int | None
 
 
@@ -38,34 +39,34 @@ UNKNOWN = ShareUse(memory=None, utilisation=None)
 
 
 class ShareMeter(Protocol):
-    """Measures shares; changes nothing."""
+    """A source of the use of shares, which changes nothing."""
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """Return the use of each of these shares, under the same name."""
+        """Return the use of each of these shares under its name in `shares`."""
         ...
 
 
 class ProbeMeter:
-    """The meter that asks the probe of this machine."""
+    """The meter of shares on this machine, by its device probe."""
 
     def __init__(self, probe: DeviceProbe) -> None:
         self._probe = probe
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """Return the use of each share. Each device is asked once, for the processes of all its shares."""
+        """Return the use of each share. Each device is sampled once, for the processes of all its shares."""
         samples = {device: self._probe.usage(device, pids) for device, pids in _pids_by_device(shares).items()}
         return {name: _use_of(share, samples) for name, share in shares.items()}
 
 
 class ReportedMeter:
-    """The meter of shares on other machines, by the reports of their agents."""
+    """The meter of shares on other machines, by the newest reports of their agents."""
 
     def __init__(self, usage: Callable[[str], ShareUse | None]) -> None:
-        """`usage` gives the last word on a workload; None when there is none, or it is too old."""
+        """`usage` returns the use of a workload in its newest report; None if there is no report or it is too old."""
         self._usage = usage
 
     def measure(self, shares: Mapping[str, Share]) -> Mapping[str, ShareUse]:
-        """Return the reported use of each share; a share that nobody has reported is unknown."""
+        """Return the reported use of each share; the use of a share without a report is unknown."""
         return {name: self._usage(name) or UNKNOWN for name in shares}
 
 
@@ -78,6 +79,7 @@ def _pids_by_device(shares: Mapping[str, Share]) -> dict[str, list[int]]:
 
 
 def _use_of(share: Share, samples: Mapping[str, Sequence[Usage] | None]) -> ShareUse:
+    """Return the use of one share, from the samples of each device; unknown if a sample is missing."""
     found: list[Usage] = []
     for device in share.devices:
         sample = samples[device]

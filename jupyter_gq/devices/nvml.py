@@ -1,9 +1,9 @@
-"""The devices that NVIDIA's driver shows. The only module that imports pynvml (from nvidia-ml-py), and only when asked.
+"""The devices of NVIDIA's driver. The only module that imports pynvml (from nvidia-ml-py), at the first use.
 
 Rules
 -----
-1. Each way in which it can be missing is a named state with a sentence; nothing is raised, at import or later.
-2. What the driver does not say is None, never 0.
+- States instead of exceptions: each way in which the driver can be missing is a named state with a sentence.
+- Unknown is None: a value that the driver does not tell is never reported as 0.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from .nvml_library import Handle, Nvml, NvmlError, RunningProcess
 from .probe import DeviceInfo, ProbeState, ProbeStatus, Usage
 
 _MIB = 1024 * 1024
-#: Samples of the last so many seconds count.
+#: Age in seconds up to which a sample of utilisation counts.
 _WINDOW = 10.0
 _SENTENCES = {
     ProbeState.NOT_INSTALLED: "The Python module pynvml is missing: install nvidia-ml-py.",
@@ -29,75 +29,78 @@ _SENTENCES = {
 
 
 class NvmlProbe:
-    """Observes NVIDIA GPUs; see `devices.probe.DeviceProbe`.
+    """The probe of NVIDIA GPUs; see `devices.probe.DeviceProbe`.
 
-    The driver is opened at the first question, and again at each later one for as long as it is not there.
+    The driver is opened at the first call. If that fails, each later call tries again.
     """
 
     def __init__(self, *, now: Callable[[], float], load: Callable[[], Nvml] | None = None) -> None:
-        """`now` tells the time in seconds since the epoch; `load` imports pynvml (tests pass one of their own)."""
+        """`now` returns the time in seconds since the epoch; `load` imports pynvml, and tests replace it."""
         self._now = now
         self._load = load or _import_pynvml
         self._opened: Nvml | None = None
 
     def status(self) -> ProbeStatus:
-        """Whether there is something to observe."""
-        return self._look()[0]
+        """Return whether there are devices, and otherwise why not."""
+        return self._read_devices()[0]
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices by index; none unless the state is OK."""
-        return self._look()[1]
+        """Return the devices in order of their index; none unless the state is OK."""
+        return self._read_devices()[1]
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Return the use of each of these processes that uses the device; None if it cannot be known."""
+        """Return the use of the device by each of these processes that uses it; None if that is unknown."""
         if self._open() is not None:
             return None
         try:
             handle = self._nvml.nvmlDeviceGetHandleByUUID(device)
-            memory = _memory_by_pid(self._running(handle))
+            memory = _memory_by_pid(self._running_processes(handle))
         except self._nvml.NVMLError:
             return None
-        used = self._utilisation(handle)
+        used = self._utilisation_by_pid(handle)
         return tuple(
             Usage(pid=pid, memory=memory[pid], utilisation=None if used is None else used.get(pid, 0))
             for pid in pids
             if pid in memory
         )
 
-    def _look(self) -> tuple[ProbeStatus, tuple[DeviceInfo, ...]]:
-        missing = self._open()
-        if missing is not None:
-            return missing, ()
+    def _read_devices(self) -> tuple[ProbeStatus, tuple[DeviceInfo, ...]]:
+        """Return the state of the driver and its devices; no devices unless the state is OK."""
+        problem = self._open()
+        if problem is not None:
+            return problem, ()
         try:
             count = self._nvml.nvmlDeviceGetCount()
             devices = tuple(self._describe(index) for index in range(count))
         except self._nvml.NVMLError as error:
-            return self._problem(error), ()
+            return self._status_of_error(error), ()
         if not devices:
-            return _status(ProbeState.NO_DEVICES), ()
+            return _named_status(ProbeState.NO_DEVICES), ()
         return ProbeStatus(state=ProbeState.OK, detail=_summary(devices)), devices
 
     def _open(self) -> ProbeStatus | None:
-        """Make the driver ready; None when it is."""
+        """Load pynvml and open the driver; return None if that succeeds, else the state that says what is missing."""
         if self._opened is None:
             try:
                 module = self._load()
             except ImportError:
-                return _status(ProbeState.NOT_INSTALLED)
+                return _named_status(ProbeState.NOT_INSTALLED)
             if not hasattr(module, "nvmlDeviceGetProcessUtilization"):
-                detail = "The module pynvml here is not the one of nvidia-ml-py: remove the other and install that."
+                detail = (
+                    "The installed module pynvml is not the one of nvidia-ml-py: uninstall it and install nvidia-ml-py."
+                )
                 return ProbeStatus(state=ProbeState.NOT_INSTALLED, detail=detail)
             self._opened = module
         try:
-            # nvmlInit counts its callers: a call costs nothing once the driver is open, and is tried until then.
+            # nvmlInit only counts further calls: once the driver is open, a call costs nothing.
             self._nvml.nvmlInit()
         except self._nvml.NVMLError as error:
-            return self._problem(error)
+            return self._status_of_error(error)
         return None
 
     @property
     def _nvml(self) -> Nvml:
-        """The module; `_open` has been called before."""
+        """The module pynvml; only after a successful `_open`."""
         assert self._opened is not None
         return self._opened
 
@@ -109,38 +112,41 @@ class NvmlProbe:
             index=index,
             model=_text(self._nvml.nvmlDeviceGetName(handle)).removeprefix("NVIDIA "),
             memory=MiB(total // _MIB),
-            minor=self._minor(handle),
+            minor=self._minor_number(handle),
         )
 
-    def _minor(self, handle: Handle) -> int | None:
+    def _minor_number(self, handle: Handle) -> int | None:
+        """Return the number N of the device node /dev/nvidiaN; None if the driver does not tell."""
         try:
             return int(self._nvml.nvmlDeviceGetMinorNumber(handle))
         except self._nvml.NVMLError:
             return None
 
-    def _running(self, handle: Handle) -> list[RunningProcess]:
+    def _running_processes(self, handle: Handle) -> list[RunningProcess]:
+        """Return the processes that use a device, directly or through MPS."""
         running = list(self._nvml.nvmlDeviceGetComputeRunningProcesses(handle))
-        with suppress(self._nvml.NVMLError):  # older drivers do not know the question
+        with suppress(self._nvml.NVMLError):  # older drivers do not have this function
             running += self._nvml.nvmlDeviceGetMPSComputeRunningProcesses(handle)
         return running
 
-    def _utilisation(self, handle: Handle) -> dict[int, int] | None:
-        """Return the highest sample of each process in the window; None if the driver does not say."""
+    def _utilisation_by_pid(self, handle: Handle) -> dict[int, int] | None:
+        """Return the highest utilisation of each process in the window, 0 to 100; None if the driver does not tell."""
         try:
             # The driver's time is in microseconds since the epoch; older samples stay in its buffer for long.
             since = int((self._now() - _WINDOW) * 1_000_000)
             samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, since)
         except self._nvml.NVMLError as error:
             # NOT_FOUND: no process had a sample. Value 0: "success, but no samples".
-            quiet = error.value in (self._nvml.NVML_ERROR_NOT_FOUND, self._nvml.NVML_SUCCESS)
-            return {} if quiet else None
+            no_samples = error.value in (self._nvml.NVML_ERROR_NOT_FOUND, self._nvml.NVML_SUCCESS)
+            return {} if no_samples else None
         used: dict[int, int] = {}
         for sample in samples:
             if sample.timeStamp >= since:
                 used[sample.pid] = max(used.get(sample.pid, 0), min(100, int(sample.smUtil)))
         return used
 
-    def _problem(self, error: NvmlError) -> ProbeStatus:
+    def _status_of_error(self, error: NvmlError) -> ProbeStatus:
+        """Return the state for an error of the driver; BROKEN with the driver's text if it has no name of its own."""
         states = {
             self._nvml.NVML_ERROR_LIBRARY_NOT_FOUND: ProbeState.NO_DRIVER,
             self._nvml.NVML_ERROR_DRIVER_NOT_LOADED: ProbeState.NO_DRIVER,
@@ -151,7 +157,7 @@ class NvmlProbe:
         state = states.get(error.value, ProbeState.BROKEN)
         if state is ProbeState.BROKEN:
             return ProbeStatus(state=state, detail=f"NVIDIA's driver says: {error}.")
-        return _status(state)
+        return _named_status(state)
 
 
 def _import_pynvml() -> Nvml:
@@ -161,6 +167,7 @@ def _import_pynvml() -> Nvml:
 
 
 def _memory_by_pid(running: Iterable[RunningProcess]) -> dict[int, MiB | None]:
+    """Return the memory of each process in MiB, rounded up; None for a process of which the driver does not tell it."""
     memory: dict[int, MiB | None] = {}
     for process in running:
         used = process.usedGpuMemory
@@ -168,11 +175,12 @@ def _memory_by_pid(running: Iterable[RunningProcess]) -> dict[int, MiB | None]:
     return memory
 
 
-def _status(state: ProbeState) -> ProbeStatus:
+def _named_status(state: ProbeState) -> ProbeStatus:
     return ProbeStatus(state=state, detail=_SENTENCES[state])
 
 
 def _summary(devices: Sequence[DeviceInfo]) -> str:
+    """Return the number of devices of each model, such as "2x A100-SXM4-40GB"."""
     counts: dict[str, int] = {}
     for device in devices:
         counts[device.model] = counts.get(device.model, 0) + 1

@@ -1,21 +1,21 @@
-"""The part of the module pynvml (from nvidia-ml-py) that the probe uses, as types. Nothing here imports pynvml."""
+"""The part of the module pynvml (from nvidia-ml-py) that the probe uses, as types, without importing pynvml."""
 
 from collections.abc import Sequence
 from typing import NewType, Protocol
 
-#: A device, as the driver names it in calls.
+#: A device, as calls of the driver refer to it.
 Handle = NewType("Handle", object)
 
 
 class NvmlError(Exception):
     """The type of `pynvml.NVMLError`."""
 
-    #: One of the numbers NVML_ERROR_....
+    #: The error code, one of the numbers `NVML_ERROR_*`.
     value: int
 
 
 class Memory(Protocol):
-    """Memory of a device, in bytes."""
+    """The memory of a device, in bytes."""
 
     @property
     def total(self) -> int:
@@ -27,31 +27,31 @@ class RunningProcess(Protocol):
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id."""
 
     @property
     def usedGpuMemory(self) -> int | None:
-        """Bytes; None = the driver does not say."""
+        """The memory that the process uses, in bytes; None if the driver does not tell."""
 
 
 class UtilisationSample(Protocol):
-    """Use of a device by one process during a short time."""
+    """A sample of the use of a device by one process during a short time."""
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id."""
 
     @property
     def timeStamp(self) -> int:
-        """Microseconds since the epoch."""
+        """The time of the sample, in microseconds since the epoch."""
 
     @property
     def smUtil(self) -> int:
-        """Per cent of the device's multiprocessors."""
+        """The use of the device's multiprocessors, in per cent."""
 
 
 class Nvml(Protocol):
-    """The module itself. Every function raises `NVMLError`."""
+    """The module pynvml. Every function raises `NVMLError` if the driver reports an error."""
 
     NVMLError: type[NvmlError]
     NVML_SUCCESS: int

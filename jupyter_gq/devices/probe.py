@@ -9,21 +9,21 @@ from jupyter_gq.domain.amount import MiB
 
 
 class ProbeState(StrEnum):
-    """The states of a probe: each way in which it can be there or missing has a name."""
+    """The states of a probe: OK, or one of the ways in which devices can be missing."""
 
     OK = "OK"
     NOT_INSTALLED = "NOT_INSTALLED"  # the module pynvml cannot be imported
-    NO_DRIVER = "NO_DRIVER"  # libnvidia-ml.so.1 is not there
-    DRIVER_MISMATCH = "DRIVER_MISMATCH"  # library and kernel module differ: the machine wants a reboot
+    NO_DRIVER = "NO_DRIVER"  # libnvidia-ml.so.1 is missing or not loaded
+    DRIVER_MISMATCH = "DRIVER_MISMATCH"  # library and kernel module differ in version: the machine needs a restart
     NO_PERMISSION = "NO_PERMISSION"
-    NO_DEVICES = "NO_DEVICES"  # the driver works and finds none
+    NO_DEVICES = "NO_DEVICES"  # the driver works and finds no device
     LOST = "LOST"  # a device fell off the bus
-    BROKEN = "BROKEN"  # any other error of the driver; `detail` has its words
+    BROKEN = "BROKEN"  # any other error of the driver; `detail` has its text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeStatus:
-    """The state of a probe and one sentence on it: what it means and what to do."""
+    """The state of a probe, and a sentence that says what it means and what to do."""
 
     state: ProbeState
     detail: str
@@ -37,34 +37,37 @@ class DeviceInfo:
     index: int
     model: str
     memory: MiB
-    #: Number of its device node (/dev/nvidia<N>), which need not be its index; None = it has none, or it is unknown.
+    #: Number N of the device node /dev/nvidiaN, which can differ from the index; None if it has none or it is unknown.
     minor: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """The use of one device by one process. None = the driver does not say; unknown is never 0."""
+    """The use of one device by one process. None means that the driver does not tell; unknown is never 0."""
 
     pid: int
     memory: MiB | None
-    #: Highest sample in the window, 0 to 100.
+    #: Highest utilisation in the last seconds, 0 to 100.
     utilisation: int | None
 
 
 class DeviceProbe(Protocol):
-    """Observes devices; changes nothing. Never raises: what is missing is a state or None."""
+    """A probe that observes devices and changes nothing.
+
+    No method raises an exception: a missing device or driver is a state, and a missing value is None.
+    """
 
     def status(self) -> ProbeStatus:
-        """Whether there is something to observe."""
+        """Return whether there are devices, and otherwise why not."""
         ...
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices by index; none unless the state is OK."""
+        """Return the devices in order of their index; none unless the state is OK."""
         ...
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Return the use of each of these processes that uses the device; None if it cannot be known.
+        """Return the use of the device by each of these processes that uses it; None if that is unknown.
 
-        A simulated probe counts the CPU use of a process since it was last asked.
+        A simulated probe counts the CPU use of a process since the last call.
         """
         ...

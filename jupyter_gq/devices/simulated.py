@@ -1,8 +1,8 @@
-"""Devices that are not there: for the demo, for tests, and for trying a policy before the hardware comes.
+"""Simulated devices: for the demo, for tests, and for trying a policy before the hardware arrives.
 
-A process uses a simulated device as much as it uses the CPU (100 = one core or more), and as much of its memory as
-it says: the file `<temporary folder>/jupyter-gq-sim-<uid>/<pid>` holds whole MiB as text, written by
-`jupyter_gq.simulate_memory`.
+The use of a simulated device by a process is the CPU use of the process (100 = one core or more) and the memory that
+the process reports. `jupyter_gq.simulate_memory` writes whole MiB as text to the file
+`<temporary folder>/jupyter-gq-sim-<uid>/<pid>`.
 """
 
 import os
@@ -38,20 +38,20 @@ MODELS: dict[str, MiB] = {
     "V100-16GB": MiB(16384),
     "V100-32GB": MiB(32768),
 }
-#: More would be a typing mistake.
-MOST_DEVICES = 1024
+#: Largest number of devices in a setting; a larger number is taken for a typing mistake.
+MAX_DEVICES = 1024
 _ENTRY = re.compile(r"(?:(?P<count>\d+)\s*[x×]\s*)?(?P<model>\S+)")  # noqa: RUF001 - people type the sign too
 _MEMORY = re.compile(r".+-(?P<gb>\d{1,4})GB", re.IGNORECASE)
-#: Bytes.
-_LONGEST_REPORT = 32
-#: Seconds; CPU use over less is noise.
-_SHORTEST_WINDOW = 0.5
+#: Bytes of a memory report that are read.
+_MAX_REPORT_BYTES = 32
+#: Shortest time in seconds over which CPU use is measured; over less time the figure is noise.
+_MIN_WINDOW = 0.5
 
 
 def parse_devices(text: str, node: str = "") -> tuple[DeviceInfo, ...]:
-    """Read "2x A100-40GB, T4-16GB" as devices; raise `ValueError` with a sentence when it cannot be read.
+    """Return the devices that a text such as "2x A100-40GB, T4-16GB" names; raise `ValueError` with a sentence.
 
-    Ids are unique on this machine; with the name of a node they are so in its cluster.
+    The ids of the devices are unique on this machine. With the name of a node they are unique in its cluster.
     """
     models: list[str] = []
     for entry in (part.strip() for part in text.split(",")):
@@ -61,27 +61,27 @@ def parse_devices(text: str, node: str = "") -> tuple[DeviceInfo, ...]:
         if match is None:
             raise ValueError(f"{entry!r} is not a device: write a number and a model, such as 2x A100-40GB")
         models += [match["model"]] * int(match["count"] or 1)
-        if len(models) > MOST_DEVICES:
-            raise ValueError(f"{text!r} are more than {MOST_DEVICES} devices")
+        if len(models) > MAX_DEVICES:
+            raise ValueError(f"{text!r} are more than {MAX_DEVICES} devices")
     prefix = f"{SIMULATED_PREFIX}{node}-" if node else SIMULATED_PREFIX
     return tuple(
-        DeviceInfo(uuid=f"{prefix}{index}", index=index, model=model, memory=_memory(model))
+        DeviceInfo(uuid=f"{prefix}{index}", index=index, model=model, memory=_memory_of_model(model))
         for index, model in enumerate(models)
     )
 
 
 class SimulatedProbe:
-    """Shows these devices; see `devices.probe.DeviceProbe`."""
+    """The probe of simulated devices; see `devices.probe.DeviceProbe`."""
 
     def __init__(self, devices: Sequence[DeviceInfo], *, why: str, now: Callable[[], float]) -> None:
-        """`why` says in a few words why they are simulated; `now` tells the time in seconds."""
+        """`why` is a sentence that says why the devices are simulated; `now` returns the time in seconds."""
         self._devices = tuple(devices)
         self._why = why
         self._now = now
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, _WatchedProcess] = {}
 
     def status(self) -> ProbeStatus:
-        """OK, and why they are simulated."""
+        """Return OK with the simulated models and the reason, or NO_DEVICES if the setting names no device."""
         models = Counter(device.model for device in self._devices)
         what = ", ".join(f"{count}x {model}" for model, count in models.items()) or "no devices"
         return ProbeStatus(
@@ -89,11 +89,11 @@ class SimulatedProbe:
         )
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices by index."""
+        """Return the devices in order of their index."""
         return self._devices
 
     def usage(self, device: str, pids: Sequence[int]) -> tuple[Usage, ...] | None:
-        """Return the use of each of these processes that lives; None for a device that does not exist."""
+        """Return the use of the device by each of these processes that is alive; None if there is no such device."""
         if all(known.uuid != device for known in self._devices):
             return None
         self._watched = {pid: watched for pid, watched in self._watched.items() if watched.process.is_running()}
@@ -101,50 +101,53 @@ class SimulatedProbe:
         return tuple(usage for usage in found if usage is not None)
 
     def _usage(self, pid: int) -> Usage | None:
+        """Return the use of a process; None if it is gone."""
         try:
             if pid not in self._watched:
-                self._watched[pid] = _Watched(psutil.Process(pid))
+                self._watched[pid] = _WatchedProcess(psutil.Process(pid))
             watched = self._watched[pid]
-            return Usage(pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu(self._now()))
+            return Usage(
+                pid=pid, memory=_reported_memory(watched.process), utilisation=watched.cpu_percent(self._now())
+            )
         except psutil.Error:
             self._watched.pop(pid, None)
             return None
 
 
-class _Watched:
-    """A process and its CPU use since it was last asked for."""
+class _WatchedProcess:
+    """A process and its CPU use since the last measurement."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
-        self._asked_at: float | None = None
+        self._measured_at: float | None = None
         self._percent: int | None = None
 
-    def cpu(self, now: float) -> int | None:
-        """Return the CPU use, 0 to 100; None at the first call, which has nothing to compare with."""
-        if self._asked_at is not None and now - self._asked_at < _SHORTEST_WINDOW:
+    def cpu_percent(self, now: float) -> int | None:
+        """Return the CPU use since the last measurement, 0 to 100; None at the first call."""
+        if self._measured_at is not None and now - self._measured_at < _MIN_WINDOW:
             return self._percent
         percent = min(100, round(self.process.cpu_percent()))
-        self._percent = None if self._asked_at is None else percent
-        self._asked_at = now
+        self._percent = None if self._measured_at is None else percent
+        self._measured_at = now
         return self._percent
 
 
 class SimulatedDevices(Configurable):
-    """Devices that are simulated, and when."""
+    """The settings of simulated devices: which devices, and when they are used."""
 
     devices = Unicode(
         "2x A100-40GB",
-        help="What is simulated: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
+        help="Simulated devices: numbers and models, separated by commas, such as `2x A100-40GB, T4-16GB`. "
         "Any model that ends in `-<N>GB` is possible.",
     ).tag(config=True)
     mode = Enum(
         ["auto", "always", "never"],
         "auto",
-        help="When devices are simulated: `auto` = when this machine has no NVIDIA GPU (a driver that is broken is "
-        "reported instead); `always`; `never`.",
+        help="When devices are simulated: `auto` = if this machine has no NVIDIA GPU (a broken driver is reported "
+        "instead); `always`; `never`.",
     ).tag(config=True)
 
-    #: Part of the ids where several machines simulate devices.
+    #: Name of the node in the ids of its devices, if several machines of a cluster simulate devices.
     node = Unicode("")
 
     @validate("devices")
@@ -156,11 +159,12 @@ class SimulatedDevices(Configurable):
         return str(proposal["value"])
 
     def probe(self, *, why: str, now: Callable[[], float]) -> SimulatedProbe:
-        """Return the probe of these devices."""
+        """Return the probe of the configured devices; for the arguments see `SimulatedProbe`."""
         return SimulatedProbe(parse_devices(self.devices, self.node), why=why, now=now)
 
 
-def _memory(model: str) -> MiB:
+def _memory_of_model(model: str) -> MiB:
+    """Return the memory of a known model, or of one whose name ends in `-<N>GB`; raise `ValueError` for any other."""
     known = {name.upper(): memory for name, memory in MODELS.items()}.get(model.upper())
     if known is not None:
         return known
@@ -173,7 +177,7 @@ def _memory(model: str) -> MiB:
 
 
 def _reported_memory(process: psutil.Process) -> MiB:
-    """Return the memory that the process reported; 0 without a report, since a simulated device has no other use."""
+    """Return the memory that the process reported; 0 if it has reported none."""
     uid = process.uids().real
     path = Path(tempfile.gettempdir(), f"jupyter-gq-sim-{uid}", str(process.pid))
     try:
@@ -182,10 +186,10 @@ def _reported_memory(process: psutil.Process) -> MiB:
         return MiB(0)
     try:
         found = os.fstat(handle)
-        # An older file was left by an earlier process of the same pid.
+        # A file that is older than the process was left by an earlier process with the same id.
         if not stat.S_ISREG(found.st_mode) or found.st_uid != uid or found.st_mtime < process.create_time() - 1:
             return MiB(0)
-        return MiB(max(0, int(os.read(handle, _LONGEST_REPORT))))
+        return MiB(max(0, int(os.read(handle, _MAX_REPORT_BYTES))))
     except (OSError, ValueError):
         return MiB(0)
     finally:

@@ -159,7 +159,7 @@ class StoreUnavailable(MachineError):
     code = "store_unavailable"
 
     def __init__(self, place: str, told: str) -> None:
-        super().__init__(f"The scheduler's database {place} does not answer ({told}). It is tried again.")
+        super().__init__(f"The scheduler's database {place} does not answer ({told}). The service tries again.")
         self.place, self.told = place, told
 
 

@@ -21,6 +21,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from traitlets.config import Config
+from traitlets.log import get_logger
 
 from .config_parts import SERVICE, get_base_url, get_list, get_value, make_page_login, set_scopes, set_template_paths
 
@@ -28,7 +29,7 @@ _HOST = "127.0.0.1"
 _PROXY = "configurable-http-proxy"
 _PYTHON_PROXY = "jupyter_gq.hub.proxy"
 _STATE_DIR = "jupyter-gq-state"
-#: Timeout of a request through the pure-Python proxy in milliseconds: an hour instead of its default of 20 s.
+#: Milliseconds in which a server has to begin its answer to the pure-Python proxy: an hour instead of 20 s.
 _PROXY_TIMEOUT = "3600000"
 #: Ports for the service, below those that Linux gives to outgoing connections (32768 and up).
 _PORTS = range(20_000, 32_000)
@@ -62,15 +63,15 @@ def configure(
     set_template_paths(c)
     set_scopes(c, admins)
     _set_service(c, port)
-    c.ConfigurableHTTPProxy.command = build_proxy_command(proxy)
+    command = c.ConfigurableHTTPProxy.command = build_proxy_command(proxy)
+    get_logger().info("The Hub's proxy is %s", "the pure-Python one" if _PYTHON_PROXY in command else command[0])
     c.JupyterHub.last_activity_interval = 0  # an open browser tab is no activity; the kernels' activity counts
 
 
 def build_proxy_command(choice: ProxyChoice = "auto") -> list[str]:
     """Return the command of the proxy: Node's if Node and the proxy are installed for good, else the pure-Python one.
 
-    Node's proxy streams answers. The other one keeps each answer until it is complete, which our pages and servers
-    allow for. Raise `ValueError` if `choice` is "node" and Node's proxy is not installed.
+    Raise `ValueError` if `choice` is "node" and Node's proxy is not installed.
     """
     node = _find_node_proxy() if choice != "python" else None
     if node is not None:

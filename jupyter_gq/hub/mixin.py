@@ -55,7 +55,7 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
         "The configuration helper sets it.",
     ).tag(config=True)
     server_service_url = Unicode(
-        help="URL of the scheduler service with its prefix, for the servers, if they need another one than the hub. "
+        help="URL of the scheduler service with its prefix, for servers that need another URL than the hub. "
         "Empty: `service_url`."
     ).tag(config=True)
     service_timeout = Float(
@@ -63,31 +63,32 @@ class GPUShareMixin(SpawnerMixin):  # type: ignore[misc]  # jupyterhub has no ty
     ).tag(config=True)
     gpu_queue_timeout = Float(
         3600.0,
-        help="Longest wait in line in seconds. After it the start is refused with a sentence, and the place in line is "
-        "lost. The wait is not part of `start_timeout`. Each waiting server counts for "
+        help="Longest wait in line in seconds. After that the start is refused with a sentence, and the place in line "
+        "is lost. The wait is not part of `start_timeout`. Each waiting server counts for "
         "`JupyterHub.concurrent_spawn_limit`.",
     ).tag(config=True)
     gpu_queue_length = Integer(
         48,
         min=0,
-        help="Number of servers that may wait in line at one time; a further server that finds no free GPU is refused "
-        "with a sentence. Each waiting server occupies one of `JupyterHub.concurrent_spawn_limit` starts (64 with Zero "
-        "to JupyterHub). If all are occupied, nobody can start a server, not even without a GPU: keep the number well "
-        "below that limit. 0: any number.",
+        help="Largest number of servers that wait in line at the same time. A further server that finds no free GPU is "
+        "refused with a sentence. Each waiting server occupies one of the `JupyterHub.concurrent_spawn_limit` starts "
+        "(64 with Zero to JupyterHub). If all starts are occupied, nobody can start a server, not even without a GPU, "
+        "so keep the number well below that limit. 0: any number.",
     ).tag(config=True)
     gpu_queue_poll_interval = Float(
         1.0, help="Seconds between two requests to the service while a server waits in line."
     ).tag(config=True)
     kernel_provisioner = Unicode(
         "jupyter-gq",
-        help="Kernel provisioner of the servers; it tells training jobs and notebooks apart. "
+        help="Kernel provisioner of the servers, which prepares kernels for their share. "
         "Empty: Jupyter's own provisioner, for environments of users without the package jupyter-gq.",
     ).tag(config=True)
 
     other_user_options = List(
         Unicode(),
-        help="Names of options that your own hooks read from `user_options`, beside those of `apply_user_options`. "
-        'Other names are refused, so that a misspelt `gpus` starts no server without a GPU. ["*"]: any name.',
+        help="Names of options that your own hooks read from `user_options`, beside the options of "
+        "`apply_user_options`. Unknown names are refused, so that a misspelt `gpus` starts no server without a GPU. "
+        '["*"]: any name.',
     ).tag(config=True)
 
     # The Hub declares a Dict, and with Hub 5 any other body becomes a failed spawn; so every value is accepted here.

@@ -1,6 +1,8 @@
-"""`python -m jupyter_gq.hub.proxy`: the pure-Python proxy, corrected where JupyterLab needs more of WebSockets.
+"""`python -m jupyter_gq.hub.proxy`: the pure-Python proxy, corrected where JupyterLab needs more of it.
 
 The proxy itself has these defects:
+
+- Streams: the proxy keeps an answer until it is complete, and works on ten requests at a time; see `http_exchange`.
 
 - Subprotocol: JupyterLab offers a subprotocol for its connection to a kernel. The proxy forwards the offer, but not the
   server's choice. A browser closes such a connection, JupyterLab connects again a second later without the offer, and
@@ -14,33 +16,74 @@ The proxy itself has these defects:
 - Early messages: the proxy drops messages that the server sends before the browser is connected.
 
 See docs/decisions/0020-replace-the-websocket-handler-of-the-python-proxy.md.
+See docs/decisions/0067-stream-answers-through-the-python-proxy.md.
 """
 
 import contextlib
+import resource
 import sys
+from collections import Counter
+from functools import partial
+from typing import ClassVar
 
 try:
-    from configurable_http_proxy import configproxy
-    from configurable_http_proxy.cli import main
+    from configurable_http_proxy import cli, configproxy
     from configurable_http_proxy.handlers import ProxyHandler
 except ModuleNotFoundError:
     sys.exit("The Hub's proxy is not installed. Install it with: pip install 'jupyter-gq[local]'")
 from tornado.httpclient import HTTPClientError
+from tornado.httpserver import HTTPServer
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from jupyter_gq.hub.http_exchange import HttpExchange, ServerFailed
+
+#: Seconds in which a browser has to send a request's head, and in which an idle connection is closed.
+IDLE = 75
+#: Descriptors that are kept for the Hub's own requests, log files and the like.
+SPARE = 200
 #: Largest message in bytes: messages of servers and browsers pass, and the proxy's memory is still bounded.
 LARGEST_MESSAGE = 1024**3
 
 
-class WebSocketHandler(ProxyHandler):  # type: ignore[misc]
-    """The proxy's handler of one request or WebSocket connection of a browser, without its defects."""
+class BrowserHandler(ProxyHandler):  # type: ignore[misc]
+    """The handler of one request, or one WebSocket connection, of a browser."""
 
     max_message_size = LARGEST_MESSAGE
+    #: Most requests at one time, each with a connection to the browser and one to the server.
+    most_exchanges = 400
+    #: Number of exchanges under way, by route: the server of one user is one route.
+    exchanges: ClassVar[Counter[str]] = Counter()
 
     def initialize(self, **options: object) -> None:
         """Initialize the handler; tornado calls this for each request."""
         super().initialize(**options)
         self._early_messages: list[str | bytes | None] = []
+        self._exchange: HttpExchange | None = None
+
+    async def call_proxy(self, path: str | None = None) -> None:
+        """Pass a request on to its server, and the answer back while it comes."""
+        url = await self.get_target_url(path)
+        if url is None:
+            return
+        route: str = self.target["prefix"]
+        # Whoever opens thousands of streams to one server leaves room for all other servers.
+        if self.exchanges[route] >= self.most_exchanges // 4 or self.exchanges.total() >= self.most_exchanges:
+            await self.handle_proxy_error(503, f"too many requests at one time: {self.exchanges[route]} to {route}")
+            return
+        self._exchange = HttpExchange(self, self._get_proxy_request(url), silence=self.proxy.proxy_timeout)
+        self.exchanges[route] += 1
+        try:
+            await self._exchange.run()
+        except ServerFailed as error:
+            await self.handle_proxy_error(503, error)
+        finally:
+            self.exchanges[route] -= 1
+
+    def on_connection_close(self) -> None:
+        """End the request at the server too; tornado calls this if the browser closes its connection."""
+        super().on_connection_close()
+        if self._exchange is not None:
+            self._exchange.abandon()
 
     async def start_ws_client(self, path: str | None = None) -> None:
         """Connect to the server; pass a refusal on to the browser."""
@@ -87,6 +130,16 @@ class WebSocketHandler(ProxyHandler):  # type: ignore[misc]
                 self.write_message(message, binary=isinstance(message, bytes))
 
 
+def allow_many_connections() -> int:
+    """Raise this process's limit of open files as far as it may; return how many exchanges fit below the limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return max(40, (hard - SPARE) // 2)
+
+
 if __name__ == "__main__":
-    configproxy.ProxyHandler = WebSocketHandler  # the proxy has no setting for its handler class
-    sys.exit(main())
+    BrowserHandler.most_exchanges = allow_many_connections()
+    # The proxy has no setting for its handler class, nor for the options of its server.
+    configproxy.ProxyHandler = BrowserHandler
+    cli.HTTPServer = partial(HTTPServer, idle_connection_timeout=IDLE)
+    sys.exit(cli.main())

@@ -94,9 +94,9 @@ async def _await_check(service: ServiceClient, here: HubEnvironment, timeouts: C
 async def _ask(service: ServiceClient, here: HubEnvironment, wait: float) -> DeviceCheckResult | None:
     """Return the check that the service has within `wait` seconds; None if it does not know this server."""
     try:
-        seen = await service.server_devices(here.ticket, wait)
+        found = await service.server_devices(here.ticket, wait)
     except ServiceError as error:
         if error.status == 404:
             return None
-        return DeviceCheckResult(sight="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
-    return DeviceCheckResult(sight=seen.sight, required=seen.required, sentence=seen.sentence)
+        return DeviceCheckResult(result="UNWATCHED", required=here.devices == NAMED, sentence=error.problem.message)
+    return DeviceCheckResult(result=found.result, required=found.required, sentence=found.sentence)

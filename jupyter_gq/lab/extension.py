@@ -70,9 +70,9 @@ class JupyterGQ(ExtensionApp):
     busy_limit = Float(
         12 * 3600.0,
         min=0.0,
-        help="""Seconds for which a cell that runs without a break keeps the server active for the Hub's culler.
+        help="""Longest time in seconds for which one running cell keeps the server active for the Hub's culler.
 
-        The scheduler service still learns that the kernel is busy after this time.
+        After this time the scheduler service still learns that the kernel is busy.
         """,
     ).tag(config=True)
 

@@ -29,8 +29,9 @@ class GQProvisioner(LocalProvisioner):
     devices_longest = Float(
         40.0,
         min=0.0,
-        help="Kubernetes: the same if the check is required (shares of a GPU). After that the kernel is refused with a "
-        "sentence. Keep it below a minute, because many proxies end longer requests.",
+        help="Kubernetes: seconds that the first kernel waits for the check if the check is required, as for shares of "
+        "a GPU. After that the kernel is refused with a sentence. Use less than a minute, because many proxies end "
+        "longer requests.",
     ).tag(config=True)
 
     #: The gate of all kernels of this server.

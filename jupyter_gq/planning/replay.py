@@ -15,7 +15,9 @@ Document = JsonMapping
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq replay`."""
-    parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
+    parser.add_argument(
+        "state", type=Path, metavar="SNAPSHOT.json", help="state file, written by `jupyter-gq snapshot`"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

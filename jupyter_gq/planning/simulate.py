@@ -43,9 +43,13 @@ _Amount = TypeVar("_Amount")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq simulate`."""
-    parser.add_argument("trace", type=Path, metavar="TRACE", help="jobs, as .csv or .csv.gz")
+    parser.add_argument("trace", type=Path, metavar="TRACE", help="file of jobs, as .csv or .csv.gz")
     parser.add_argument(
-        "--quota", type=Path, required=True, metavar="FILE", help="queue,guaranteed_gpus; scaled to the pool"
+        "--quota",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="file with the columns queue and guaranteed_gpus, scaled to the pool",
     )
     parser.add_argument("--gpus", type=_count, required=True, metavar="N", help="GPUs of the pool")
     parser.add_argument(
@@ -69,10 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=Costs().lost_per_pause,
         metavar="SECONDS",
-        help="progress that a pause destroys (default: %(default)g)",
+        help="progress that a job loses by a pause (default: %(default)g)",
     )
     parser.add_argument(
-        "--compare", action="store_true", help="also static quotas with backfill, and one line for everybody"
+        "--compare",
+        action="store_true",
+        help="also replay with static quotas and backfill, and with one queue for everybody",
     )
     parser.add_argument("--plot", type=Path, metavar="OUT.png", help="draw allocation and waiting by queue over time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures as JSON")

@@ -23,19 +23,23 @@ _NODES = re.compile(r"(?P<count>[1-9]\d{0,4})x(?P<devices>[1-9]\d{0,2})(:(?P<poo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `jupyter-gq whatif`."""
-    parser.add_argument("state", type=Path, metavar="SNAPSHOT.json", help="written by `jupyter-gq snapshot`")
+    parser.add_argument(
+        "state", type=Path, metavar="SNAPSHOT.json", help="state file, written by `jupyter-gq snapshot`"
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PATH=VALUE",
         dest="assignments",
-        help="queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
+        help="change queue.NAME.FIELD, job.ID.FIELD or policy.FIELD, such as queue.vision.quota=8; may be repeated",
     )
     parser.add_argument(
-        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="more nodes like the largest of the pool, such as 2x8"
+        "--add-nodes", metavar="COUNTxGPUS[:POOL]", help="add nodes like the largest node of the pool, such as 2x8"
     )
-    parser.add_argument("--remove-node", action="append", default=[], metavar="NAME", help="may be repeated")
+    parser.add_argument(
+        "--remove-node", action="append", default=[], metavar="NAME", help="remove a node; may be repeated"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

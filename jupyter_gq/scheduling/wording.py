@@ -8,7 +8,7 @@ from jupyter_gq.domain.queue import BUILD_ROOT
 from jupyter_gq.domain.workload import Kind, Workload
 
 #: The sentence for everyone while a backend cannot be observed; the log says what failed.
-UNOBSERVED = "What runs cannot be seen at present, so nothing is started or ended; what runs goes on."
+UNOBSERVED = "The state of running work is unknown at the moment, so nothing is started or ended; running work goes on."
 #: A sentence names at most so many items; the rest is counted.
 NAMED = 3
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get(_TARGET),
         help=f"URL of an empty database (default: ${_TARGET}, which keeps a password off the command line)",
     )
-    parser.epilog = "End the service first. The old database keeps what it has."
+    parser.epilog = "Stop the service first. The old database stays as it is."
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,13 +2,13 @@
 
 export interface components {
     schemas: {
-        /** @description Quota, limit and use of CPU cores or memory in a queue; None = nothing is said. */
+        /** @description Quota, limit and use of CPU cores or memory in a queue; None = not set. */
         Bounds: {
             quota: string | null;
             limit: string | null;
-            /** @description By jobs that say what they need. */
+            /** @description Amount that running jobs have named. */
             used: string;
-            /** @description For each task of a job that names nothing. */
+            /** @description Amount for each task of a job that names none. */
             default: string | null;
         };
         /** @description A cell that will be run. */
@@ -16,7 +16,7 @@ export interface components {
             cell_id: string;
             /** @description SHA-256 of the source, hex. */
             source_hash: string;
-            /** @description How long it last took here. */
+            /** @description Duration of the cell's last run in the notebook. */
             seconds: number | null;
         };
         /** @description The request of POST check: the cells to run, and where. */
@@ -49,7 +49,7 @@ export interface components {
         /** @description An entry of the options page. */
         Choice: {
             gpus: string;
-            /** @description False: not possible now or ever; `sentence` says why. */
+            /** @description False: cannot be chosen, now or ever; `sentence` says why. */
             available: boolean;
             starts_now: boolean;
             sentence: string;
@@ -59,32 +59,32 @@ export interface components {
             available: boolean;
             message: string;
         };
-        /** @description Why something was taken back. */
+        /** @description An eviction of a notebook or a job, or the failure of a server. */
         Eviction: {
-            /** @description Such as RECLAIMED or IDLE; ENDED: nobody took it back, its server failed. */
+            /** @description Such as RECLAIMED or IDLE. ENDED: no eviction, but the server failed. */
             reason: string;
             sentence: string;
-            /** @description Name of the queue, job or user for whom. */
+            /** @description Name of the queue, job or user that gets the devices. */
             by: string | null;
             at: number;
         };
-        /** @description The probable start of a waiting job, by how long work usually runs and how earlier forecasts turned out. */
+        /** @description The probable start of a waiting job, from usual durations and from the errors of earlier forecasts. */
         ExpectedStart: {
             /** @description Half of such jobs start before this instant. */
             p50: number;
             /** @description Nine of ten start before this instant. */
             p90: number;
-            /** @description Earlier forecasts that this rests on; 0 = a guess. */
+            /** @description Number of earlier forecasts behind this one; 0 = a guess. */
             outcomes: number;
         };
-        /** @description An idle notebook will lose its share. */
+        /** @description A warning that an idle notebook will lose its share. */
         IdleWarning: {
             expire_at: number;
             sentence: string;
-            /** @description What 'Keep it' would add now; 0 when the bound is reached. */
+            /** @description Seconds that 'Keep it' would add now; 0 = the bound is reached. */
             keep_seconds: number;
         };
-        /** @description Why the code of a job failed. */
+        /** @description The exception with which the code of a job failed. */
         JobError: {
             ename: string;
             evalue: string;
@@ -92,10 +92,10 @@ export interface components {
         /** @description Jobs, newest first. */
         JobList: {
             jobs: components["schemas"]["JobView"][];
-            /** @description Pass it as `before` for the next page. */
+            /** @description Value of `before` for the next page; None = last page. */
             next: string | null;
         };
-        /** @description A user's request for a job (without the bundle this is a preview). */
+        /** @description A user's request for a job, without its bundle, as a preview needs it. */
         JobRequest: {
             /** @default  */
             name?: string;
@@ -118,17 +118,17 @@ export interface components {
              */
             gpu_model?: string | null;
             /**
-             * @description All of them start together, or none.
+             * @description Number of tasks. All tasks start together, or none.
              * @default 1
              */
             tasks?: number;
             /**
-             * @description Inside the queue; higher first.
+             * @description Priority inside the queue; a higher priority goes first.
              * @default 0
              */
             priority?: number;
             /**
-             * @description How long it will probably run, for forecasts; a longer run is not ended.
+             * @description Seconds that the job will probably run, for forecasts; a longer run is not ended.
              * @default null
              */
             expected_seconds?: number | null;
@@ -140,25 +140,25 @@ export interface components {
             owner: string;
             queue: string;
             gpus: string;
-            /** @description CPU cores of each task; None = not said. */
+            /** @description CPU cores of each task; None = not named. */
             cpus: string | null;
-            /** @description Memory of each task; None = not said. */
+            /** @description Memory of each task; None = not named. */
             memory: string | null;
-            /** @description The only model of GPU that it takes; None = any. */
+            /** @description The only model of GPU on which the job runs; None = any. */
             gpu_model: string | null;
             tasks: number;
             priority: number;
-            /** @description How long its owner expects it to run. */
+            /** @description Seconds that the owner expects the job to run. */
             expected_seconds: number | null;
             /** @enum {string} */
             phase: "waiting" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "done" | "failed" | "cancelled";
-            /** @description One sentence: why it waits, was paused, failed; or what it does. */
+            /** @description One sentence: why the job waits, was paused or failed, or what it does. */
             sentence: string;
-            /** @description Place in its queue, from 1, while it waits. */
+            /** @description Place in the queue, from 1, while the job waits. */
             position: number | null;
-            /** @description While it waits; None = cannot be said. */
+            /** @description Forecast while the job waits; None = unknown. */
             expected_start: components["schemas"]["ExpectedStart"] | null;
-            /** @description Part that may be reclaimed; None when there is none. */
+            /** @description GPUs that may be reclaimed; None = none. */
             over_quota: string | null;
             submitted_at: number;
             /** @description Start of the present or last run. */
@@ -188,16 +188,16 @@ export interface components {
             choices: components["schemas"]["Choice"][];
             queues: components["schemas"]["QueueView"][];
             pools: components["schemas"]["PoolView"][];
-            /** @description The pool whose devices notebooks get: one of `pools`. */
+            /** @description Name of the pool whose devices notebooks get. */
             build_pool: string;
             /** @description The most GPUs that one task of a job can have. */
             largest_request: string;
-            /** @description Of one of this user's notebooks, also one whose server failed. */
+            /** @description The last eviction of one of the user's notebooks, or the failure of its server. */
             last_eviction: components["schemas"]["Eviction"] | null;
-            /** @description Real or simulated, and why. */
+            /** @description One sentence: whether the devices are real or simulated, and why. */
             devices_sentence: string;
         };
-        /** @description Notebooks that are alive or wait, newest first. */
+        /** @description Notebooks that run or wait, newest first. */
         NotebookList: {
             notebooks: components["schemas"]["NotebookView"][];
         };
@@ -215,18 +215,18 @@ export interface components {
             started_at: number | null;
             finished_at: number | null;
             devices: string[];
-            /** @description Product name of its device. */
+            /** @description Product name of the notebook's device. */
             model: string | null;
             memory_quota_mib: number | null;
             memory_used_mib: number | null;
-            /** @description 0 to 100 of the device, by its own processes. */
+            /** @description Use of the device by the notebook's processes, 0 to 100. */
             utilisation: number | null;
             /** @description How strongly the share is enforced: cooperative (caps that honest programs keep), intercept (by HAMi), advisory (KAI: not at all), none (no GPU). */
             enforcement: string;
-            /** @description None: in use, or unknown. */
+            /** @description Start of the idleness; None = in use, or unknown. */
             idle_since: number | null;
             warning: components["schemas"]["IdleWarning"] | null;
-            /** @description What is wrong with it while it runs; empty: nothing. */
+            /** @description A problem of the running notebook, in one sentence; empty: none. */
             trouble: string;
             eviction: components["schemas"]["Eviction"] | null;
         };
@@ -284,12 +284,12 @@ export interface components {
             name: string;
             devices: number;
             model: string | null;
-            /** @description Every model of GPU in it, by name. */
+            /** @description All models of GPU in the pool, by name. */
             models: string[];
             memory_mib: number | null;
-            /** @description CPU cores of its largest node; None = not counted. */
+            /** @description CPU cores of the largest node; None = not counted. */
             largest_cpus: string | null;
-            /** @description Memory of its largest node; None = not counted. */
+            /** @description Memory of the largest node; None = not counted. */
             largest_memory: string | null;
             total: string;
             free: string;
@@ -308,15 +308,15 @@ export interface components {
             /** @default false */
             failed?: boolean;
         };
-        /** @description The fate of a job if it were sent now. */
+        /** @description The prediction for a job if it were sent now. */
         Preview: {
             starts_now: boolean;
             sentence: string;
             position: number | null;
             over_quota: string | null;
-            /** @description CPU cores that each task would have; None = not said. */
+            /** @description CPU cores that each task would have; None = no request. */
             cpus: string | null;
-            /** @description Memory that each task would have; None = not said. */
+            /** @description Memory that each task would have; None = no request. */
             memory: string | null;
         };
         /** @description The one form of every error. */
@@ -325,10 +325,10 @@ export interface components {
             code: string;
             /** @description What was wrong, what was expected and what to do. */
             message: string;
-            /** @description Part of the request that it is about, such as gpus. */
+            /** @description Part of the request that the error is about, such as gpus. */
             field: string | null;
         };
-        /** @description How far a job says it is. */
+        /** @description The progress that a job reports. */
         "Progress-Output": {
             fraction: number | null;
             text: string;
@@ -345,17 +345,17 @@ export interface components {
             quota: string;
             limit: string | null;
             used: string;
-            /** @description Part of `used` above the quota. */
+            /** @description The part of `used` that is above the quota. */
             over_quota: string;
-            /** @description The same of CPU cores. */
+            /** @description CPU cores of the queue. */
             cpus: components["schemas"]["Bounds"];
-            /** @description The same of memory of the nodes. */
+            /** @description Memory of the queue on the nodes. */
             memory: components["schemas"]["Bounds"];
             waiting: number;
             running: number;
             over_quota_weight: number;
             priority: number;
-            /** @description The asking user may submit to it. */
+            /** @description Whether the asking user may submit to the queue. */
             member: boolean;
         };
         /** @description An execution in the present session of a kernel. */

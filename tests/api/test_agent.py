@@ -1,4 +1,4 @@
-"""The agent of a node against the real API: it dials, waits for orders, and outlives everything that is away."""
+"""The agent of a node against the real API: it connects, waits for orders, and survives every outage."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from tornado.netutil import bind_sockets
 
 from jupyter_gq.agent.agent import Agent
 from jupyter_gq.agent.backoff import Backoff
-from jupyter_gq.agent.link import ServiceLink
-from jupyter_gq.agent.patience import PatientLook
+from jupyter_gq.agent.observer import NodeObserver
+from jupyter_gq.agent.service_connection import ServiceConnection
 from jupyter_gq.api.app import make_server
 from jupyter_gq.client.agents import AgentCommand, AgentOrders, AgentReport, AgentShare, WatchedPod
 from jupyter_gq.controller.controller import Controller
@@ -29,35 +29,35 @@ POD = WatchedPod(pod_uid="u", namespace="train", pod="gq-job-1-1-0")
 SUSPEND = AgentCommand(id="c1", kind="suspend", pod_uid="u")
 
 
-class IsFine:
-    """A node that sees what it shall watch and can do nothing."""
+class FineNode:
+    """A node that reports a share of each watched pod and cannot suspend."""
 
-    def look(self, watch):
+    def observe(self, watch):
         return AgentReport(
             probe="OK", shares=[AgentShare(pod_uid=pod.pod_uid) for pod in watch], missing={"suspend": "It cannot."}
         )
 
 
-class BreaksOnce(IsFine):
-    """A defect of ours shows at the first look."""
+class NodeWithADefect(FineNode):
+    """A node whose first observation fails because of a defect in the agent."""
 
     def __init__(self):
         self.broke = False
 
-    def look(self, watch):
+    def observe(self, watch):
         if not self.broke:
             self.broke = True
             raise RuntimeError("a defect")
-        return super().look(watch)
+        return super().observe(watch)
 
 
-class LosesItsDriver(IsFine):
-    """And, with it, the kubelet, while `lost`."""
+class NodeThatLosesItsDriver(FineNode):
+    """A node whose driver and kubelet are missing while `lost` is True."""
 
     lost = False
 
-    def look(self, watch):
-        report = super().look(watch)
+    def observe(self, watch):
+        report = super().observe(watch)
         if not self.lost:
             return report
         missing = {**report.missing, "kubelet": "It is away."}
@@ -65,7 +65,7 @@ class LosesItsDriver(IsFine):
 
 
 class World:
-    """A service that hears agents, and one agent that dials it."""
+    """A service that accepts reports, and one agent that connects to it."""
 
     def __init__(self, folder, serve):
         self.clock, self.serve = FixedClock(), serve
@@ -86,10 +86,10 @@ class World:
     async def start(self, **more):
         return (await self.serve(self.controller, pods=authenticator(), **more)).url
 
-    def dial(self, url, *, node="node-a", looks=None, every=20.0):
-        link = ServiceLink(url, self.token, node, longest_wait=every)
-        self.backoff = Backoff(lambda: 1.0, first=0.02, most=0.05)
-        agent = Agent(PatientLook(looks or IsFine(), 10), link, self.backoff, report_every=every)
+    def connect(self, url, *, name="node-a", node=None, every=20.0):
+        service = ServiceConnection(url, self.token, name, longest_wait=every)
+        self.backoff = Backoff(lambda: 1.0, first=0.02, longest=0.05)
+        agent = Agent(NodeObserver(node or FineNode(), 10), service, self.backoff, report_every=every)
         self.tasks.append(asyncio.create_task(agent.run()))
 
     @property
@@ -120,18 +120,18 @@ async def world(tmp_path, serve):
     world.store.close()
 
 
-async def test_it_reports_for_its_node_and_follows_new_orders_at_once(world):
-    world.dial(await world.start())
+async def test_agent_reports_for_its_node_and_follows_new_orders_at_once(world):
+    world.connect(await world.start())
     await world.heard(2)
     assert {node for node, _ in world.machine.heard} == {"node-a"}
     begun = asyncio.get_running_loop().time()
     world.order(watch=[POD])
     await until(lambda: [share.pod_uid for share in world.reports[-1].shares] == ["u"])
-    assert asyncio.get_running_loop().time() - begun < 5, "it did not wait for the end of its 20 seconds"
+    assert asyncio.get_running_loop().time() - begun < 5, "the agent did not wait for the end of its 20 seconds"
 
 
-async def test_without_new_orders_it_is_silent_until_its_time_has_come(world):
-    world.dial(await world.start(), every=0.3)
+async def test_without_new_orders_the_agent_reports_once_in_each_interval(world):
+    world.connect(await world.start(), every=0.3)
     await world.heard(2)
     begun = asyncio.get_running_loop().time()
     await world.heard(6)
@@ -139,14 +139,14 @@ async def test_without_new_orders_it_is_silent_until_its_time_has_come(world):
 
 
 @pytest.mark.parametrize(("most", "asked"), [(20.0, 0.3), (0.3, 3600.0)])
-async def test_the_service_may_ask_for_more_reports_and_not_for_less(world, most, asked):
+async def test_service_may_shorten_the_interval_and_not_lengthen_it(world, most, asked):
     world.machine.told["node-a"] = AgentOrders(report_every=asked)
-    world.dial(await world.start(), every=most)
+    world.connect(await world.start(), every=most)
     await world.heard(4)
 
 
-async def test_a_command_that_it_cannot_carry_out_is_declined_at_once_and_not_as_fast_as_it_can(world, caplog):
-    world.dial(await world.start())
+async def test_unsupported_command_is_logged_once_and_causes_no_extra_reports(world, caplog):
+    world.connect(await world.start())
     await world.heard(2)
     world.order(commands=[SUSPEND])
     await until(lambda: "cannot suspend pod u" in caplog.text)
@@ -156,40 +156,40 @@ async def test_a_command_that_it_cannot_carry_out_is_declined_at_once_and_not_as
     assert all(report.done == [] for report in world.reports)
     await world.controller.step()
     assert caplog.text.count("cannot suspend") == 1
-    assert len(world.reports) <= count + 2, "what is ordered still is no new order"
+    assert len(world.reports) <= count + 2, "a repeated command is no new order"
 
 
-async def test_an_agent_that_was_started_again_in_its_pod_is_told_its_orders_at_once(world):
+async def test_agent_that_restarts_gets_its_orders_at_once(world):
     url = await world.start()
     world.order(watch=[POD])
-    world.dial(url)
+    world.connect(url)
     await world.heard(2)
     world.tasks[0].cancel()
     count = len(world.reports)
-    world.dial(url)
+    world.connect(url)
     begun = asyncio.get_running_loop().time()
     await until(lambda: any(report.shares for report in world.reports[count:]))
     assert asyncio.get_running_loop().time() - begun < 5
 
 
-async def test_what_changes_on_the_node_is_logged_once(world, caplog):
+async def test_each_change_of_the_node_is_logged_once(world, caplog):
     caplog.set_level(logging.INFO, "jupyter_gq.agent")
-    looks = LosesItsDriver()
-    world.dial(await world.start(), looks=looks, every=0.2)
+    node = NodeThatLosesItsDriver()
+    world.connect(await world.start(), node=node, every=0.2)
     await world.heard(3)
-    looks.lost = True
+    node.lost = True
     count = len(world.reports)
     await world.heard(count + 3)
-    looks.lost = False
+    node.lost = False
     await until(lambda: "kubelet: nothing is missing" in caplog.text)
     assert caplog.text.count("driver: OK") == 2
     assert caplog.text.count("driver: LOST: It fell off the bus.") == 1
     assert caplog.text.count("suspend: It cannot.") == 1
 
 
-async def test_a_token_that_the_kubelet_renews_is_read_anew(world, caplog):
+async def test_renewed_token_is_read_for_the_next_report(world, caplog):
     world.token.write_text("of yesterday")
-    world.dial(await world.start())
+    world.connect(await world.start())
     await until(lambda: "invalid_pod_token" in caplog.text)
     world.token.unlink()
     await until(lambda: "cannot be read" in caplog.text)
@@ -201,8 +201,8 @@ async def test_a_token_that_the_kubelet_renews_is_read_anew(world, caplog):
     assert "of yesterday" not in caplog.text
 
 
-async def test_it_may_not_speak_for_another_node_and_says_why_once(world, caplog):
-    world.dial(await world.start(), node="node-b")
+async def test_report_for_another_node_is_refused_and_each_side_logs_it_once(world, caplog):
+    world.connect(await world.start(), name="node-b")
 
     def told():
         return [record.name.split(".")[1] for record in caplog.records if "wrong_node" in record.getMessage()]
@@ -214,25 +214,25 @@ async def test_it_may_not_speak_for_another_node_and_says_why_once(world, caplog
     assert world.machine.heard == []
 
 
-async def test_a_service_that_comes_late_or_again_is_found(world, caplog):
+async def test_agent_finds_a_service_that_starts_late_or_restarts(world, caplog):
     caplog.set_level(logging.INFO)
     (held,) = bind_sockets(0, "127.0.0.1")
     port = held.getsockname()[1]
     held.close()
-    world.dial(f"http://127.0.0.1:{port}{PREFIX}", every=0.3)
+    world.connect(f"http://127.0.0.1:{port}{PREFIX}", every=0.3)
     for time in (1, 2):
-        await until(lambda: caplog.text.count("the report was not taken") == time)  # noqa: B023
+        await until(lambda: caplog.text.count("the service did not accept the report") == time)  # noqa: B023
         count = len(world.machine.heard)
         server = make_server(application_of(world.controller, None, PREFIX, pods=authenticator()))
         server.add_sockets(bind_sockets(port, "127.0.0.1"))
         await world.heard(count + 2)
         assert world.backoff.next() == 0.02, "the next failure is the first one again"
-        assert caplog.text.count("takes reports again") == time
+        assert caplog.text.count("accepts reports again") == time
         server.stop()
         await server.close_all_connections()
 
 
-async def test_a_defect_is_logged_and_the_agent_goes_on(world, caplog):
-    world.dial(await world.start(), looks=BreaksOnce())
+async def test_defect_is_logged_and_the_agent_continues(world, caplog):
+    world.connect(await world.start(), node=NodeWithADefect())
     await world.heard(1)
     assert "a defect" in caplog.text

@@ -387,7 +387,7 @@ async def test_with_its_bundle_a_task_has_had_its_token(cluster, bundle):
     assert json.loads(response.body)["executed"] == {"cells": ["as far as it came"]}
 
 
-async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluster, bundle):
+async def test_task_is_told_as_soon_as_its_devices_were_checked(cluster, bundle):
     job = cluster.send(bundle)
     await cluster.steps()
     cluster.is_task(job, 1, runner=0)
@@ -399,9 +399,9 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
         return json.loads(response.body)
 
     cluster.machine.seen[job, 1, 0] = Attestation(
-        result=AttestationResult.UNSEEN, required=True, sentence="Nobody has looked."
+        result=AttestationResult.UNCHECKED, required=True, sentence="No agent has checked it."
     )
-    assert await seen(0) == {"sight": "UNSEEN", "required": True, "sentence": "Nobody has looked."}
+    assert await seen(0) == {"result": "UNCHECKED", "required": True, "sentence": "No agent has checked it."}
     async with asyncio.timeout(20):
         waiting = asyncio.create_task(seen(25))
         await cluster.steps()
@@ -410,11 +410,11 @@ async def test_a_task_hears_as_soon_as_somebody_has_looked_at_its_devices(cluste
             result=AttestationResult.RIGHT, required=True, sentence="Its own."
         )
         cluster.controller.wake()
-        assert (await waiting)["sight"] == "RIGHT"
+        assert (await waiting)["result"] == "RIGHT"
     cluster.machine.seen[job, 1, 0] = Attestation(
-        result=AttestationResult.UNWATCHED, required=False, sentence="Nobody looks."
+        result=AttestationResult.UNWATCHED, required=False, sentence="No agent reports."
     )
-    assert (await seen(25))["sight"] == "UNWATCHED", "nobody has to, so nobody is waited for"
+    assert (await seen(25))["result"] == "UNWATCHED", "no check is required, so the answer comes at once"
     cluster.machine.end(job, Outcome.SUCCEEDED)
     await cluster.steps()
     assert (await cluster.served.ask("GET", f"api/v1/jobs/{job}/devices", token)).code in (401, 403)
@@ -426,7 +426,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
     assert (await cluster.served.problem("GET", path, "ann"))[0] == 409, "nothing of it runs yet"
     await cluster.steps()
     cluster.machine.seen[ticket.id, 1, 0] = Attestation(
-        result=AttestationResult.UNSEEN, required=True, sentence="Nobody has looked."
+        result=AttestationResult.UNCHECKED, required=True, sentence="No agent has checked it."
     )
     async with asyncio.timeout(20):
         waiting = asyncio.create_task(cluster.served.ask("GET", path, "ann-reads"))
@@ -436,7 +436,7 @@ async def test_a_server_hears_what_was_seen_of_its_own_devices_while_it_has_some
             result=AttestationResult.WRONG, required=True, sentence="It sees others."
         )
         cluster.controller.wake()
-        assert json.loads((await waiting).body) == {"sight": "WRONG", "required": True, "sentence": "It sees others."}
+        assert json.loads((await waiting).body) == {"result": "WRONG", "required": True, "sentence": "It sees others."}
     assert (await cluster.served.problem("GET", path, "bob"))[0] == 404, "the job is not this pod's"
     cluster.machine.end(ticket.id, Outcome.SUCCEEDED)
     await cluster.steps()

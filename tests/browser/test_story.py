@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from jupyter_gq.demo.person import Person
-from jupyter_gq.demo.story import beside
+from jupyter_gq.demo.story import run_alongside
 
 from .page import PATIENCE, WIDE, HubPage, LabPage, running_browser
 from .world import running_demo
@@ -102,8 +102,8 @@ async def countdown(pictures: Path) -> None:
         await ann.start_server("0.5")
         kernel = await ann.start_kernel("digits.ipynb")
         async with (
-            beside(ann.run_cell(kernel, "import time; time.sleep(3600)")),
-            beside(carol.start_server("0.5")) as waits,
+            run_alongside(ann.run_cell(kernel, "import time; time.sleep(3600)")),
+            run_alongside(carol.start_server("0.5")) as waits,
         ):
             keep = lab.page.get_by_role("button", name="Keep it")
             await expect(keep).to_be_visible()
@@ -120,7 +120,7 @@ async def countdown(pictures: Path) -> None:
 async def notebooks_of_bob(url: str) -> dict[str, list[dict[str, object]]]:
     """Bob's notebook, as the service sees it."""
     async with Person(url, "bob") as bob:
-        return await bob.service("GET", "notebooks")
+        return await bob.ask_service("GET", "notebooks")
 
 
 @pytest.mark.parametrize(

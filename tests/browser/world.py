@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from jupyter_gq.demo.command import USERS
-from jupyter_gq.demo.processes import DemoHub, free_port, packaged
-from jupyter_gq.demo.story import shortened, story_config
+from jupyter_gq.demo.processes import DemoHub, find_packaged_folder, free_port
+from jupyter_gq.demo.story import set_epochs, write_story_config
 
 #: Warned after ten seconds; the countdown is long enough for a picture and a click on a machine that is busy.
 WARNED_SOON = {"after": 130, "warning": 120, "grace": 4}
@@ -23,15 +23,15 @@ async def running_demo(epochs: int, *, impatient: bool = False) -> AsyncIterator
     `impatient`: a notebook is warned after seconds instead of minutes.
     """
     folder = Path(tempfile.mkdtemp(prefix="jupyter-gq-browser-"))
-    config = packaged("hub_config") / "jupyterhub_config_local.py"
+    config = find_packaged_folder("hub_config") / "jupyterhub_config_local.py"
     if impatient:
-        config = story_config(config, folder, WARNED_SOON)
+        config = write_story_config(config, folder, WARNED_SOON)
     hub = DemoHub(folder=folder, port=free_port(), config=config, users=USERS)
     hub.start()
     try:
         for user in USERS:
             notebook = folder / "homes" / user / "digits.ipynb"
-            notebook.write_text(json.dumps(shortened(json.loads(notebook.read_text()), epochs)))
+            notebook.write_text(json.dumps(set_epochs(json.loads(notebook.read_text()), epochs)))
         await hub.wait_until_ready()
         yield hub
     except BaseException:

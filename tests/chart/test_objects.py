@@ -128,7 +128,7 @@ def test_no_secret_lies_in_a_config_map(path):
             assert not [word for word in ("password", "api_token", "://user:") if word in text.replace(PROSE, "")]
 
 
-PROSE = "holds a password: it comes from a secret"
+PROSE = "contains a password, so it comes from a secret"
 
 
 @each_example

@@ -43,7 +43,7 @@ async def test_the_node_shows_its_devices(local):
     ]
 
 
-async def test_a_device_that_vanishes_stays_on_the_books_as_not_healthy(local):
+async def test_device_that_vanishes_stays_and_is_not_healthy(local):
     local.backend.nodes()
     local.backend._probe._devices = local.backend._probe._devices[1:]
     (node,) = local.backend.nodes()
@@ -69,7 +69,7 @@ async def test_a_runner_that_vanishes_is_lost(local):
 async def test_a_result_that_claims_what_only_we_can_know_is_not_believed(local):
     workload = local.workload()
     await local.launch(workload, {"says": "LOST"})
-    assert (await local.end(workload)).sentence == "Its process vanished without a word (exit code 0)."
+    assert (await local.end(workload)).sentence == "The process ended without a result (exit code 0)."
 
 
 async def test_what_a_job_gets(local):
@@ -137,7 +137,7 @@ async def test_a_gang_whose_second_task_cannot_start_leaves_none(local):
         await local.request(workload)
     assert await local.observed(workload) is None
     table = ProcessTable.read()
-    assert not table.marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
+    assert not table.find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
     local.task(workload, 1).unlink()
     await local.launch(workload)
     assert (await local.running(workload)).phase is Phase.RUNNING
@@ -228,7 +228,7 @@ async def test_a_service_that_is_killed_leaves_runs_that_the_next_one_finds(loca
     await local.request(workload)
     seen = await local.running(workload)
     assert local.leader(workload) in seen.pids
-    marked = ProcessTable.read().marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
+    marked = ProcessTable.read().find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")
     assert marked == {local.leader(workload), local.kernel(workload)}, "no second copy"
     assert local.bundles.log(workload.id, "ann", 1000) == "standin is here\n"
     await local.backend.stop(workload.id, 1, 0)
@@ -251,7 +251,7 @@ async def test_a_service_killed_between_start_and_record_starts_no_second_copy(l
     local.backend = local.new_backend()
     await local.request(workload)
     assert local.leader(workload) in (await local.running(workload)).pids
-    assert len(ProcessTable.read().marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")) == 1
+    assert len(ProcessTable.read().find_marked("JUPYTER_GQ_RUN", f"{workload.id}/1/0")) == 1
 
 
 async def test_a_gang_of_which_only_a_part_was_started_is_started_anew_as_a_whole(local):

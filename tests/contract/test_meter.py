@@ -1,4 +1,4 @@
-"""The use of a share is the same figure, measured by the service on its own machine or by the agent on a node."""
+"""The use of a share is the same, whether the service measures it on its own machine or the agent on a node."""
 
 import os
 import subprocess
@@ -9,14 +9,14 @@ import pytest
 
 from jupyter_gq.agent.kubelet import KubeletSocket
 from jupyter_gq.agent.node import Node
-from jupyter_gq.agent.processes import Processes, by_environment
+from jupyter_gq.agent.processes import Processes, find_pod_by_environment
 from jupyter_gq.client.agents import AgentShare, WatchedPod
 from jupyter_gq.devices.meter import ProbeMeter, Share, ShareUse
 from jupyter_gq.devices.simulated import SimulatedProbe, parse_devices
 from tests.fakes import FixedClock
 
 PROC = Path("/proc")
-#: Says how much memory it uses and computes when told to, as a server's kernel does.
+#: Uses memory or CPU as its input says, as a kernel does.
 KERNEL = """
 import sys, time, jupyter_gq
 for line in sys.stdin:
@@ -28,7 +28,7 @@ for line in sys.stdin:
         pass
     print("done", flush=True)
 """
-#: Has a kernel as its only child, and passes on what it is told. What it uses itself is not the share.
+#: Has a kernel as its only child, which reads the same input. Use by the server itself does not count.
 SERVER = f"""
 import subprocess, sys, jupyter_gq
 jupyter_gq.simulate_memory(5)
@@ -37,7 +37,7 @@ subprocess.run([sys.executable, '-c', {KERNEL!r}])
 
 
 class Pod:
-    """A server and its kernel, marked as a pod."""
+    """A server and its kernel with the environment variable of a pod."""
 
     def __init__(self, uid):
         self.uid = uid
@@ -55,7 +55,7 @@ class Pod:
 
     @property
     def kernel(self):
-        (found,) = set(Processes(PROC, by_environment).of_pods([self.uid])[self.uid]) - {self.server.pid}
+        (found,) = set(Processes(PROC, find_pod_by_environment).by_pod([self.uid])[self.uid]) - {self.server.pid}
         return found
 
     def end(self):
@@ -72,7 +72,7 @@ def pods(tmp_path, monkeypatch):
         pod.end()
 
 
-def test_the_agent_says_of_a_pod_what_the_service_measures_of_the_same_processes(pods, tmp_path):
+def test_agent_reports_what_the_service_measures_of_the_same_processes(pods, tmp_path):
     clock = FixedClock()
     probe = SimulatedProbe(parse_devices("2x A100-40GB", "n1"), why="test.", now=clock.now)
     meter = ProbeMeter(probe)
@@ -80,7 +80,7 @@ def test_the_agent_says_of_a_pod_what_the_service_measures_of_the_same_processes
         probe=probe,
         meter=meter,
         kubelet=KubeletSocket(tmp_path / "none"),
-        processes=Processes(PROC, by_environment),
+        processes=Processes(PROC, find_pod_by_environment),
         proc=PROC,
     )
     pods[0].tell("memory 1234")
@@ -90,8 +90,8 @@ def test_the_agent_says_of_a_pod_what_the_service_measures_of_the_same_processes
     shares = {pod.uid: Share(devices=devices[pod.uid], pids=(pod.kernel,)) for pod in pods}
 
     def both():
-        """What the agent reports, and the same by the measurement of the service."""
-        reported, measured = node.look(watch).shares, meter.measure(shares)
+        """Check that the agent reports what the service measures; return the use of each pod."""
+        reported, measured = node.observe(watch).shares, meter.measure(shares)
         assert reported == [
             AgentShare(pod_uid=uid, memory_mib=use.memory, utilisation=use.utilisation) for uid, use in measured.items()
         ]

@@ -116,7 +116,7 @@ def delete_everything(store, before_the_end):
 
 
 def test_a_write_that_waits_too_long_for_another_service_is_given_up(store, url, monkeypatch):
-    """A service that vanished without a word holds its lock until the server notices."""
+    """A service that ended without closing its connection holds its lock until the server notices."""
     monkeypatch.setattr("jupyter_gq.store.engine._SESSION", "SET lock_timeout = '100ms'")
     impatient = SqlStore(url)
     with store._database.write(), pytest.raises(StoreUnavailable, match="lock timeout"):

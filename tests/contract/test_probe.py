@@ -1,4 +1,4 @@
-"""What every probe of devices guarantees. It never raises: what is missing is a state or None."""
+"""Every probe of devices raises no exception: a missing device or value is a state or None."""
 
 import os
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.backends.local.environment import KEPT
+from jupyter_gq.backends.local.environment import KEPT_VARIABLES
 from jupyter_gq.backends.protocol import Outcome, Phase
 from jupyter_gq.domain.errors import BackendError
 from tests.kubernetes.waiting import eventually
@@ -209,7 +209,9 @@ async def test_the_real_runner_and_its_kernel_run_as_the_owner(system, users, mo
         pytest.skip("the packages of the tests lie where only their owner can go")
     monkeypatch.setenv("PYTHONPATH", packages)
     command = (PYTHON, "-P", "-m", "jupyter_gq.runner")
-    real = LocalWorld(system.folder, users[0], "", system_users=True, command=command, env_keep=(*KEPT, "PYTHONPATH"))
+    real = LocalWorld(
+        system.folder, users[0], "", system_users=True, command=command, env_keep=(*KEPT_VARIABLES, "PYTHONPATH")
+    )
     workload = real.workload()
     sent = bundle(
         pwd.getpwnam(users[0]).pw_dir, "import os\nopen('made', 'w').close()\nprint(os.getuid(), os.getcwd())"

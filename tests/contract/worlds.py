@@ -199,5 +199,5 @@ class HearsEverything:
 def kill_marked(folder):
     """End what a failed test left behind: the processes that were started with this folder as `GQ_TEST`."""
     table = ProcessTable.read()
-    for pid in table.marked("GQ_TEST", str(folder)):
+    for pid in table.find_marked("GQ_TEST", str(folder)):
         table.signal([pid], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The demo command: it plays its story, leaves nothing behind, and says what is wrong."""
+"""The demo command plays its story, leaves no process behind, and says what is wrong."""
 
 import os
 import re
@@ -13,8 +13,8 @@ import pytest
 COMMAND = [sys.executable, "-m", "jupyter_gq.app", "demo"]
 
 
-def left_of(folder) -> list[str]:
-    """The processes that carry that folder in their environment or command."""
+def processes_with(folder) -> list[str]:
+    """Return the processes with this folder in their environment or command line."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -26,15 +26,15 @@ def left_of(folder) -> list[str]:
     return found
 
 
-def test_the_story_of_the_readme_is_seen_step_by_step():
+def test_all_steps_of_the_story_happen():
     ended = subprocess.run([*COMMAND, "--script"], capture_output=True, text=True, timeout=1800)
     print(ended.stdout, ended.stderr)
     assert ended.returncode == 0
-    assert re.search(r"All \d+ steps were seen", ended.stdout)
+    assert re.search(r"All \d+ steps happened as expected", ended.stdout)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_every_process_that_it_started(tmp_path, end):
+def test_signal_ends_the_demo_with_all_processes_that_it_started(tmp_path, end):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -52,17 +52,17 @@ def test_a_signal_ends_every_process_that_it_started(tmp_path, end):
             assert line, f"the demo ended early:\n{welcome}"
             welcome += line
         assert f"http://127.0.0.1:{port}" in welcome
-        assert left_of(tmp_path)
+        assert processes_with(tmp_path)
         demo.send_signal(end)
         demo.wait(timeout=300)
     finally:
         demo.kill()
         demo.stdout.close()
     assert demo.returncode == 0
-    assert left_of(tmp_path) == []
+    assert processes_with(tmp_path) == []
 
 
-def test_a_port_in_use_is_said_with_what_to_do(tmp_path):
+def test_error_for_a_port_in_use_says_what_to_do(tmp_path):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

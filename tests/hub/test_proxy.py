@@ -1,15 +1,20 @@
-"""The pure-Python proxy as we start it: what a kernel's connection from a browser needs of it."""
+"""The pure-Python proxy as we start it: what kernels' connections, streams and slow browsers need of it."""
 
 import asyncio
 import contextlib
+import gzip
 import os
+import resource
 import socket
+from functools import partial
 
+import psutil
 import pytest
-from tornado.httpclient import HTTPClientError
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application
+from tornado.simple_httpclient import SimpleAsyncHTTPClient
+from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler, websocket_connect
 
 from jupyter_gq.hub.config import build_proxy_command
@@ -18,6 +23,8 @@ from tests.hub.real_hub import ROOT, eventually, free_port
 pytestmark = pytest.mark.asyncio
 
 LARGE = 16 * 1024 * 1024
+#: An answer that is longer than what the proxy may hold in its memory, and the pieces in which it is sent.
+LONG, PIECE = 192 * 1024 * 1024, 1024 * 1024
 
 
 class Kernels(WebSocketHandler):
@@ -36,19 +43,84 @@ class Kernels(WebSocketHandler):
         self.write_message(message, binary=isinstance(message, bytes))
 
 
+class Stream(RequestHandler):
+    """Sends one line and waits; counts the browsers that listen."""
+
+    listening = 0
+
+    async def get(self):
+        Stream.listening += 1
+        self.closed = asyncio.Event()
+        self.write("data: first\n\n")
+        await self.flush()
+        await self.closed.wait()
+
+    def on_connection_close(self):
+        Stream.listening -= 1
+        self.closed.set()
+
+
+class Answers(RequestHandler):
+    """Answers in the ways that a proxy may spoil."""
+
+    async def get(self, kind):
+        if kind == "cookies":
+            self.set_cookie("a", "1")
+            self.set_cookie("b", "2")
+            self.finish("two")
+        elif kind == "unchanged":
+            self.set_status(304)
+        elif kind == "nothing":
+            self.set_status(204)
+        elif kind == "elsewhere":
+            self.redirect("/answers/cookies")
+        elif kind == "packed":
+            self.set_header("Content-Encoding", "gzip")
+            self.finish(gzip.compress(b"unpacked"))
+        elif kind == "broken":
+            self.set_header("Content-Length", "1000")
+            self.write("a part")
+            await self.flush()
+            self.detach().close()
+        elif kind == "silent":
+            self.detach().close()
+        elif kind == "long":
+            for _ in range(LONG // PIECE):
+                self.write(bytes(PIECE))
+                await self.flush()
+
+    def head(self, kind):
+        self.set_header("Content-Length", "12")
+
+    def post(self, kind):
+        self.set_status(201, "Made")
+        self.finish(self.request.body[::-1])
+
+
 @contextlib.asynccontextmanager
 async def proxied():
-    """The address of that server behind the proxy."""
+    """The address of the kernels' server behind the proxy."""
+    async with http_proxied() as (address, _):
+        yield "ws" + address.removeprefix("http") + "/kernel"
+
+
+@contextlib.asynccontextmanager
+async def http_proxied(files=None):
+    """The address of the server behind the proxy, and the proxy's process, which may open so many files."""
     sockets = bind_sockets(0, "127.0.0.1")
-    server = HTTPServer(Application([("/kernel", Kernels)], websocket_max_message_size=2 * LARGE))
+    handlers = [("/kernel", Kernels), ("/stream", Stream), ("/answers/(.*)", Answers)]
+    server = HTTPServer(Application(handlers, websocket_max_message_size=2 * LARGE, log_function=lambda _: None))
     server.add_sockets(sockets)
     target, port = f"http://127.0.0.1:{sockets[0].getsockname()[1]}", free_port()
     command = [*build_proxy_command("python"), "--ip=127.0.0.1", f"--port={port}", f"--default-target={target}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    proxy = await asyncio.create_subprocess_exec(*command, f"--api-port={free_port()}", env=environment)
+    limit = None if files is None else partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
+    proxy = await asyncio.create_subprocess_exec(
+        *command, f"--api-port={free_port()}", env=environment, preexec_fn=limit
+    )
     try:
         await eventually(lambda: listens(port))
-        yield f"ws://127.0.0.1:{port}/kernel"
+        yield f"http://127.0.0.1:{port}", psutil.Process(proxy.pid)
     finally:
         proxy.terminate()
         await proxy.wait()
@@ -102,3 +174,115 @@ async def test_a_refusal_is_the_browser_s():
         with pytest.raises(HTTPClientError) as refusal:
             await websocket_connect(address + "/unknown")
     assert refusal.value.code == 404
+
+
+@contextlib.contextmanager
+def many_files():
+    """Let this process have as many open files as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def open_stream(address):
+    """A browser that has got the first line of a stream, and waits for the next one."""
+    host, port = address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"GET /stream HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    await asyncio.wait_for(reader.readuntil(b"data: first\n\n"), 60)
+    return reader, writer
+
+
+async def close_all(streams):
+    for _, writer in streams:
+        writer.close()
+    await asyncio.gather(*(writer.wait_closed() for _, writer in streams), return_exceptions=True)
+
+
+async def test_idle_streams_leave_everybody_else_served_and_end_when_the_browser_closes_them():
+    with many_files() as files:
+        number = min(2_000, files // 6)
+        async with http_proxied() as (address, _):
+            streams = []
+            for _ in range(number // 50):
+                streams += await asyncio.gather(*(open_stream(address) for _ in range(50)))
+            assert Stream.listening == len(streams) >= 100
+            answer = await AsyncHTTPClient().fetch(f"{address}/answers/cookies", request_timeout=60)
+            assert answer.body == b"two"
+            await close_all(streams)
+            await eventually(lambda: Stream.listening == 0)
+
+
+async def test_one_server_s_streams_do_not_take_the_room_of_the_others():
+    async with http_proxied(files=200 + 2 * 80) as (address, _):  # for 80 exchanges, 20 of them on one route
+        streams = await asyncio.gather(*(open_stream(address) for _ in range(20)))
+        answer = await AsyncHTTPClient().fetch(f"{address}/answers/cookies", raise_error=False, request_timeout=60)
+        assert answer.code == 503
+        await close_all(streams[:1])
+        await eventually(lambda: Stream.listening == 19)
+        assert (await AsyncHTTPClient().fetch(f"{address}/answers/cookies", request_timeout=60)).code == 200
+        await close_all(streams)
+
+
+async def test_slow_browsers_leave_everybody_else_served_and_cost_little_memory():
+    async with http_proxied() as (address, proxy):
+        host, port = address.removeprefix("http://").split(":")
+        slow = [await asyncio.open_connection(host, int(port), limit=1024) for _ in range(20)]
+        before = proxy.memory_info().rss
+        for _, writer in slow:
+            writer.write(f"GET /answers/long HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        for reader, _ in slow:
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+        length = 0
+
+        def count(piece):
+            nonlocal length
+            length += len(piece)
+
+        client = SimpleAsyncHTTPClient(force_instance=True, max_body_size=2 * LONG)
+        await client.fetch(f"{address}/answers/long", streaming_callback=count, request_timeout=240)
+        assert length == LONG
+        assert proxy.memory_info().rss - before < LONG
+        await close_all(slow)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "code", "body"),
+    [
+        ("GET", "cookies", 200, b"two"),
+        ("GET", "unchanged", 304, b""),
+        ("GET", "nothing", 204, b""),
+        ("GET", "elsewhere", 302, b""),
+        ("GET", "packed", 200, b"unpacked"),
+        ("HEAD", "cookies", 200, b""),
+        ("POST", "cookies", 201, b"dezisrever"),
+        ("GET", "silent", 503, None),
+    ],
+)
+async def test_answers_pass_as_they_are(method, kind, code, body):
+    async with http_proxied() as (address, _):
+        answer = await AsyncHTTPClient().fetch(
+            f"{address}/answers/{kind}",
+            method=method,
+            body=b"reversized" if method == "POST" else None,
+            follow_redirects=False,
+            raise_error=False,
+            request_timeout=60,
+        )
+        assert answer.code == code
+        assert body is None or answer.body == body
+        if kind == "cookies" and method == "GET":
+            assert len(answer.headers.get_list("Set-Cookie")) == 2
+        if method == "HEAD":
+            assert answer.headers["Content-Length"] == "12"
+        if method == "POST":
+            assert answer.reason == "Made"
+
+
+async def test_an_answer_that_breaks_off_is_not_shown_as_complete():
+    async with http_proxied() as (address, _):
+        with pytest.raises(HTTPClientError):
+            await AsyncHTTPClient().fetch(f"{address}/answers/broken", request_timeout=60)

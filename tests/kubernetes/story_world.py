@@ -285,7 +285,7 @@ def cells(*sources: str) -> dict:
 
 async def printed(person: Person, job: str) -> str:
     """What stands under the cell that was sent."""
-    page = await person.service("GET", f"jobs/{job}/outputs?after=0")
+    page = await person.ask_service("GET", f"jobs/{job}/outputs?after=0")
     return "".join(output.get("text", "") for output in fold(page["events"]).get("c0", []))
 
 

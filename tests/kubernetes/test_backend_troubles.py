@@ -397,9 +397,9 @@ async def test_a_pod_that_sees_a_device_of_others_is_stopped(world, kwok):
     uid = world.pod(job).metadata.uid
     world.agents.shares[uid] = {"visible": [f"GPU-{node}-0"]}
     assert world.backend.attestation(job.id, 1, 0) == Attestation(
-        result=AttestationResult.UNSEEN,
+        result=AttestationResult.UNCHECKED,
         required=True,
-        sentence=f"The agent of the node {node} has not looked at its container yet.",
+        sentence=f"The agent of the node {node} has not checked its container yet.",
     )
     changes = world.changes
     for _ in range(3):
@@ -426,7 +426,7 @@ async def test_a_notebook_that_sees_a_device_of_others_ends_through_the_hub_and_
     await world.held(f"{node}/0", node)
     server = world.start_server(notebook, world.backend.pod_additions(notebook.id, 1))
     await world.running(notebook)
-    assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.UNSEEN, "kernels wait"
+    assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.UNCHECKED, "kernels wait"
     world.agents.shares[server.metadata.uid] = {"visible": [f"GPU-{node}-0"]}
     world.agents.report(node)
     assert world.backend.attestation(notebook.id, 1, 0).result is AttestationResult.RIGHT

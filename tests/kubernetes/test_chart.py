@@ -475,7 +475,7 @@ def test_only_the_hub_and_the_service_make_pods_that_name_a_gpu(way, raw, namesp
     made = namespace_set
     refused = answer("mallory", made.hub)
     assert refused.status_code == 422, refused.text
-    assert "Only JupyterHub and jupyter-gq make pods" in refused.json()["message"]
+    assert "Only JupyterHub and jupyter-gq may create pods" in refused.json()["message"]
     assert answer("mallory", made.train).status_code == 422
     assert answer(JOB_CONTROLLER, made.hub).status_code == 422
     for user, namespace in ((made.hub_user, made.hub), (made.service_user, made.train), (JOB_CONTROLLER, made.train)):

@@ -92,7 +92,7 @@ def test_a_pod_is_a_process_that_is_told_its_place_and_asked_to_end(node, pods, 
     assert peer.endswith(":29500")
     assert (device, dots) == ("GPU-sim-gpu-a-1", "2")
     held = node.container(pods.namespace, "second")
-    told = [a for a in KubeletSocket(node.pod_resources.socket).look().allocations if a.namespace == pods.namespace]
+    told = [a for a in KubeletSocket(node.pod_resources.socket).read().allocations if a.namespace == pods.namespace]
     assert [(a.pod, a.container, a.device_ids) for a in told] == [("second", "main", ["GPU-sim-gpu-a-1"])]
     pods.delete("second")
     pods.gone("second")

@@ -38,7 +38,7 @@ async def test_a_job_that_somebody_evicts_says_who_and_goes_on_where_it_was(inst
 
     await installed.phase(job, "paused")
     assert installed.job(job).sentence.startswith("Somebody drained its node, or evicted it")
-    assert "Continues by itself." in installed.job(job).sentence
+    assert "The job continues by itself." in installed.job(job).sentence
     await asyncio.to_thread(core.patch_node, NODE, {"spec": {"taints": []}})
     await installed.phase(job, "done")
     first, until, again, _ = installed.text(job).splitlines()
@@ -87,7 +87,7 @@ async def test_a_quota_that_refuses_is_named_and_not_asked_again_and_again(insta
         await eventually(lambda: core.read_namespaced_resource_quota("none", train).status.hard, "the quota counts")
         job = installed.send("print('x')", tmp_path / "home")
         await eventually(lambda: "exceeded quota: none" in installed.job(job).sentence, lambda: f"{installed.job(job)}")
-        assert "It is tried again after a pause of 20 s." in installed.job(job).sentence
+        assert "The scheduler tries again after a pause of 20 s." in installed.job(job).sentence
         asked = installed.backend.cluster.requests["create"]
         other = installed.send("print('y')", tmp_path / "home")
         await eventually(lambda: "exceeded quota: none" in installed.job(other).sentence, "the other is refused too")

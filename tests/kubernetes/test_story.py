@@ -113,10 +113,10 @@ async def test_a_cell_is_sent_from_a_notebook_without_a_gpu_and_its_output_comes
     done = await installed.job_is(cem, job, "done", "failed")
     assert done["phase"] == "done", done["sentence"]
     assert await printed(cem, job) == "42\n"
-    notebook = await cem.service("GET", f"jobs/{job}/notebook")
+    notebook = await cem.ask_service("GET", f"jobs/{job}/notebook")
     assert notebook["cells"][0]["outputs"][0]["text"] in ("42\n", ["42\n"])
     await eventually(lambda: not installed.job_pods(job), "nothing of the job is left")
-    (server,) = (await cem.service("GET", "notebooks"))["notebooks"]
+    (server,) = (await cem.ask_service("GET", "notebooks"))["notebooks"]
     assert server["phase"] == "running", server
     await cem.stop_server()
 
@@ -202,7 +202,7 @@ async def test_in_the_end_nothing_is_left(installed, ann, bob):
         await person.stop_server()
     await eventually(lambda: not installed.pods("hub") and not installed.pods("train"), "no notebook, no job")
     await eventually(lambda: not installed.reservations(), "no device is held", 120)
-    assert (await ann.service("GET", "me"))["used"] == "0"
+    assert (await ann.ask_service("GET", "me"))["used"] == "0"
 
 
 async def test_there_is_no_right_that_the_service_did_not_use(installed, told, request):
@@ -216,7 +216,7 @@ async def test_there_is_no_right_that_the_service_did_not_use(installed, told, r
 
 
 async def _may_choose(person, gpus):
-    choices = (await person.service("GET", "me"))["choices"]
+    choices = (await person.ask_service("GET", "me"))["choices"]
     return any(choice["gpus"] == gpus and choice["starts_now"] for choice in choices)
 
 

@@ -1,9 +1,9 @@
 """The real service over a machine whose tasks are pods, as a process: `cluster_process.py PORT FOLDER`.
 
-The test plays the kubelet in FOLDER: a run that was launched is the file `launched/<job>.<run>`, and it is over when
-`ended/<job>.<run>` says how. `sight`, if it is there, says what is known of the devices of all tasks. A pod's token is
-`pod:<job>:<run>:<task>`, and the cluster vouches for it. Killed and started again the service goes on with its
-database, and the machine with its files.
+The test plays the kubelet in FOLDER. The file `launched/<job>.<run>` is a run that was launched, and the file
+`ended/<job>.<run>` is the way in which it ended. The file `device_check`, if it exists, is the result of the device
+check of all tasks. The token of a pod is `pod:<job>:<run>:<task>`, which the cluster confirms. After a kill and a
+restart the service continues with its database, and the machine with its files.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class PodsInAFolder(RunsPods):
     def __init__(self, folder: Path) -> None:
         super().__init__(FixedClock(), (a_node(65),))
         self._launched, self._ended = folder / "launched", folder / "ended"
-        self._sight = folder / "sight"
+        self._device_check = folder / "device_check"
         for place in (self._launched, self._ended):
             place.mkdir(exist_ok=True)
 
@@ -55,11 +55,11 @@ class PodsInAFolder(RunsPods):
 
     def attestation(self, workload: str, run: int, task: int) -> Attestation:
         try:
-            said = json.loads(self._sight.read_text())
+            said = json.loads(self._device_check.read_text())
         except FileNotFoundError:
             return super().attestation(workload, run, task)
         return Attestation(
-            result=AttestationResult(said["sight"]), required=said["required"], sentence=said["sentence"]
+            result=AttestationResult(said["result"]), required=said["required"], sentence=said["sentence"]
         )
 
     async def launch(self, launch: Launch) -> None:

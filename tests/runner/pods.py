@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Cluster(ServiceProcess):
-    """The service, and what the kubelet would do."""
+    """The service, and the pods that a kubelet would run."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class Cluster(ServiceProcess):
         with (self.folder / "service.log").open("ab") as log:
             self._start("cluster_process.py", self.folder, stderr=log, cwd=ROOT, env=environment)
 
-    def look(self, sight: str, sentence: str = "Somebody says so.", *, required: bool = False) -> None:
-        """From now on that is known of the devices of all tasks."""
-        said = {"sight": sight, "sentence": sentence, "required": required}
-        new = self.folder / "sight.new"
-        new.write_text(json.dumps(said))
-        new.rename(self.folder / "sight")
+    def set_device_check(self, result: str, sentence: str = "A test says so.", *, required: bool = False) -> None:
+        """Let the service answer with this device check for all tasks from now on."""
+        check = {"result": result, "sentence": sentence, "required": required}
+        new = self.folder / "device_check.new"
+        new.write_text(json.dumps(check))
+        new.rename(self.folder / "device_check")
 
     def close(self) -> None:
         for pod in self.pods:
@@ -110,9 +110,9 @@ class Cluster(ServiceProcess):
 
     def over(self, pod: "Pod", outcome: str | None = None) -> None:
         """The kubelet says how that pod ended: by its own word, unless another outcome is given."""
-        said = {"outcome": outcome, "sentence": ""} if outcome else pod.result()
+        check = {"outcome": outcome, "sentence": ""} if outcome else pod.result()
         temporary = self.folder / f"ended.{pod.name}.tmp"
-        temporary.write_text(json.dumps(said))
+        temporary.write_text(json.dumps(check))
         temporary.rename(self.folder / "ended" / pod.name)
 
     def outputs(self, job: str) -> dict[str, list[dict]]:

@@ -134,7 +134,7 @@ def test_no_secret_of_the_runner_is_in_the_kernel_and_a_gang_finds_itself(cluste
     assert {piece["run"] for piece in cluster.pieces(job)} == {1}, "only task 0 delivers"
 
 
-def test_the_address_of_checkpoints_is_with_nobody_whom_the_users_code_may_look_at(cluster):
+def test_no_process_that_the_user_s_code_can_read_has_the_url_of_checkpoints(cluster):
     url = (cluster.folder / "with-a-secret").as_uri()
     job = cluster.send(("target", "target", LOOKS_AT_WHO_COPIES))
     pod = cluster.pod(job, GQ_CHECKPOINT_URL=url, GQ_CHECKPOINT_EVERY="0.1")
@@ -166,7 +166,7 @@ def test_a_service_that_is_away_at_the_start_is_waited_for(cluster):
 def test_a_service_that_never_comes_leaves_a_sentence_and_no_verdict(cluster):
     job = cluster.send(("target", "target", "print('x')"))
     cluster.kill()
-    pod = cluster.pod(job, GQ_PATIENCE="0.5").start()
+    pod = cluster.pod(job, GQ_SERVICE_TIMEOUT="0.5").start()
     assert pod.process.wait(60) == 1
     assert pod.message().startswith("The service cannot be reached")
     assert "the job's token could not be fetched" in pod.message()
@@ -297,7 +297,7 @@ def test_a_runner_that_dies_is_lost_with_a_sentence(cluster):
 @pytest.mark.parametrize(("token", "told"), [("nonsense", "does not vouch"), ("pod:other:1:0", "is no task of run 1")])
 def test_a_pod_with_a_wrong_token_ends_with_a_sentence(cluster, token, told):
     job = cluster.send(("target", "target", "print('x')"))
-    pod = cluster.pod(job, GQ_SETTLE="0.5")
+    pod = cluster.pod(job, GQ_REFUSAL_TIMEOUT="0.5")
     (pod.folder / "sa-token").write_text(token)
     result = pod.run()
     assert (result["outcome"], pod.process.returncode) == ("FAILED", 1)
@@ -311,7 +311,7 @@ def test_a_pod_of_a_run_that_is_over_runs_nothing(cluster):
     first = cluster.pod(job)
     cluster.over(first, "LOST")
     cluster.wait_for_run(job, 2)
-    first.environment["GQ_SETTLE"] = "0.5"
+    first.environment["GQ_REFUSAL_TIMEOUT"] = "0.5"
     assert "no task of run 2" in first.run()["sentence"]
 
 
@@ -361,48 +361,48 @@ def test_a_long_sentence_is_cut_and_the_form_stays():
 
 
 @pytest.fixture
-def look(cluster):
-    yield cluster.look
-    (cluster.folder / "sight").unlink()
+def set_check(cluster):
+    yield cluster.set_device_check
+    (cluster.folder / "device_check").unlink()
 
 
-def test_nothing_runs_before_the_device_check_succeeds(cluster, look):
-    look("UNSEEN", "Nobody has looked at it.", required=True)
+def test_nothing_runs_before_the_device_check_succeeds(cluster, set_check):
+    set_check("UNCHECKED", "No agent has checked it.", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1").start()
-    eventually(lambda: "Waiting for the check of this job's devices. Nobody has looked at it." in pod.log())
+    eventually(lambda: "Waiting for the check of this job's devices. No agent has checked it." in pod.log())
     assert cluster.text(job) == ""
-    look("RIGHT")
+    set_check("RIGHT")
     assert pod.finish()["outcome"] == "SUCCEEDED"
     assert cluster.text(job) == "x\n"
     assert "were not checked" not in pod.log()
 
 
-def test_nothing_runs_if_the_container_sees_foreign_devices(cluster, look):
-    look("WRONG", "DEVICE_MISMATCH: it sees others.")
+def test_nothing_runs_if_the_container_sees_foreign_devices(cluster, set_check):
+    set_check("WRONG", "DEVICE_MISMATCH: it sees others.")
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job).run() == {"outcome": "FAILED", "sentence": "DEVICE_MISMATCH: it sees others."}
     assert cluster.text(job) == ""
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_job_whose_devices_cannot_be_checked_runs_and_the_log_says_so(cluster, look, required):
-    look("UNCLEAR", "The driver does not tell.", required=required)
+def test_a_job_whose_devices_cannot_be_checked_runs_and_the_log_says_so(cluster, set_check, required):
+    set_check("UNCLEAR", "The driver does not tell.", required=required)
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job).run()["outcome"] == "SUCCEEDED"
     assert "The job starts although its devices were not checked. The driver does not tell." in cluster.log(job)
 
 
-@pytest.mark.parametrize("sight", ["UNSEEN", "UNWATCHED"])
-def test_a_job_without_a_required_check_runs_after_the_timeout(cluster, look, sight):
-    look(sight, "The agent is silent.")
+@pytest.mark.parametrize("result", ["UNCHECKED", "UNWATCHED"])
+def test_a_job_without_a_required_check_runs_after_the_timeout(cluster, set_check, result):
+    set_check(result, "The agent is silent.")
     job = cluster.send(("target", "target", "print('x')"))
     assert cluster.pod(job, GQ_DEVICES_WAIT="1").run()["outcome"] == "SUCCEEDED"
     assert "The job starts although its devices were not checked. The agent is silent." in cluster.log(job)
 
 
-def test_a_required_check_that_is_not_made_loses_the_run_and_not_the_job(cluster, look):
-    look("UNWATCHED", "The agent is silent.", required=True)
+def test_a_required_check_that_is_not_made_loses_the_run_and_not_the_job(cluster, set_check):
+    set_check("UNWATCHED", "The agent is silent.", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job, GQ_DEVICES_WAIT="0.1", GQ_DEVICES_LONGEST="1").start()
     assert pod.process.wait(60) == 1
@@ -414,8 +414,8 @@ def test_a_required_check_that_is_not_made_loses_the_run_and_not_the_job(cluster
     assert cluster.text(job) == ""
 
 
-def test_a_pod_stopped_during_the_device_check_has_not_started_its_job(cluster, look):
-    look("UNSEEN", required=True)
+def test_a_pod_stopped_during_the_device_check_has_not_started_its_job(cluster, set_check):
+    set_check("UNCHECKED", required=True)
     job = cluster.send(("target", "target", "print('x')"))
     pod = cluster.pod(job).start()
     eventually(lambda: "Waiting for the check" in pod.log())

@@ -49,8 +49,8 @@ SOON = CheckTimeouts(wait=0.4, longest=0.8)
 TICKET = ("GET", "tickets/nb-1/devices")
 
 
-def seen(sight, sentence="", *, required=True):
-    return 200, {"sight": sight, "required": required, "sentence": sentence}
+def checked(result, sentence="", *, required=True):
+    return 200, {"result": result, "required": required, "sentence": sentence}
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def in_pod(monkeypatch, on_hub, default_provisioner):
 
 @pytest.fixture
 def begin(jp_asyncio_loop, jp_fetch, jp_serverapp):
-    """Ask the server for a kernel, as a page does; status and message."""
+    """Return a function that starts a kernel as a page does, and returns status and message."""
 
     async def ask():
         body = json.dumps({"path": "a.ipynb", "type": "notebook", "name": "a", "kernel": {"name": "python3"}})
@@ -81,20 +81,18 @@ def begin(jp_asyncio_loop, jp_fetch, jp_serverapp):
 
 
 def asked(service):
-    """How often it was asked for what was seen."""
+    """Return the number of requests for the device check."""
     return sum(path.startswith("tickets/") for _, path in service.asked)
 
 
-async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
-    in_pod, service, begin, jp_serverapp, until
-):
-    service.answers[TICKET] = seen("UNSEEN", "Nobody has looked yet.")
+async def test_first_kernel_of_a_pod_waits_for_the_device_check(in_pod, service, begin, jp_serverapp, until):
+    service.answers[TICKET] = checked("UNCHECKED", "No agent has checked it yet.")
     GQProvisioner.devices_longest = 60.0
     waiting = asyncio.create_task(begin())
-    await until(lambda: asked(service) > 1, "it asks again")
+    await until(lambda: asked(service) > 1, "the server asks again")
     assert not waiting.done()
     assert jp_serverapp.kernel_manager.list_kernel_ids() == []
-    service.answers[TICKET] = seen("RIGHT")
+    service.answers[TICKET] = checked("RIGHT")
     assert (await waiting)[0] == 201
     before = asked(service)
     (kernel,) = jp_serverapp.kernel_manager.list_kernel_ids()
@@ -105,15 +103,15 @@ async def test_the_first_kernel_of_a_pod_waits_until_its_devices_were_looked_at(
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (seen("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
+        (checked("WRONG", "DEVICE_MISMATCH: it sees others."), "DEVICE_MISMATCH: it sees others."),
         (
-            seen("UNWATCHED", "The agent is silent."),
+            checked("UNWATCHED", "The agent is silent."),
             "nobody checked them within 1 s: The agent is silent. Start the kernel again",
         ),
         ((503, {"code": "not_leading", "message": "Another leads."}), "nobody checked them within 1 s: Another leads."),
     ],
 )
-async def test_a_kernel_that_may_not_begin_is_refused_with_a_sentence_and_leaves_nothing(
+async def test_kernel_that_must_not_start_is_refused_with_a_sentence_and_leaves_nothing(
     in_pod, service, begin, jp_serverapp, answer, told
 ):
     service.answers[TICKET] = answer
@@ -124,40 +122,42 @@ async def test_a_kernel_that_may_not_begin_is_refused_with_a_sentence_and_leaves
     assert jp_serverapp.kernel_manager.list_kernel_ids() == []
 
 
-async def test_a_kernel_that_nobody_looked_for_may_be_tried_again(in_pod, service, begin):
-    service.answers[TICKET] = seen("UNWATCHED", "The agent is silent.")
+async def test_kernel_may_be_started_again_after_a_missing_check(in_pod, service, begin):
+    service.answers[TICKET] = checked("UNWATCHED", "The agent is silent.")
     assert (await begin())[0] == 500
-    service.answers[TICKET] = seen("RIGHT")
+    service.answers[TICKET] = checked("RIGHT")
     assert (await begin())[0] == 201
 
 
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
-        (NAMED, seen("UNCLEAR", "The driver does not tell.")),
+        (NAMED, checked("UNCLEAR", "The driver does not tell.")),
         (NAMED, (404, {"code": "not_found", "message": "There is no ticket 'nb-1'."})),
-        (CHOSEN, seen("UNSEEN", "Nobody has looked.", required=False)),
+        (CHOSEN, checked("UNCHECKED", "No agent has checked it.", required=False)),
         (CHOSEN, (503, {"code": "not_leading", "message": "Another leads."})),
     ],
 )
-async def test_where_nobody_can_look_or_has_to_kernels_begin(monkeypatch, in_pod, service, begin, given, answer):
+async def test_kernels_start_if_the_check_is_impossible_or_not_required(
+    monkeypatch, in_pod, service, begin, given, answer
+):
     monkeypatch.setenv(DEVICES_GIVEN_VARIABLE, given)
     service.answers[TICKET] = answer
     assert (await begin())[0] == 201
 
 
-async def test_a_server_that_is_no_pod_asks_nobody(monkeypatch, in_pod, service, begin):
+async def test_server_outside_of_a_pod_does_not_ask_for_the_check(monkeypatch, in_pod, service, begin):
     monkeypatch.delenv(DEVICES_GIVEN_VARIABLE)
     assert (await begin())[0] == 201
     assert asked(service) == 0
 
 
-class TestWhileTheServiceIsAway:
+class TestWhileTheServiceIsDown:
     @pytest.fixture
     def kind_of_service(self):
         return ServiceIsDown
 
-    async def test_nothing_begins_on_a_share_that_nobody_looked_at(self, in_pod, begin):
+    async def test_no_kernel_starts_on_an_unchecked_share(self, in_pod, begin):
         status, message = await begin()
         assert status == 500
         assert "does not answer" in message

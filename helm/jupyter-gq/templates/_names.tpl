@@ -1,8 +1,8 @@
 {{- /*
-Every name that the chart gives. Rules:
-1. A name depends on the release alone, so that an upgrade or a rollback finds the same objects and no job is touched.
-2. Accounts have fixed names: the service knows the callers of its API by them. Their namespaces tell releases apart.
-3. Objects of the cluster carry the release's name, which must therefore be unique in the cluster.
+All names that the chart gives. Rules:
+1. A name depends on the release alone. An upgrade or a rollback then finds the same objects and disturbs no job.
+2. Service accounts have fixed names, by which the service recognizes callers of its API. Namespaces tell releases apart.
+3. Cluster-wide objects carry the name of the release, which must therefore be unique in the cluster.
 */}}
 
 {{- define "gq.service" -}}{{ .Release.Name }}-gq-service{{- end }}
@@ -26,16 +26,16 @@ Every name that the chart gives. Rules:
 {{- define "gq.runnerAccount" -}}gq-runner{{- end }}
 {{- define "gq.reservationAccount" -}}gq-reservation{{- end }}
 
-{{- /* The Lease of the one replica that decides. */}}
+{{- /* The Lease of the replica that leads. */}}
 {{- define "gq.lease" -}}{{ .Release.Name }}-gq-service{{- end }}
 
 {{- define "gq.prefix" -}}{{ .Values.hub.baseUrl | trimSuffix "/" }}/services/jupyter-gq/{{- end }}
 {{- define "gq.serviceUrl" -}}http://{{ include "gq.service" . }}.{{ .Release.Namespace }}.svc:8089{{ include "gq.prefix" . }}{{- end }}
-{{- /* Where notebooks dial the service. */}}
+{{- /* URL at which notebooks reach the service. */}}
 {{- define "gq.notebookUrl" -}}
 {{- with .Values.hub.notebookUrl }}{{ . | trimSuffix "/" }}{{ include "gq.prefix" $ }}{{ else }}{{ include "gq.serviceUrl" . }}{{ end }}
 {{- end }}
-{{- /* It runs privileged on the GPU nodes, so there is no default that somebody else could publish. */}}
+{{- /* The image runs privileged on the GPU nodes, so there is no default name that somebody else could publish. */}}
 {{- define "gq.image" -}}
 {{- required "image.name is empty. Name the image that you built from docker/service.Dockerfile, such as registry.example.org/jupyter-gq/service." .Values.image.name }}
 {{- with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}

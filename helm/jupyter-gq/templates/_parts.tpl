@@ -8,7 +8,7 @@ helm.sh/chart: {{ $top.Chart.Name }}-{{ $top.Chart.Version | replace "+" "_" }}
 jupyter-gq.org/installation: {{ $top.Release.Name }}
 {{- end }}
 
-{{- /* Labels by which pods are found; they never change. */}}
+{{- /* Labels by which pods are selected. These labels never change. */}}
 {{- define "gq.selector" -}}
 {{- $top := index . 0 -}}
 app.kubernetes.io/name: jupyter-gq
@@ -16,7 +16,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/instance: {{ $top.Release.Name }}
 {{- end }}
 
-{{- /* Where pods of a component run; call with the component's values. */}}
+{{- /* Placement of the pods of a component; call with the component's values. */}}
 {{- define "gq.place" -}}
 {{- with .nodeSelector -}}
 nodeSelector:
@@ -47,7 +47,7 @@ imagePullPolicy: {{ . }}
 {{- end }}
 {{- end }}
 
-{{- /* A container that may do nothing but run. */}}
+{{- /* Security context of a container without any privileges. */}}
 {{- define "gq.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -64,7 +64,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{- /* Name servers: pods of the cluster, and those addresses that are none. */}}
+{{- /* Egress to name servers: pods of the cluster, and addresses that are not pods. */}}
 {{- define "gq.egressDns" -}}
 - to:
     - namespaceSelector: {}
@@ -92,10 +92,10 @@ seccompProfile:
 {{- end }}
 
 {{- /*
-The object as this release has made it before, as JSON; empty if it has not. Call with (list . kind namespace name).
+The object as JSON if an earlier revision of this release created it, else empty. Call with (list . kind namespace name).
 
-What must never be deleted stays in the release even when the values no longer ask for it: Helm keeps it, but a rollback
-to a revision that had it would fail, for Helm then takes it for lost.
+An object that must never be deleted stays in the release even if the values no longer ask for it. If it left the release,
+Helm would keep the object, but a rollback to a revision that had it would fail, because Helm would look for it in vain.
 */}}
 {{- define "gq.made" -}}
 {{- $top := index . 0 -}}
@@ -139,7 +139,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{- /* Seconds that a pod of the service works on when it is told to end. With SQLite there is one pod, and none follows before it has gone. */}}
+{{- /* Seconds that a pod of the service continues to work when it is told to end. 0 with SQLite: no second pod starts before the first has ended. */}}
 {{- define "gq.handover" -}}
 {{- ternary 0 (int .Values.service.handover) (eq .Values.database.kind "sqlite") -}}
 {{- end }}

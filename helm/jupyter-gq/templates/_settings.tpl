@@ -1,11 +1,11 @@
 {{- /*
 Values become settings in Python. See docs/decisions/0029-ship-a-companion-chart.md. Rules:
-1. A value that is not set (null or empty) is not written: what the mounted file says holds.
-2. The words are those of the settings; `overQuotaWeight` here is `over_quota_weight` there.
-3. JSON is Python but for three names, which the file defines first.
+1. A value that is not set (null or empty) is not written, so the setting of the mounted file applies.
+2. A value has the name of its setting: `overQuotaWeight` becomes `over_quota_weight`.
+3. JSON is valid Python except for true, false and null, which the written file defines first.
 */}}
 
-{{- /* One section; call with (dict "section" "IdlePolicy" "values" .Values.idle). */}}
+{{- /* The settings of a section; call with (dict "section" "IdlePolicy" "values" .Values.idle). */}}
 {{- define "gq.section" -}}
 {{- $section := .section -}}
 {{- range $key, $value := .values }}

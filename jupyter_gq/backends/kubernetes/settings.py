@@ -36,121 +36,126 @@ class KubernetesBackend(LoggingConfigurable):
 
     installation = Unicode(
         "jupyter-gq",
-        help="Name of this installation: a label on everything that it makes, so that two in one cluster do not meet. "
-        "The chart sets it to the name of the release. Default: jupyter-gq.",
+        help="Name of this installation. All objects that it creates have the name as a label, so that two "
+        "installations in one cluster do not meet. The chart sets the name of the release. Default: jupyter-gq.",
     ).tag(config=True)
     hub_namespace = Unicode(
         help="Namespace of the hub and of the notebooks' pods. Default: the namespace of the service's own pod."
     ).tag(config=True)
     nodes_namespace = Unicode(
-        help="Namespace of the reservation pods and the agents. Default: the installation followed by -gq-nodes."
+        help="Namespace of the reservation pods and the agents. Default: the name of the installation with -gq-nodes."
     ).tag(config=True)
     training_namespace = Unicode(
-        help="Namespace of the pods of jobs. Default: the installation followed by -gq-train."
+        help="Namespace of the pods of jobs. Default: the name of the installation with -gq-train."
     ).tag(config=True)
     service_url = Unicode(
         help="Address at which pods of jobs reach this service, such as "
-        "http://jupyter-gq.hub.svc:8089/services/jupyter-gq/. Default: the one that the service listens on."
+        "http://jupyter-gq.hub.svc:8089/services/jupyter-gq/. Default: the address on which the service listens."
     ).tag(config=True)
     runner_image = Unicode(
-        help='Image of jobs whose notebook\'s image is not known. Default: "", such jobs fail with a sentence.'
+        help='Image of jobs whose notebook has no known image. Default: "", such jobs fail with a sentence.'
     ).tag(config=True)
     reservation_image = Unicode(
-        "registry.k8s.io/pause:3.10", help="Image of the pods that hold a device for shares; it only has to wait."
+        "registry.k8s.io/pause:3.10", help="Image of the reservation pods. Its program only has to wait."
     ).tag(config=True)
     reservation_priority_class = Unicode(
-        help='Priority class of the pods that hold a device, so that they are not preempted. Default: "", none.'
+        help='Priority class of the reservation pods, so that they are not preempted. Default: "", none.'
     ).tag(config=True)
     training_priority_class = Unicode(help='Priority class of the pods of jobs. Default: "", none.').tag(config=True)
     placeholder_priority_class = Unicode(
-        help="Priority class of the pods that ask a cluster autoscaler for a new node: the lowest that it reckons "
-        'with, so that any other pod may take their place. Default: "", none.'
+        help="Priority class of the placeholders, which ask a cluster autoscaler for a new node. Choose the lowest "
+        'priority that the autoscaler counts, so that any other pod may take their place. Default: "", none.'
     ).tag(config=True)
     image_pull_secrets = List(
         Unicode(), help="Names of pull secrets; they must exist in the training and the nodes namespace. Default: none."
     ).tag(config=True)
     unschedulable_after = Float(
         20.0,
-        help="Seconds that the cluster may fail to place a pod; then the pod goes, its node pauses and the work is "
-        "planned again. Default: 20.",
+        help="Seconds that the cluster may fail to place a pod. After that the pod is deleted, its node pauses and the "
+        "work is planned again. Default: 20.",
     ).tag(config=True)
     reservation_timeout = Float(
-        30.0, help="Seconds that a device may take to be held for shares; then its node pauses. Default: 30."
+        30.0,
+        help="Seconds that a reservation pod may take to hold a device. After that its node pauses. Default: 30.",
     ).tag(config=True)
     linger = Float(
         60.0,
-        help="Seconds that a device is held on after its last share, so that the next one need not wait. Default: 60.",
+        help="Seconds that a device stays reserved after the end of its last share, so that the next share need not "
+        "wait. Default: 60.",
     ).tag(config=True)
     start_timeout = Float(
         1200.0,
-        help="Seconds that the container of a job's task may take to start once its pod has a node; then the pod goes, "
-        "the node pauses and the job is planned again. An image that is pulled for the first time has to fit in. "
-        "Default: 1200.",
+        help="Seconds that the container of a job's task may take to start once its pod has a node. After that the pod "
+        "is deleted, the node pauses and the job is planned again. Allow enough time for the first pull of a large "
+        "image. Default: 1200.",
     ).tag(config=True)
     gang_start_timeout = Float(
         300.0,
-        help="Seconds in which all tasks of a job of several must run: the first ones hold their GPUs for the last. "
-        "Otherwise all of them go, nodes where one has not started pause, and the job is planned again. Default: 300.",
+        help="Seconds in which all tasks of a job must run: the first tasks hold their GPUs until the last task runs. "
+        "After that all pods of the job are deleted, nodes where a task has not started pause, and the job is planned "
+        "again. Default: 300.",
     ).tag(config=True)
     gang_grace = Float(
-        10.0, help="Seconds that the other tasks of a job have to end after one of them failed. Default: 10."
+        10.0, help="Seconds that the other tasks of a job have to end after a task has failed. Default: 10."
     ).tag(config=True)
     attach_timeout = Float(
-        180.0, help="Seconds that the hub has to make a notebook's pod after its share was given. Default: 180."
+        180.0,
+        help="Seconds that the hub has to create a notebook's pod after its share was admitted. Default: 180.",
     ).tag(config=True)
     pull_timeout = Float(
-        60.0, help="Seconds that an image may fail to be pulled before the job fails with the reason. Default: 60."
+        60.0, help="Seconds that pulling an image may fail before the job fails with the reason. Default: 60."
     ).tag(config=True)
     agent_silent_after = Float(
-        60.0, help="Seconds without a report of a node's agent after which no new share goes there. Default: 60."
+        60.0, help="Seconds without a report of a node's agent after which the node gets no new shares. Default: 60."
     ).tag(config=True)
     node_lost_after = Float(
-        60.0, help="Seconds that a node may be not ready before what runs there counts as lost. Default: 60."
+        60.0, help="Seconds that a node may be not ready before the runs on it count as lost. Default: 60."
     ).tag(config=True)
     leave_cordoned = Bool(
         True,
-        help="A node that is cordoned is about to be drained: jobs that can be paused leave it at once, with their "
-        "grace, and wait for another place. False: they stay until something ends them. Default: True.",
+        help="True: if a node is cordoned, preemptible jobs on it are paused at once, with their grace, and wait for "
+        "another place, because a drain usually follows. False: jobs stay until something ends them. Default: True.",
     ).tag(config=True)
     as_jobs = Bool(
         False,
-        help="Make each task as a Job of batch/v1 instead of a bare pod, for sites that forbid those. Default: False.",
+        help="True: make each task as a Job of batch/v1, for sites that forbid bare pods. Default: False.",
     ).tag(config=True)
     checkpoint_claim = Unicode(
-        help="Name of a volume claim in the training namespace in which jobs save their state, a folder an owner and "
-        'job. Default: "", state is lost with the pod.'
+        help="Name of a volume claim in the training namespace, in which jobs save their state: one folder for each "
+        'job, in a folder of its owner. Default: "", state is lost with the pod.'
     ).tag(config=True)
     checkpoint_url = Unicode(
-        help="Address in the words of fsspec under which jobs save their state, told to them as GQ_CHECKPOINT_URL. "
+        help="URL for fsspec under which jobs save their state. A job finds its own URL in GQ_CHECKPOINT_URL. "
         'Default: "", none.'
     ).tag(config=True)
     pod_overrides = Dict(
-        help="Part of a pod, laid on the pod of each task: mappings by key, named lists by name. Names, labels of ours "
-        "and the node are not changed by it. Default: {}."
+        help="Part of a pod that is merged into the pod of each task: mappings by key, lists of named objects by name. "
+        "The name, the node and jupyter-gq's own labels of a pod cannot be changed. Default: {}."
     ).tag(config=True)
     lease_duration = Float(
         15.0,
-        help="Seconds after which another service takes the place of one that is silent; it stops after two thirds of "
-        "them, and gives its place up when it has not reached its database for four times as long. Default: 15.",
+        help="Seconds after which a waiting service takes over from a leader that does not renew its lease. A leader "
+        "that cannot renew stops acting after two thirds of the time. A leader that has not reached its database for "
+        "four times as long gives the lease back. Default: 15.",
     ).tag(config=True)
     kubeconfig = Unicode(
         help='Path of a kubeconfig. Default: "", the service account of the pod that the service runs in.'
     ).tag(config=True)
     request_timeout = Float(10.0, help="Seconds that a call to the API server may take. Default: 10.").tag(config=True)
-    creations = Integer(100, min=1, help="The most pods that are being made at one time. Default: 100.").tag(
+    creations = Integer(100, min=1, help="Largest number of pods that are created at the same time. Default: 100.").tag(
         config=True
     )
     starts_ahead = Integer(
         200,
         min=1,
-        help="When so many pods are wanted that are not made yet, no more jobs are started: they stay in their queues, "
-        "where others may still pass them. Where the API server makes 200 pods a second, a job that is started has "
-        "its pods about a second later. Default: 200.",
+        help="Launch capacity: largest number of pods that are wanted but not created yet. Beyond it no more jobs are "
+        "started; they stay in their queues, so that more urgent jobs can still pass them. If the API server creates "
+        "200 pods a second, a started job has its pods about a second later. Default: 200.",
     ).tag(config=True)
     observe_all_pods = Bool(
         False,
-        help="Read all pods of the cluster, to know the processors and memory that others use. Needs that right. "
-        "Default: False.",
+        help="True: read all pods of the cluster, to know the CPU and memory that other programs use on the nodes. The "
+        "service account needs the right to list all pods. Default: False.",
     ).tag(config=True)
 
     def options(self, service_url: str = "") -> KubernetesOptions:

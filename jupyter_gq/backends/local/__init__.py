@@ -1,4 +1,4 @@
-"""Training workloads as processes of this machine, and the files of their jobs."""
+"""The local backend: training workloads as processes of this machine, and the files of their jobs."""
 
 from .backend import LocalRuns
 from .bundles import LocalBundles

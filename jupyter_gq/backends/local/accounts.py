@@ -2,9 +2,10 @@
 
 Rules
 -----
-1. With system users the service is root, and each owner is the system user of the same name; root itself is refused.
-2. Files in a folder that a user can write are touched only while acting as that user, so that a link planted there
-   leads nowhere that the user could not go.
+- System users: if they are on, the service is root, and the processes of an owner run as the system user of the same
+  name. Jobs never run as root.
+- Users' files as the user: in folders that a user can write, files are opened only while acting as that user. So a link
+  that the user planted there leads nowhere that the user could not go.
 """
 
 import os
@@ -26,27 +27,27 @@ class Account:
     groups: tuple[int, ...]
     home: str
     shell: str
-    #: The service is root and must become this user.
+    #: Whether the service runs as root and must become this user.
     switch: bool
 
 
 class Accounts:
-    """Finds the account of an owner."""
+    """The accounts of the owners of jobs."""
 
     def __init__(self, system_users: bool) -> None:
         self._system_users = system_users
         self._found: dict[str, Account] = {}
 
-    def of(self, owner: str) -> Account:
-        """Return the account of the owner's processes and files; raise `BackendError` if there is none."""
-        self._found[owner] = account = self._look_up(owner)
+    def look_up(self, owner: str) -> Account:
+        """Return the account of the owner's processes and files; raise `BackendError` with a sentence if none fits."""
+        self._found[owner] = account = self._find(owner)
         return account
 
-    def known(self, owner: str) -> Account:
-        """Return the account as it was at the last lookup, for runs that have started already."""
-        return self._found.get(owner) or self.of(owner)
+    def last_known(self, owner: str) -> Account:
+        """Return the account as it was at the last lookup, for runs that have started; look it up if there was none."""
+        return self._found.get(owner) or self.look_up(owner)
 
-    def _look_up(self, owner: str) -> Account:
+    def _find(self, owner: str) -> Account:
         if not self._system_users:
             return _account(pwd.getpwuid(os.getuid()), switch=False)
         try:
@@ -70,9 +71,9 @@ class Accounts:
 
 @contextmanager
 def acting_as(account: Account) -> Iterator[None]:
-    """Open and make files with the rights of this user alone within the block.
+    """Give this process the rights of the account within the block, to open and make files.
 
-    The change holds for the whole process, so the block must not wait for anything.
+    The rights of the whole process change, so the block must not wait for anything.
     """
     if not account.switch:
         yield

@@ -10,12 +10,12 @@ from jupyter_gq.domain.errors import BackendError, Conflict, StorageFull
 from jupyter_gq.domain.json_types import JsonObject
 
 from .accounts import Account, Accounts, acting_as
-from .files import FULL, make_private_folder, read_owned, write_private
+from .files import DISK_FULL_ERRORS, make_private_folder, read_owned, write_private
 from .folders import job_folder, make_service_folders
 
 
 class LocalBundles:
-    """Keeps the files of jobs in `<state_dir>/jobs`, each folder for its owner's account alone."""
+    """The store of the files of jobs in `<state_dir>/jobs`; only the account of its owner can read a job's folder."""
 
     #: Runners read and write these files themselves.
     pod_files: PodFiles | None = None
@@ -26,18 +26,18 @@ class LocalBundles:
         make_service_folders(self._root, open_path=system_users)
 
     def write(self, job: str, owner: str, bundle: JsonObject, max_bytes: int) -> None:
-        """Keep the bundle of a new job; everything or nothing."""
+        """Store the bundle of a new job; on any error nothing is left. For the errors see `BundleStore.write`."""
         content = encode_bundle(bundle, max_bytes)
-        account = self._accounts.of(owner)
+        account = self._accounts.look_up(owner)
         folder = job_folder(self._root, job)
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError as error:
             raise Conflict(f"There are already files of a job {job}.") from error
         except OSError as error:
-            raise _refused(error) from error
+            raise _translate_error(error) from error
         try:
-            self._fill(folder, content, account)
+            self._write_files(folder, content, account)
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, PermissionError) and account.switch:
@@ -45,11 +45,11 @@ class LocalBundles:
                     f"The system user {account.name} cannot reach {folder.parent}. Let others pass (chmod o+x) the "
                     "folders above it, or choose another SchedulerService.state_dir."
                 ) from error
-            raise _refused(error) from error
+            raise _translate_error(error) from error
 
     def executed_notebook(self, job: str, owner: str) -> JsonObject | None:
         """Return the notebook with the outputs so far; None before there is one."""
-        content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.of(owner))
+        content = read_owned(job_folder(self._root, job) / "output.ipynb", self._accounts.look_up(owner))
         try:
             notebook = json.loads(content or b"null")
         except ValueError:
@@ -57,12 +57,12 @@ class LocalBundles:
         return notebook if isinstance(notebook, dict) else None
 
     def log(self, job: str, owner: str, tail: int) -> str | None:
-        """Return the last `tail` bytes of the newest run's log, of all its tasks; None before a run."""
-        account = self._accounts.of(owner)
-        run = _newest(job_folder(self._root, job) / "runs", account)
+        """Return the end of the newest run's log, `tail` bytes for all tasks together; None before the first run."""
+        account = self._accounts.look_up(owner)
+        run = _find_newest_run(job_folder(self._root, job) / "runs", account)
         if run is None:
             return None
-        tasks = _numbered(run, account)
+        tasks = _list_numbered(run, account)
         logs = [(task.name, read_owned(task / "log", account, tail=tail // len(tasks))) for task in tasks]
         texts = [(name, content.decode(errors="replace")) for name, content in logs if content is not None]
         if len(texts) <= 1:
@@ -70,29 +70,35 @@ class LocalBundles:
         return "\n".join(f"== task {name} ==\n{text}" for name, text in texts)
 
     def delete(self, job: str, owner: str) -> None:
-        """Forget all files of the job. No error if there are none."""
-        # rmtree works with handles of folders and follows no link, so it is safe as root too.
+        """Delete all files of the job; do nothing if there are none."""
+        # rmtree uses file descriptors of folders and follows no link, so it is safe for root too.
         shutil.rmtree(job_folder(self._root, job), ignore_errors=True)
 
-    def _fill(self, folder: Path, content: bytes, account: Account) -> None:
+    def _write_files(self, folder: Path, content: bytes, account: Account) -> None:
+        """Give the folder to the account, and write the bundle and the folder for checkpoints into it."""
         if account.switch:
             os.chown(folder, account.uid, account.gid)
         write_private(folder / "bundle.json", content, account)
         make_private_folder(folder / "checkpoint", account)
 
 
-def _refused(error: OSError) -> StorageFull | BackendError:
-    if error.errno in FULL:
-        return StorageFull("The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask for it.")
+def _translate_error(error: OSError) -> StorageFull | BackendError:
+    """Return the error for the owner of a job whose files the disk did not take."""
+    if error.errno in DISK_FULL_ERRORS:
+        return StorageFull(
+            "The disk that keeps the jobs is full, so nothing was sent. Free some space, or ask your "
+            "administrator for more."
+        )
     return BackendError(f"The files of the job could not be written: {error.strerror or error}.")
 
 
-def _newest(runs: Path, account: Account) -> Path | None:
-    found = _numbered(runs, account)
+def _find_newest_run(runs: Path, account: Account) -> Path | None:
+    found = _list_numbered(runs, account)
     return found[-1] if found else None
 
 
-def _numbered(folder: Path, account: Account) -> list[Path]:
+def _list_numbered(folder: Path, account: Account) -> list[Path]:
+    """Return the entries of a folder whose names are numbers, in the order of the numbers."""
     with acting_as(account):
         try:
             return sorted((entry for entry in folder.iterdir() if entry.name.isdecimal()), key=lambda e: int(e.name))

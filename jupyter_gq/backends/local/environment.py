@@ -1,7 +1,8 @@
-"""The environment of a task: what it may see of the service's, of the notebook server's, and what is ours.
+"""The environment variables of a task.
 
-Later ones win: the service's kept variables, the server's (from the manifest), those of the launch, the task's own.
-Nothing of the service's that could act in its name is passed on.
+Four sources are combined, and later ones override earlier ones: the service's own variables that jobs keep, the
+notebook server's variables (from the manifest), the variables of the launch, and the task's own. No secret of the
+service is passed on.
 """
 
 import os
@@ -11,10 +12,10 @@ from jupyter_gq.client.variables import matches, select_variables
 
 from .accounts import Account
 
-#: Variable that marks every process of a task; see `ledger.Run.mark`.
+#: Variable that marks every process of a task; for its value see `ledger.Run.mark`.
 MARK = "JUPYTER_GQ_RUN"
-#: Variables of the service that a job keeps.
-KEPT = (
+#: Default of `LocalBackend.env_keep`: the service's variables that jobs keep.
+KEPT_VARIABLES = (
     "PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH",
     "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "JUPYTER_PATH",
     "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME",
@@ -25,7 +26,10 @@ KEPT = (
 def base_environment(
     account: Account, kept: Sequence[str], manifest: Mapping[str, object], launch: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables that all tasks of a run share."""
+    """Return the variables that all tasks of a run share.
+
+    `kept` are patterns for names of the service's variables; `manifest` and `launch` are the variables of these two.
+    """
     environment = {name: value for name, value in os.environ.items() if matches(name, kept)}
     environment |= select_variables(manifest)
     if account.switch:
@@ -34,13 +38,13 @@ def base_environment(
 
 
 def gang_environment(task: int, tasks: int, port: int) -> dict[str, str]:
-    """Return the variables by which the tasks of a gang find each other; none for a single task."""
+    """Return the variables by which the tasks of a gang find each other; empty for a single task."""
     if tasks == 1:
         return {}
     return {
         "RANK": str(task),
         "WORLD_SIZE": str(tasks),
-        # Each task sees only its own devices, so its first one is number 0 for all of them.
+        # Each task sees only its own devices, so the number of its first device is always 0.
         "LOCAL_RANK": "0",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),

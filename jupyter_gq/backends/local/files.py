@@ -1,4 +1,4 @@
-"""Files of a job's folder: written whole and for their owner alone, read without following a link."""
+"""Files in a job's folder: written atomically, readable by their owner alone, and read without following a link."""
 
 import errno
 import os
@@ -7,18 +7,18 @@ from pathlib import Path
 
 from .accounts import Account, acting_as
 
-#: What the operating system says when a disk, or a quota on it, is full.
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: Errors of the operating system for a full disk or an exhausted disk quota.
+DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def read_owned(path: Path, account: Account, *, tail: int | None = None) -> bytes | None:
-    """Return the content of a regular file that belongs to this account, or its last `tail` bytes.
+    """Return the content of a regular file of this account, or its last `tail` bytes.
 
-    None when it is not there, is a link, a pipe, or somebody else's.
+    Return None if the file is missing, is no regular file, or belongs to another user.
     """
     with acting_as(account):
         try:
-            # Without O_NONBLOCK a pipe in the file's place would hold the whole service up.
+            # Without O_NONBLOCK a pipe in place of the file would block the whole service.
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
@@ -36,7 +36,7 @@ def read_owned(path: Path, account: Account, *, tail: int | None = None) -> byte
 
 
 def write_private(path: Path, content: bytes, account: Account) -> None:
-    """Make or replace a file of mode 0600 of this account; whoever reads it sees all of it or the old one."""
+    """Make or replace a file of mode 0600 of this account atomically; raise `OSError` if the disk refuses."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with acting_as(account):
         try:
@@ -51,13 +51,16 @@ def write_private(path: Path, content: bytes, account: Account) -> None:
 
 
 def make_private_folder(path: Path, account: Account) -> None:
-    """Make a folder of this account, and those above it that are missing."""
+    """Make a folder of mode 0700 of this account, with missing parent folders; do nothing if it exists."""
     with acting_as(account):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def open_log(path: Path, account: Account) -> int:
-    """Return a handle that appends to this account's file of mode 0600; make the file if it is missing."""
+    """Return a file descriptor that appends to this account's file, which is made with mode 0600 if it is missing.
+
+    Raise `OSError` if there is something else than a regular file.
+    """
     with acting_as(account):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         handle = os.open(path, flags, 0o600)

@@ -1,4 +1,4 @@
-"""The folders of the local backend:  `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` the service's."""
+"""The folders of the local backend: `<state_dir>/jobs/<job>/` is the owner's, `<state_dir>/runs/` is the service's."""
 
 import re
 import stat
@@ -9,8 +9,8 @@ from jupyter_gq.domain.errors import BackendError
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
-def checked_id(job: str) -> str:
-    """Return the id if it is safe as a file name; raise `BackendError` otherwise."""
+def require_safe_id(job: str) -> str:
+    """Return the id of a job if it is safe as a file name; raise `BackendError` otherwise."""
     if not _ID.fullmatch(job):
         raise BackendError(f"{job!r} is not the id of a job.")
     return job
@@ -18,7 +18,7 @@ def checked_id(job: str) -> str:
 
 def job_folder(state_dir: Path, job: str) -> Path:
     """Return the folder of one job, which belongs to the owner's account."""
-    return state_dir / "jobs" / checked_id(job)
+    return state_dir / "jobs" / require_safe_id(job)
 
 
 def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
@@ -27,14 +27,14 @@ def task_folder(state_dir: Path, job: str, run: int, task: int) -> Path:
 
 
 def make_service_folders(state_dir: Path, *, open_path: bool) -> None:
-    """Make the folders that the service keeps.
+    """Make the folders of the service, or correct their permissions.
 
-    With `open_path`, other users may pass through to their own jobs (and list nothing).
+    With `open_path`, other users can reach the folders of their own jobs, but cannot list the folders above.
     """
     mode = 0o711 if open_path else 0o700
     state_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     if open_path:
-        # The folder may be the admin's own: the way through is opened, nothing else about it is changed.
+        # The administrator may have made this folder: no permission but the right to pass through is changed.
         state_dir.chmod(stat.S_IMODE(state_dir.stat().st_mode) | 0o011)
     for folder, wanted in ((state_dir / "jobs", mode), (state_dir / "runs", 0o700)):
         folder.mkdir(mode=wanted, exist_ok=True)

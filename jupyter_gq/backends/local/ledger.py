@@ -1,7 +1,8 @@
-"""Which processes run what: one small file for each run, in a folder that only the service can write.
+"""The ledger of runs: a small file for each run with its processes, in a folder that only the service can write.
 
-The file is there before the first process is, so that a service that was killed in between knows what to look for.
-The file is not in the job's folder: the owner of that could write another pid there, and the service would signal that.
+The file is written before the first process starts. So after a crash the service knows which processes to search
+for. The file is not in the job's folder, because the owner of that folder could replace a process id in it, and the
+service would signal that process.
 """
 
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 from jupyter_gq.backends.processes import boot_id
 from jupyter_gq.domain.json_types import JsonMapping
 
-from .folders import checked_id
+from .folders import require_safe_id
 
 log = logging.getLogger(__name__)
 
@@ -24,38 +25,38 @@ class TaskProcess:
     """The process of one task's runner."""
 
     pid: int
-    #: Start time, see `processes.Process`.
+    #: Start time in clock ticks; see `processes.Process`.
     ticks: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """A run of a job."""
+    """A run of a job, as it is stored in the ledger."""
 
     job: str
     number: int
     owner: str
-    #: One for each task; None = not known to have been started.
+    #: Process of each task; None if it is not known that the task was started.
     tasks: tuple[TaskProcess | None, ...]
-    #: When it was asked for, in seconds since the epoch.
+    #: Time of the launch, in seconds since the epoch.
     launched_at: float
-    #: `boot_id` of the machine then.
+    #: `boot_id` of the machine at that time.
     boot: str
-    #: Somebody asked for its end.
+    #: Whether the run was told to stop.
     stop_asked: bool = False
-    #: When its processes are killed, in seconds since the epoch; None = not at all.
+    #: When the processes of the run are killed, in seconds since the epoch; None if they are not.
     kill_at: float | None = None
-    #: The first task that failed, for which the others were stopped.
+    #: Number of the failed task because of which the other tasks were stopped; None if there is none.
     culprit: int | None = None
 
     @property
     def key(self) -> tuple[str, int]:
-        """Job and number."""
+        """The job and the number of the run."""
         return (self.job, self.number)
 
     @property
-    def complete(self) -> bool:
-        """Whether each task was started."""
+    def is_complete(self) -> bool:
+        """Whether all tasks are known to have been started."""
         return None not in self.tasks
 
     def mark(self, task: int) -> str:
@@ -64,13 +65,13 @@ class Run:
 
 
 class Ledger:
-    """The runs that were launched and not forgotten."""
+    """The runs that were launched and are not forgotten yet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._runs: dict[tuple[str, int], Run] = {}
         for file in sorted(folder.glob("*.json")):
-            run = _read(file)
+            run = _read_entry(file)
             if run is not None:
                 self._runs[run.key] = run
 
@@ -79,11 +80,11 @@ class Ledger:
         return tuple(sorted(self._runs.values(), key=lambda run: (run.launched_at, run.key)))
 
     def get(self, job: str, number: int) -> Run | None:
-        """Return a run; None if it is not known."""
+        """Return a run of a job; None if the ledger does not have it."""
         return self._runs.get((job, number))
 
     def put(self, run: Run) -> None:
-        """Insert or replace; raise `OSError` when the disk refuses, and then nothing has changed."""
+        """Store the run on disk, replacing its entry; raise `OSError` and change nothing if the disk refuses."""
         file = self._file(run.job, run.number)
         temporary = file.with_suffix(".tmp")
         try:
@@ -95,28 +96,30 @@ class Ledger:
         self._runs[run.key] = run
 
     def remember(self, run: Run) -> None:
-        """Insert or replace for the life of this process only."""
+        """Keep the run in memory only, replacing its entry: after a restart of the service the old entry holds."""
         self._runs[run.key] = run
 
     def remove(self, job: str, number: int) -> None:
-        """Forget a run. No error if it is not there."""
+        """Remove the entry of a run; do nothing if there is none."""
         self._runs.pop((job, number), None)
         self._file(job, number).unlink(missing_ok=True)
 
     def _file(self, job: str, number: int) -> Path:
-        return self._folder / f"{checked_id(job)}.{number}.json"
+        return self._folder / f"{require_safe_id(job)}.{number}.json"
 
 
-def _read(file: Path) -> Run | None:
+def _read_entry(file: Path) -> Run | None:
+    """Return the run in this file; log and return None if the file is damaged."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return _run(json.loads(file.read_text(encoding="utf-8")))
-    # Left by a power cut: no process of that run is alive any more.
+        return _parse_entry(json.loads(file.read_text(encoding="utf-8")))
+    # A power cut leaves such a file, and then no process of the run is alive any more.
     log.warning("ledger entry cannot be read and is ignored: %s", os.fspath(file))
     return None
 
 
-def _run(entry: JsonMapping) -> Run:
-    # After a restart of the machine every process is gone, whatever now has the same pid and tick.
+def _parse_entry(entry: JsonMapping) -> Run:
+    """Return the run of a ledger entry; after a restart of the machine its processes count as ended."""
+    # After a restart another process may have the same id and start time.
     same_boot = entry["boot"] == boot_id()
     gone = TaskProcess(pid=0, ticks=-1)
     tasks = tuple(task and (TaskProcess(**task) if same_boot else gone) for task in entry["tasks"])

@@ -1,7 +1,7 @@
-"""How many CPU cores and how much memory this machine has, as far as this process may use them.
+"""The CPU cores and the memory of this machine that this process may use.
 
-A container sees the whole machine in `/proc`: the limits of its control group, and of those above it, count where they
-are smaller. Version 2 of control groups only; where there is none, what the machine has.
+In a container `/proc` shows the whole machine, so the limits of the process's control group and of those above it count
+if they are smaller. Only control groups of version 2 are read; without them the whole machine counts.
 """
 
 import os
@@ -14,26 +14,27 @@ _MEBIBYTE = 2**20
 _GROUPS = Path("sys/fs/cgroup")
 
 
-def cpus(root: Path = Path("/")) -> MilliCpu:
-    """Thousandths of a core; `root` is where the files of the system are."""
+def count_cpus(root: Path = Path("/")) -> MilliCpu:
+    """Return the usable CPU cores, in thousandths of a core; `root` is the root of the file system."""
     found = len(os.sched_getaffinity(0)) * ONE_CORE
-    for limit in _limits(root, "cpu.max"):
+    for limit in _read_limits(root, "cpu.max"):
         quota, _, period = limit.partition(" ")
         if quota.isdigit() and period.isdigit() and int(period):
             found = min(found, int(quota) * ONE_CORE // int(period))
     return MilliCpu(found)
 
 
-def memory(root: Path = Path("/")) -> MiB:
-    """Return the memory of the machine, or of the smallest control group around this process."""
-    found = _total(root)
-    for limit in _limits(root, "memory.max"):
+def measure_memory(root: Path = Path("/")) -> MiB:
+    """Return the usable memory: that of the machine, or the smallest limit of a control group of this process."""
+    found = _read_total_memory(root)
+    for limit in _read_limits(root, "memory.max"):
         if limit.isdigit():
             found = min(found, int(limit) // _MEBIBYTE)
     return MiB(found)
 
 
-def _total(root: Path) -> int:
+def _read_total_memory(root: Path) -> int:
+    """Return the memory of the machine in MiB."""
     for line in (root / "proc/meminfo").read_text().splitlines():
         name, _, rest = line.partition(":")
         if name == "MemTotal":
@@ -41,8 +42,8 @@ def _total(root: Path) -> int:
     raise OSError("/proc/meminfo says nothing of MemTotal")
 
 
-def _limits(root: Path, name: str) -> Iterator[str]:
-    """Yield the limits of the control group of this process and of those above it."""
+def _read_limits(root: Path, name: str) -> Iterator[str]:
+    """Yield the content of the file `name` of this process's control group and of each group above it."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -57,4 +58,4 @@ def _limits(root: Path, name: str) -> Iterator[str]:
         try:
             yield (group / name).read_text().strip()
         except OSError:
-            continue  # the root has no limits, and not every controller is on everywhere
+            continue  # the root group has no limits, and a controller may be off in a group

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from jupyter_gq.domain.amount import MiB, MilliCpu
 
-from .environment import KEPT
+from .environment import KEPT_VARIABLES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalOptions:
-    """The options of the backend; `LocalBackend` explains each."""
+    """The options of the backend, which the traits of `LocalBackend` explain."""
 
     state_dir: Path
     command: Sequence[str]
     node_name: str
     system_users: bool = False
-    env_keep: Sequence[str] = KEPT
+    env_keep: Sequence[str] = KEPT_VARIABLES
     linger_timeout: float = 10.0
     gang_grace: float = 10.0
     cpu_milli: MilliCpu | None = None

@@ -15,19 +15,22 @@ from jupyter_gq.domain.errors import InvalidAmount
 from . import machine
 from .backend import LocalRuns
 from .bundles import LocalBundles
-from .environment import KEPT
+from .environment import KEPT_VARIABLES
 from .options import LocalOptions
 
 
 class _Amount(TraitType[object, object]):
-    """An amount as it is written, or None; it is only checked, for traitlets validates what it has validated before."""
+    """A trait that holds an amount as text or number, or None.
+
+    The value is checked and not parsed: traitlets validates a value again that it has validated before.
+    """
 
     def __init__(self, parse: Callable[[object], int], *, help: str) -> None:
         super().__init__(None, allow_none=True, help=help)
         self._parse = parse
 
     def validate(self, obj: object, value: object) -> object:
-        """Refuse what cannot be read, in a sentence."""
+        """Return the value unchanged; raise `TraitError` with a sentence if it is no amount."""
         try:
             self._parse(value)
         except InvalidAmount as error:
@@ -38,45 +41,48 @@ class _Amount(TraitType[object, object]):
 
 
 class LocalBackend(LoggingConfigurable):
-    """Training workloads as processes of this machine: what can be set, and what is built from it.
+    """The settings of the local backend, from which the backend and its store of files are built.
 
-    (The backend itself cannot be a Configurable: that class has an `observe` of its own.)
+    The backend itself cannot be a Configurable, because that class has a method `observe` of its own.
     """
 
     system_users = Bool(
         False,
-        help="Run each job as the operating-system user who has its owner's name. Needs a service that is root; "
-        "for LocalProcessSpawner. Off: jobs run as the service's own user, as under SimpleLocalProcessSpawner.",
+        help="Run each job as the operating-system user that has its owner's name, as LocalProcessSpawner does. The "
+        "service must be root. Off: jobs run as the service's own user, as with SimpleLocalProcessSpawner.",
     ).tag(config=True)
     command = List(
         Unicode(),
-        help="Command that runs a job; its folder, `--run N` and `--task I` follow. "
+        help="Command that runs a job; the job's folder, `--run N` and `--task I` are appended. "
         "Default: the service's Python with `-P -m jupyter_gq.runner`.",
     ).tag(config=True)
     env_keep = List(
-        Unicode(), list(KEPT), help="Names (or patterns such as LC_*) of variables of the service that jobs keep."
+        Unicode(),
+        list(KEPT_VARIABLES),
+        help="Names (or patterns such as LC_*) of variables of the service that jobs keep.",
     ).tag(config=True)
     linger_timeout = Float(
-        10.0, help="Seconds that a job's processes may go on after it said that it ended; then they are killed."
+        10.0,
+        help="Seconds for which a job's processes may run on after the job has reported its end.",
     ).tag(config=True)
-    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after one of them failed.").tag(
+    gang_grace = Float(10.0, help="Seconds that the other tasks of a job have to end after a task has failed.").tag(
         config=True
     )
-    node_name = Unicode(help="What this machine is called in the lab. Default: its host name.").tag(config=True)
+    node_name = Unicode(help="Name of this machine in the lab. Default: its host name.").tag(config=True)
     cpus = _Amount(
         parse_cpus,
-        help="CPU cores of this machine that jobs may ask for together; what a job asks for is set aside in the "
-        "books, and not enforced. Default: all that the service may use.",
+        help="CPU cores of this machine that all jobs together may request. Requests are counted, but use is not "
+        "limited. Default: all cores that the service may use.",
     ).tag(config=True)
     memory = _Amount(
         parse_memory,
-        help='The same of memory: GiB as a number, or text such as "48 GiB". Less leaves room for notebooks, which '
-        "are not counted. Default: all that the service may use.",
+        help="Memory of this machine that all jobs together may request: GiB as a number, or text such as `48 GiB`. A "
+        "smaller value leaves room for notebooks, which are not counted. Default: all memory that the service may use.",
     ).tag(config=True)
 
     @default("command")
     def _default_command(self) -> list[str]:
-        # -P: a random.py in the user's folder is not to be imported by the runner.
+        # -P: the runner must not import modules from the user's folder, such as a random.py.
         return [sys.executable, "-P", "-m", "jupyter_gq.runner"]
 
     @default("node_name")
@@ -84,7 +90,7 @@ class LocalBackend(LoggingConfigurable):
         return socket.gethostname() or "localhost"
 
     def backend(self, *, state_dir: Path, probe: DeviceProbe, now: Callable[[], float], service_url: str) -> LocalRuns:
-        """Return the backend; `service_url` is the URL to which its runners report."""
+        """Build the backend; `now` returns the time, and runners report to `service_url`."""
         options = LocalOptions(
             state_dir=state_dir,
             command=tuple(self.command),
@@ -93,11 +99,11 @@ class LocalBackend(LoggingConfigurable):
             env_keep=tuple(self.env_keep),
             linger_timeout=self.linger_timeout,
             gang_grace=self.gang_grace,
-            cpu_milli=machine.cpus() if self.cpus is None else parse_cpus(self.cpus),
-            memory=machine.memory() if self.memory is None else parse_memory(self.memory),
+            cpu_milli=machine.count_cpus() if self.cpus is None else parse_cpus(self.cpus),
+            memory=machine.measure_memory() if self.memory is None else parse_memory(self.memory),
         )
         return LocalRuns(options, probe=probe, now=now, service_url=service_url)
 
     def bundles(self, *, state_dir: Path) -> LocalBundles:
-        """Return the store of the jobs' files."""
+        """Build the store of the jobs' files."""
         return LocalBundles(state_dir, system_users=self.system_users)

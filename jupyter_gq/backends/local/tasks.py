@@ -1,4 +1,4 @@
-"""Starts the processes of a run."""
+"""The start of the processes of a run."""
 
 import contextlib
 import json
@@ -19,47 +19,48 @@ from .files import make_private_folder, open_log, read_owned, write_private
 from .folders import job_folder, task_folder
 from .ledger import Run, TaskProcess
 
-#: Left by an attempt of which nothing runs; the new one must not take them for its own.
-_STALE = ("result.json", "stop", "stop_seen", "progress.json")
+#: Files of an earlier attempt at the same run that ended; the new attempt must not take them for its own.
+_STALE_FILES = ("result.json", "stop", "stop_seen", "progress.json")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Starter:
-    """How this machine starts a task."""
+class TaskStarter:
+    """The starter of tasks on this machine."""
 
     state_dir: Path
-    #: Beginning of the command; job folder, run and task follow.
+    #: Beginning of the command; job folder, run and task are appended.
     command: Sequence[str]
 
-    def start(self, run: Run, task: int, account: Account, cwd: str, setup: "Setup") -> TaskProcess:
-        """Start one task; raise `BackendError` with a sentence when it cannot be, and then nothing of it runs."""
+    def start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
+        """Start one task in the folder `cwd`; raise `BackendError` with a sentence if that fails. Then nothing runs."""
         try:
-            return self._start(run, task, account, cwd, setup)
+            return self._start(run, task, account, cwd, inputs)
         except OSError as error:
             what = error.filename or self.command[0]
             raise BackendError(f"Task {task} could not be started: {what}: {error.strerror or error}.") from error
 
-    def _start(self, run: Run, task: int, account: Account, cwd: str, setup: "Setup") -> TaskProcess:
+    def _start(self, run: Run, task: int, account: Account, cwd: str, inputs: "TaskInputs") -> TaskProcess:
+        """Write the token, then start the process of a task as this account; raise `OSError` if that fails."""
         folder = task_folder(self.state_dir, run.job, run.number, task)
         make_private_folder(folder, account)
         with acting_as(account):
-            for name in _STALE:
+            for name in _STALE_FILES:
                 (folder / name).unlink(missing_ok=True)
-        write_private(folder / "token", setup.token.encode(), account)
+        write_private(folder / "token", inputs.token.encode(), account)
         job = job_folder(self.state_dir, run.job)
-        with _opened_folder(cwd, account) as place, _opened_log(folder / "log", account) as log:
+        with _open_folder(cwd, account) as place, _open_log(folder / "log", account) as log:
             process = subprocess.Popen(  # noqa: S603 - the command is the admin's
                 [*self.command, str(job), "--run", str(run.number), "--task", str(task)],
                 cwd=place,
-                env={**setup.environment, MARK: run.mark(task)},
+                env={**inputs.environment, MARK: run.mark(task)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
                 umask=0o077,
-                **_identity(account),
+                **_user_arguments(account),
             )
-        # The backend collects ended children by pid; the Popen object must not do so behind its back.
+        # The backend reaps its children by process id; the Popen object must not reap this one first.
         process.returncode = 0
         found = read_process(process.pid)
         assert found is not None, "a child stays at least as a zombie until it is collected"
@@ -67,15 +68,15 @@ class Starter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setup:
-    """The inputs of one task."""
+class TaskInputs:
+    """The environment and the secret of one task."""
 
     environment: Mapping[str, str]
-    #: Not to be logged.
+    #: Secret of the task's runner; never logged.
     token: str
 
 
-def manifest_of(state_dir: Path, job: str, account: Account) -> JsonMapping:
+def read_manifest(state_dir: Path, job: str, account: Account) -> JsonMapping:
     """Return the manifest in the job's bundle; empty if there is none."""
     content = read_owned(job_folder(state_dir, job) / "bundle.json", account)
     try:
@@ -85,8 +86,8 @@ def manifest_of(state_dir: Path, job: str, account: Account) -> JsonMapping:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def working_folder(wanted: object, account: Account, fallback: Path) -> str:
-    """Return the folder to start in: the wanted one, else the account's home, else `fallback`."""
+def choose_working_folder(wanted: object, account: Account, fallback: Path) -> str:
+    """Return the folder to start in: `wanted` if the account can enter it, else the home, else `fallback`."""
     with acting_as(account):
         for folder in (wanted, account.home):
             if isinstance(folder, str) and os.path.isabs(folder) and _can_enter(folder):
@@ -95,22 +96,22 @@ def working_folder(wanted: object, account: Account, fallback: Path) -> str:
 
 
 def _can_enter(folder: str) -> bool:
-    # The effective user is asked: only that one is changed while we act as somebody.
+    # `acting_as` changes only the effective user, so the effective user's rights are checked.
     return "\0" not in folder and os.path.isdir(folder) and os.access(folder, os.X_OK, effective_ids=True)
 
 
-def free_port() -> int:
-    """Return a port on which nobody listens now."""
+def find_free_port() -> int:
+    """Return a TCP port of the loopback interface on which nothing listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
-def _opened_folder(path: str, account: Account) -> Iterator[str]:
-    """Return a name for the folder that stays valid whatever the user does to the path meanwhile.
+def _open_folder(path: str, account: Account) -> Iterator[str]:
+    """Open a folder with the account's rights; yield a path that means this folder even if the user replaces it.
 
-    The child enters its folder before it becomes the user, so the folder is opened with the user's rights here.
+    The child process enters its folder before it becomes the user, so that the rights must be checked here.
     """
     with acting_as(account):
         handle = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -121,7 +122,8 @@ def _opened_folder(path: str, account: Account) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _opened_log(path: Path, account: Account) -> Iterator[int]:
+def _open_log(path: Path, account: Account) -> Iterator[int]:
+    """Open the log of a task within the block; yield its file descriptor."""
     handle = open_log(path, account)
     try:
         yield handle
@@ -129,7 +131,8 @@ def _opened_log(path: Path, account: Account) -> Iterator[int]:
         os.close(handle)
 
 
-def _identity(account: Account) -> JsonObject:
+def _user_arguments(account: Account) -> JsonObject:
+    """Return the arguments of `subprocess.Popen` that start a process as this account."""
     if not account.switch:
         return {}
     return {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}

@@ -1,4 +1,4 @@
-"""Notebook servers, which the Hub starts: watched, and ended through the Hub."""
+"""The backend for notebook servers, which the Hub starts; the backend observes them, and stops them through the Hub."""
 
 from .backend import ServerRuns
 from .settings import ServersBackend

@@ -1,11 +1,12 @@
-"""Notebook servers as workloads. The Hub starts them; here they are watched, and ended through the Hub.
+"""The backend for notebook servers. The Hub starts the servers; the backend observes them and stops them by the Hub.
 
 Rules
 -----
-1. A share is held until the server's process and everything it started are gone, whatever the Hub believes.
-2. Nothing is remembered on disk: after a restart of the service the controller launches each live notebook again,
-   with the process that it has recorded.
-3. A process is believed to be the server only if its start time and the user in its environment agree.
+- Processes decide: a share is held until the server's process and all that it started have ended, even if the Hub
+  reports the end earlier.
+- No memory on disk: after a restart of the service the controller launches each live notebook again, with the process
+  that it has recorded.
+- Checked processes: a process counts as the server only if its start time and the user in its environment agree.
 """
 
 import asyncio
@@ -15,7 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jupyter_gq.backends.capabilities import Capabilities
-from jupyter_gq.backends.processes import Lookout, Process, ProcessTable, environment_of, read_process, user_of
+from jupyter_gq.backends.processes import (
+    Process,
+    ProcessTable,
+    ProcessTableCache,
+    environment_of,
+    read_process,
+    user_of,
+)
 from jupyter_gq.backends.protocol import Launch, Observation, Outcome, Phase
 from jupyter_gq.backends.server_stopper import ServerStopper
 from jupyter_gq.domain.amount import Instant, Seconds
@@ -25,33 +33,42 @@ from jupyter_gq.domain.workload import Kind, Workload
 
 log = logging.getLogger(__name__)
 
-#: Every process of a server has its ticket in its environment.
+#: Variable with the ticket in the environment of every process of a server.
 _MARK = "JUPYTER_GQ_TICKET"
-#: Two readings of a start time differ by rounding, and by a correction of the clock.
+#: Seconds by which two readings of a start time may differ, because of rounding or a correction of the clock.
 _START_TOLERANCE = 2.0
-#: Seconds until the Hub is asked again, if it did not hear.
-_ASK_AGAIN = 5.0
-#: Seconds that what a dead server left behind has to end before it is killed.
-_LINGER = 10.0
+#: Seconds until the Hub is asked again after a failed request to stop a server.
+_RETRY_INTERVAL = 5.0
+#: Seconds for which processes that a dead server left behind may run on before they are killed.
+_ORPHAN_GRACE = 10.0
 
 
 @dataclass(kw_only=True, slots=True)
 class _Server:
+    """A notebook server that was launched and is not forgotten yet."""
+
     workload: Workload
+    #: Times of this class are in seconds since the epoch.
     launched_at: float
+    #: Process of the server; None until it is attached.
     process: Process | None = None
+    #: User of that process.
     uid: int | None = None
-    #: Somebody asked for its end; what is left then is killed.
+    #: When the processes that are left are killed; None if the server was not told to stop.
     kill_at: float | None = None
+    #: The request to the Hub that is under way.
     asking: "asyncio.Task[None] | None" = None
-    #: The Hub heard.
+    #: Whether the Hub has accepted the request to stop the server.
     asked: bool = False
+    #: Earliest time of the next request to the Hub.
     ask_again_at: float = 0.0
-    #: The server is dead, what it started is not: since when.
+    #: Since when the server is dead while processes that it started are alive.
     orphaned_at: float | None = None
+    #: Whether its processes were killed after `kill_at`.
     killed: bool = False
+    #: Last observation, once the server has ended.
     ended: Observation | None = None
-    #: Only to name it in the log.
+    #: Name of the server in the log.
     label: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,25 +76,25 @@ class _Server:
 
 
 class ServerRuns:
-    """Watches notebook servers; see `backends.protocol.Backend` for the guarantees."""
+    """The backend for notebook servers; see `backends.protocol.Backend` for the guarantees."""
 
     kinds = frozenset({Kind.NOTEBOOK})
 
     def __init__(self, *, stopper: ServerStopper, now: Callable[[], float], attach_timeout: float = 180.0) -> None:
-        """`now` tells the time in seconds since the epoch."""
+        """`now` returns the time in seconds since the epoch; servers must be attached within `attach_timeout` s."""
         self._stopper = stopper
         self._now = now
         self._attach_timeout = attach_timeout
-        self._lookout = Lookout(now)
+        self._tables = ProcessTableCache(now)
         self._servers: dict[tuple[str, int], _Server] = {}
         self.capabilities = Capabilities(forgetful=True, process_attachment=self)
 
     def nodes(self) -> tuple[Node, ...]:
-        """None of its own: servers run on the nodes of the other backends."""
+        """Return no nodes: servers run on the nodes of the other backends."""
         return ()
 
     async def launch(self, launch: Launch) -> None:
-        """Expect a server that the Hub may start from now on; take its process from the record, if known."""
+        """Expect a server that the Hub may start from now on; take its process from the record if there is one."""
         workload = launch.workload
         key = (workload.id, workload.run)
         if key in self._servers:
@@ -85,65 +102,74 @@ class ServerRuns:
         server = _Server(workload=workload, launched_at=self._now())
         pid = launch.detail.pid
         if pid is not None:
-            process = _verified(pid, launch.detail.pid_started)
-            # Believed as little as in `attach`: what is believed here may be killed later.
-            ours = process is not None and _may_be_of(pid, workload.owner)
-            self._know(server, process if process is not None and ours else _gone(pid))
+            process = _find_process(pid, launch.detail.pid_started)
+            # Checked as in `attach`: a process that is accepted here may be killed later.
+            accepted = process is not None and _may_belong_to(pid, workload.owner)
+            self._set_process(server, process if process is not None and accepted else _dead_process(pid))
         self._servers[key] = server
 
     def attach(self, workload: str, run: int, pid: int, started: float) -> None:
-        """Let this process hold the share; raise `Conflict` if it cannot, or if another process holds the share."""
+        """Record the process of a launched server, identified by its id and its start time in seconds since the epoch.
+
+        Raise `Conflict` if there is no such process of the owner, or if another process holds the share.
+        """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             raise Conflict(f"{workload} holds no share now, so no process can be attached to it.")
-        process = _verified(pid, started)
+        process = _find_process(pid, started)
         if process is None:
             raise Conflict(f"There is no process {pid} that was started at {started:.1f}.")
-        if not _may_be_of(pid, server.workload.owner):
+        if not _may_belong_to(pid, server.workload.owner):
             raise Conflict(f"The process {pid} is not a notebook server of {server.workload.owner}.")
         known = server.process
-        if known is not None and (known.pid, known.ticks) != (process.pid, process.ticks) and _still(known):
+        if known is not None and (known.pid, known.ticks) != (process.pid, process.ticks) and _is_alive(known):
             raise Conflict(f"Another process holds the share of {workload}.")
-        self._know(server, process)
+        self._set_process(server, process)
 
     async def stop(self, workload: str, run: int, grace: Seconds) -> None:
-        """Ask the Hub to end it; `observe` ends what is left after `grace` seconds. Asking again never adds time."""
+        """Ask the Hub to stop a server; `observe` kills what is left after `grace` seconds.
+
+        A later call never adds time.
+        """
         server = self._servers.get((workload, run))
         if server is None or server.ended is not None:
             return
         deadline = self._now() + max(0.0, grace)
         server.kill_at = deadline if server.kill_at is None else min(server.kill_at, deadline)
-        self._ask(server)
+        self._request_stop(server)
 
     async def observe(self) -> Sequence[Observation]:
         """Return all servers that were launched; ended servers until `forget`."""
         watched = [s.process for s in self._servers.values() if s.process is not None and s.ended is None]
-        table = self._lookout.table((process.pid, process.ticks) for process in watched)
+        table = self._tables.read((process.pid, process.ticks) for process in watched)
         return [server.ended or self._observe(server, table) for server in self._servers.values()]
 
     async def forget(self, workload: str, run: int) -> None:
-        """Forget a run whose end is recorded: the run need not be reported again."""
+        """Forget a run whose end is recorded, so that `observe` no longer returns it."""
         server = self._servers.pop((workload, run), None)
         if server is not None and server.asking is not None:
             server.asking.cancel()
 
-    def _know(self, server: _Server, process: Process) -> None:
+    def _set_process(self, server: _Server, process: Process) -> None:
+        """Take this process for the server's, with its user."""
         server.process = process
         server.uid = None if process.dead else user_of(process.pid)
 
     def _observe(self, server: _Server, table: ProcessTable) -> Observation:
+        """Return the state of a server that has not ended; stop or kill processes that are due."""
         if server.kill_at is not None:
-            self._ask(server)
+            self._request_stop(server)
         if server.process is None:
             return self._observe_awaited(server)
         left = self._processes(server, table)
         if not left:
             return self._end(server, Outcome.KILLED if server.killed else Outcome.SUCCEEDED)
-        self._end_what_is_due(server, left, table)
+        self._end_due_processes(server, left, table)
         since = Instant(server.process.started)
         return _observation(server, phase=Phase.RUNNING, since=since, pids=tuple(sorted(left)))
 
     def _observe_awaited(self, server: _Server) -> Observation:
+        """Return the state of a server without a process: STARTING, or ENDED after a stop or the timeout."""
         if server.kill_at is not None and (server.asked or self._now() >= server.kill_at):
             return self._end(server, Outcome.SUCCEEDED)
         if self._now() - server.launched_at >= self._attach_timeout:
@@ -154,26 +180,29 @@ class ServerRuns:
         return _observation(server, phase=Phase.STARTING, since=Instant(server.launched_at))
 
     def _end(self, server: _Server, outcome: Outcome, sentence: str = "") -> Observation:
+        """Record that a server has ended; return the observation, which is kept until `forget`."""
         if outcome is Outcome.KILLED:
-            sentence = "The server was told to end and did not do so in its time, so it was killed."
+            sentence = "The server was told to end, did not end in time, and was killed."
         ended = _observation(server, phase=Phase.ENDED, since=Instant(self._now()), outcome=outcome, sentence=sentence)
         server.ended = ended
         log.info("server ended: %s outcome=%s", server.label, outcome)
         return ended
 
     def _processes(self, server: _Server, table: ProcessTable) -> set[int]:
+        """Return the living processes of a server, including kernels that outlived it."""
         assert server.process is not None
         if table.alive(server.process.pid, server.process.ticks):
             server.orphaned_at = None
             return table.tree(server.process.pid)
-        # Kernels have sessions of their own and outlive a server that was killed.
-        return table.marked(_MARK, server.workload.id, server.uid)
+        # Kernels have sessions of their own and survive a server that was killed.
+        return table.find_marked(_MARK, server.workload.id, server.uid)
 
-    def _end_what_is_due(self, server: _Server, left: set[int], table: ProcessTable) -> None:
+    def _end_due_processes(self, server: _Server, left: set[int], table: ProcessTable) -> None:
+        """Kill the processes of a server after its deadline; stop, then kill, those that a dead server left behind."""
         now = self._now()
         if server.kill_at is not None and now >= server.kill_at:
             server.killed = True
-            table.signal(left | table.marked(_MARK, server.workload.id, server.uid), signal.SIGKILL)
+            table.signal(left | table.find_marked(_MARK, server.workload.id, server.uid), signal.SIGKILL)
             return
         assert server.process is not None
         if table.alive(server.process.pid, server.process.ticks):
@@ -181,43 +210,48 @@ class ServerRuns:
         if server.orphaned_at is None:
             server.orphaned_at = now
             table.signal(left, signal.SIGTERM)
-        elif now - server.orphaned_at >= _LINGER:
+        elif now - server.orphaned_at >= _ORPHAN_GRACE:
             table.signal(left, signal.SIGKILL)
 
-    def _ask(self, server: _Server) -> None:
+    def _request_stop(self, server: _Server) -> None:
+        """Start a request to the Hub, unless one is under way, has succeeded, or has failed a moment ago."""
         if server.asked or server.asking is not None or self._now() < server.ask_again_at:
             return
         server.asking = asyncio.create_task(self._ask_hub(server))
 
     async def _ask_hub(self, server: _Server) -> None:
+        """Ask the Hub once to stop a server; log a failure and allow the next request after a pause."""
         try:
             await self._stopper.stop(server.workload.owner, server.workload.name)
             server.asked = True
         except BackendError as error:
-            server.ask_again_at = self._now() + _ASK_AGAIN
+            server.ask_again_at = self._now() + _RETRY_INTERVAL
             log.warning("server could not be stopped yet: %s: %s", server.label, error)
         finally:
             server.asking = None
 
 
-def _verified(pid: int, started: float) -> Process | None:
+def _find_process(pid: int, started: float) -> Process | None:
+    """Return the living process with this id and about this start time; None if there is none."""
     process = read_process(pid)
     if process is None or process.dead or abs(process.started - started) > _START_TOLERANCE:
         return None
     return process
 
 
-def _may_be_of(pid: int, user: str) -> bool:
+def _may_belong_to(pid: int, user: str) -> bool:
     """Return whether the Hub may have started the process for this user, as far as its environment can be read."""
     environment = environment_of(pid)
     return environment is None or environment.get("JUPYTERHUB_USER") == user
 
 
-def _gone(pid: int) -> Process:
+def _dead_process(pid: int) -> Process:
+    """Return a process that is dead, in place of a recorded process that cannot be accepted."""
     return Process(pid=pid, ticks=-1, parent=0, session=0, dead=True)
 
 
-def _still(process: Process) -> bool:
+def _is_alive(process: Process) -> bool:
+    """Return whether this process is still alive."""
     found = read_process(process.pid)
     return found is not None and found.ticks == process.ticks and not found.dead
 

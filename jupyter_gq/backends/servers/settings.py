@@ -1,4 +1,4 @@
-"""Settings of the servers backend."""
+"""The settings of the backend for notebook servers."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,14 @@ from .backend import ServerRuns
 
 
 class ServersBackend(LoggingConfigurable):
-    """Notebook servers, which the Hub starts: what can be set, and what is built from it."""
+    """The settings of the backend for notebook servers, from which the backend is built."""
 
     attach_timeout = Float(
         180.0,
-        help="Seconds that the Hub has to start a notebook server after its share was given; then the share is free.",
+        help="Seconds within which the Hub must start a notebook server after its share was assigned. After that the "
+        "share is free again.",
     ).tag(config=True)
 
     def backend(self, *, stopper: ServerStopper, now: Callable[[], float]) -> ServerRuns:
-        """Build the backend; `stopper` ends servers."""
+        """Build the backend; `stopper` stops servers, and `now` returns the time in seconds since the epoch."""
         return ServerRuns(stopper=stopper, now=now, attach_timeout=self.attach_timeout)

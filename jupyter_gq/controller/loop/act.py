@@ -203,7 +203,7 @@ class Executor:
 
     def _record_failed_launch(self, workload: Workload, error: Exception) -> None:
         """Record that a workload has failed, because its backend could not launch it."""
-        told = f"It could not be started: {error}"
+        told = f"The start failed: {error}"
         fields = WorkloadChange(placement=(), finished_at=self._context.clock.now())
         change = Change(workload=workload.id, event=Event.FAILED, fields=fields, detail=DetailChange(sentence=told))
         self._context.records.commit([change])

@@ -40,7 +40,7 @@ PROGRESS_AFTER = Seconds(600)
 #: The first and the longest back-off.
 FIRST_PAUSE, LONGEST_PAUSE = Seconds(20), Seconds(600)
 #: The sentence of a run that its backend does not show any more.
-VANISHED = "It vanished without a word"
+VANISHED = "The run ended without a result"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +94,7 @@ def _end_run(record: Record, state: State, result: RunEnd) -> Change:
         return _explain_failure(_finish(record, Event.FAILED, result, result.sentence), record, result)
     if record.workload.kind is Kind.NOTEBOOK:
         if state is State.STARTING:
-            return _finish(record, Event.FAILED, result, result.sentence or "No server process came up for it.")
+            return _finish(record, Event.FAILED, result, result.sentence or "No server process started for the share.")
         return _finish(record, Event.SUCCEEDED, result, "" if result.sentence == VANISHED else result.sentence)
     return _end_interrupted_run(record, result)
 
@@ -127,14 +127,14 @@ def _end_interrupted_run(record: Record, result: RunEnd) -> Change:
     """Return the change for a job whose run is gone before its end, although it was not told to stop."""
     reason = (result.sentence or VANISHED).rstrip(".")
     if result.outcome is Outcome.PAUSED:
-        reason = result.sentence.rstrip(".") or "Interrupted from outside"
-        told = f"{reason}. Continues by itself."
+        reason = result.sentence.rstrip(".") or "The job was interrupted from outside"
+        told = f"{reason}. The job continues by itself."
         return _requeue(record, Event.LOST, result.at, DetailChange(sentence=told))
     times = 1 if _made_progress(record, result.at) else record.detail.consecutive_losses + 1
     if times > MOST_LOST:
-        told = f"{reason}, for the {times}th time in a row; it is not started again."
+        told = f"{reason}, for the {times}th time in a row. The job is not started again."
         return _finish(record, Event.FAILED, result, told)
-    told = f"{reason}. Starts again by itself ({times} of {MOST_LOST})."
+    told = f"{reason}. The job starts again by itself ({times} of {MOST_LOST})."
     return _requeue(record, Event.LOST, result.at, DetailChange(consecutive_losses=times, sentence=told))
 
 

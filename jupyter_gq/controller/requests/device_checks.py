@@ -7,14 +7,14 @@ something may have changed, and at least once a second.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jupyter_gq.client.models import TaskDevices
+from jupyter_gq.client.models import TaskDeviceCheck
 from jupyter_gq.controller.context import Context
 from jupyter_gq.controller.signal import Signal
 from jupyter_gq.domain.errors import NotFound
 from jupyter_gq.domain.workload import Workload
 
 #: Longest time in seconds between two questions to the backend: a check can also become impossible by time alone.
-LOOK_AGAIN = 1.0
+CHECK_INTERVAL = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ class DeviceChecks:
     #: Fired when something may have changed.
     changed: Signal
 
-    async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDevices:
+    async def wait(self, present: Callable[[], Workload], task: int, seconds: float) -> TaskDeviceCheck:
         """Return the device check of a task; wait at most `seconds` until it is settled.
 
         `present` returns the workload as it is now, and raises an error if it does not run. Raises `NotFound` if
@@ -37,9 +37,11 @@ class DeviceChecks:
             workload = present()
             lookup = self.context.backend_of(workload.kind).capabilities.pod_lookup
             if lookup is None:
-                raise NotFound("Here nothing of this kind runs in pods, so nobody looks at what they can open.")
+                raise NotFound(
+                    "Nothing of this kind runs in pods here, so no agent checks which devices a container can open."
+                )
             check = lookup.attestation(workload.id, workload.run, task)
             left = until - elapsed()
             if check.is_settled or left <= 0:
-                return TaskDevices(sight=check.result.value, required=check.required, sentence=check.sentence)
-            await self.changed.wait(min(left, LOOK_AGAIN))
+                return TaskDeviceCheck(result=check.result.value, required=check.required, sentence=check.sentence)
+            await self.changed.wait(min(left, CHECK_INTERVAL))

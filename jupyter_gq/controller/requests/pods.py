@@ -16,7 +16,7 @@ from secrets import compare_digest
 from jupyter_gq.backends.bundles import PodFiles
 from jupyter_gq.backends.capabilities import AgentReports, PodLookup
 from jupyter_gq.client.agents import AgentOrders, AgentReport
-from jupyter_gq.client.models import JobToken, TaskDevices
+from jupyter_gq.client.models import JobToken, TaskDeviceCheck
 from jupyter_gq.controller.context import Context, token_hash
 from jupyter_gq.controller.records.changes import Change, DetailChange
 from jupyter_gq.controller.signal import Signal
@@ -93,7 +93,7 @@ class JobPods:
             executed = self._context.bundles.executed_notebook(job, record.workload.owner)
         return {**document, EXECUTED: executed}
 
-    async def check_devices(self, job: str, task: int, wait: float) -> TaskDevices:
+    async def check_devices(self, job: str, task: int, wait: float) -> TaskDeviceCheck:
         """Return the device check of a task; wait at most `wait` seconds until it is settled."""
         return await self._checks.wait(lambda: self._running_record(job).workload, task, wait)
 

@@ -19,7 +19,7 @@ from jupyter_gq.client.models import (
     NotebookList,
     NotebookView,
     ProcessReport,
-    TaskDevices,
+    TaskDeviceCheck,
     TicketRequest,
     TicketView,
 )
@@ -112,7 +112,7 @@ class Tickets:
         self._context.records.commit([Change(workload=workload.id, detail=detail)])
         self._context.wake()
 
-    async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDevices:
+    async def check_devices(self, caller: Caller, ticket: str, wait: float) -> TaskDeviceCheck:
         """Return the device check of the ticket's server; wait at most `wait` seconds until it is settled."""
         return await self._checks.wait(lambda: self._find_holding_ticket(caller, ticket).workload, 0, wait)
 

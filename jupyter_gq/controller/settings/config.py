@@ -38,13 +38,16 @@ class FixedQuota(Configurable):
 
     default = GpuRequest(
         "0.25",
-        help="GPUs of a user who is named nowhere else. A fraction of one GPU or a whole number. Default: 0.25.",
+        help="GPUs of a user for whom neither `users` nor `groups` says anything. A fraction of one GPU or a whole "
+        "number. Default: 0.25.",
     ).tag(config=True)
     groups = GpuRequestsByName(
-        help="GPUs by hub group, such as {'vision': '0.5'}; of several groups the largest counts. Default: none.",
+        help="GPUs by hub group, such as {'vision': '0.5'}. A user in several groups has the largest of their amounts. "
+        "Default: none.",
     ).tag(config=True)
     users = GpuRequestsByName(
-        help="GPUs by user name, such as {'ann': 2}; comes before groups and the default. Default: none.",
+        help="GPUs by user name, such as {'ann': 2}. An entry here takes precedence over `groups` and `default`. "
+        "Default: none.",
     ).tag(config=True)
 
 
@@ -52,18 +55,35 @@ class TrainingQueues(Configurable):
     """The queues where jobs wait, and their guarantees."""
 
     queues = DictByName(
-        help="""Queues by name. Each is a dict with any of: quota (GPUs guaranteed, default 0), limit (GPUs never
-        exceeded, default None: no limit), over_quota_weight (part of the idle GPUs, default 1), priority (idle GPUs go
-        to higher ones first, default 0), preempt_min_runtime and reclaim_min_runtime (seconds that a job runs before it
-        is paused for a higher priority of its own queue, and for another queue; default: as the queue above says, else
-        as c.Fairness says), parent (name of a queue above), users, groups (lists of names; neither:
-        everybody). Default: none, so nothing can be sent to training.""",
+        help="""Queues by name. Each queue is a dict. Default: none, so nothing can be sent to training.
+
+        `quota`: guaranteed GPUs. Default: 0; for a queue with queues below it, the sum of their quotas.
+
+        `limit`: GPUs that the queue never exceeds. Default: None, no limit.
+
+        `over_quota_weight`: how the idle GPUs are divided among the queues that want them. Default: 1.
+
+        `priority`: idle GPUs go to queues of higher priority first. Default: 0.
+
+        `preempt_min_runtime`, `reclaim_min_runtime`: seconds that a job runs at least before it is paused for a job of
+        higher priority in its own queue, or for another queue. Default: the value of the nearest queue above that has
+        one, else the value in c.Fairness.
+
+        `quota_cpus`, `limit_cpus`, `quota_memory`, `limit_memory`: guarantees and limits of CPU cores and memory of
+        the nodes. Default: None, not counted.
+
+        `default_cpus`, `default_memory`: CPU cores and memory of each task of a job that names none. Default: the value
+        of the nearest queue above that has one, else none.
+
+        `parent`: name of the queue above. Default: None.
+
+        `users`, `groups`: names of the users and hub groups that may use the queue. Default: everybody.""",
     ).tag(config=True)
     grace = Number(
         30,
         maximum=LONGEST_GRACE,
-        help="Seconds that a paused job has to save its state before it is ended, at most an hour: until then it keeps "
-        "its GPUs from those for whom it was paused. Default: 30.",
+        help="Seconds that a job has to save its state when it is paused, at most an hour. Then it is ended. The "
+        "workload for which it is paused waits so long for the GPUs. Default: 30.",
     ).tag(config=True)
     cancel_grace = Number(
         5,
@@ -76,25 +96,40 @@ class TrainingQueues(Configurable):
     keep_finished_days = Number(
         30,
         unit="days",
-        help="""Days for which a job that has ended is kept, with its output and files. Then it is gone from the list;
-        what stands under the cells of notebooks stays. 0: for ever. Default: 30.""",
+        help="""Days for which a job that has ended is kept, with its output and files. After that the list of jobs
+        does not show it; output under the cells of notebooks stays. 0: for ever. Default: 30.""",
     ).tag(config=True)
 
 
 class Pools(Configurable):
-    """Which devices serve notebooks, and which serve training."""
+    """The division of the devices into pools, for notebooks and for training."""
 
     pools = DictByName(
-        help="""Pools by name, such as {'build': {'devices': 1}, 'train': {'devices': [1, 'GPU-5c1e...']}}: a number of
-        devices, taken in the order of their index, or a list of indices and UUIDs. On Kubernetes a pool has the labels
-        of its nodes instead, such as {'build': {'nodes': {'jupyter-gq.org/pool': 'build'}}} ({} = every node; of
-        several pools the first that fits), and any of: resource (name of a whole GPU, default "nvidia.com/gpu"),
-        provider (of fractions: "reservation", "hami" or "kai", default "reservation"), visibility (how a container sees
-        its device: "env", "env-cdi", "volume-mount" or "cdi-annotation", default "env"), hold ("demand" or "always",
-        default "demand": devices are held for fractions while there are any), tolerations (as in a pod, default none),
-        scale_up (a cluster autoscaler adds nodes to it: {'gpus': 8, 'nodes': 4, 'cpus': 64, 'memory': '512G'} is what
-        a new node has, and the most nodes that the pool may have in all; cpus and memory may be left out; default off).
-        Default: one pool "default" with every device.""",
+        help="""Pools by name. Each pool is a dict. Default: one pool "default" with every device.
+
+        On one machine, a pool has `devices`: a number of devices, taken in the order of their index, or a list of
+        indices and UUIDs, such as {'build': {'devices': 1}, 'train': {'devices': [1, 'GPU-5c1e...']}}.
+
+        On Kubernetes, a pool has `nodes`: labels of its nodes, such as
+        {'build': {'nodes': {'jupyter-gq.org/pool': 'build'}}}. {} means every node. A node belongs to the first pool
+        whose labels it has. The other keys are optional:
+
+        `resource`: name of the resource that is one whole GPU. Default: "nvidia.com/gpu".
+
+        `provider`: the software that divides devices into shares: "reservation", "hami" or "kai". Default:
+        "reservation".
+
+        `visibility`: how a container is made to see its device: "env", "env-cdi", "volume-mount" or "cdi-annotation".
+        Default: "env".
+
+        `hold`: how long the pool keeps its devices reserved for shares: "demand", while shares use them, or "always".
+        Default: "demand".
+
+        `tolerations`: taints of the nodes that the pods tolerate, as in a pod. Default: none.
+
+        `scale_up`: what a node that a cluster autoscaler adds to the pool has, and the number of nodes that the pool
+        may have at most, such as {'gpus': 8, 'nodes': 4, 'cpus': 64, 'memory': '512G'}. `cpus` and `memory` may be left
+        out. Default: None, no nodes are added.""",
     ).tag(config=True)
     build = Word("", help='Pool of the notebooks. Default: the pool named "build", or the only one.').tag(config=True)
     train = Word("", help='Pool of the jobs. Default: the pool named "train", or the only one.').tag(config=True)
@@ -102,8 +137,8 @@ class Pools(Configurable):
         1.0,
         minimum=1,
         unit="times the build pool",
-        help="""How many times the build pool may be promised to the users named in c.FixedQuota.users. Above 1 a
-        notebook within its quota may have to wait, and the options page says so. Default: 1.0.""",
+        help="""How many times the devices of the build pool may be promised to the users in c.FixedQuota.users. If the
+        value is above 1, a notebook within its quota may have to wait; the options page says so. Default: 1.0.""",
     ).tag(config=True)
 
 
@@ -116,12 +151,15 @@ class IdlePolicy(Configurable):
     warning = Number(600, help="Seconds of countdown in the notebook, the last part of `after`. Default: 600.").tag(
         config=True
     )
-    grace = Number(600, help="Seconds after the start without any verdict. Default: 600.").tag(config=True)
-    keep_step = Number(1800, help='Seconds that one "Keep it" gives. Default: 1800.').tag(config=True)
-    keep_total = Number(3600, help='Seconds of "Keep it" in all, until the notebook is used again. Default: 3600.').tag(
+    grace = Number(600, help="Seconds after its start in which a notebook never counts as idle. Default: 600.").tag(
         config=True
     )
-    always = Flag(False, help="True: idle notebooks end even when nobody waits for their share. Default: False.").tag(
+    keep_step = Number(1800, help='Seconds for which one "Keep it" keeps the share. Default: 1800.').tag(config=True)
+    keep_total = Number(
+        3600,
+        help='Seconds for which all "Keep it" together keep the share until the notebook is used again. Default: 3600.',
+    ).tag(config=True)
+    always = Flag(False, help="True: idle notebooks lose their share even if nobody waits for it. Default: False.").tag(
         config=True
     )
 
@@ -131,51 +169,51 @@ class Fairness(Configurable):
 
     preempt_min_runtime = Number(
         0,
-        help="""Seconds that a job runs before it is paused for one of higher priority in its own queue, where no queue
-        on its path says otherwise. Default: 0.""",
+        help="""Seconds that a job runs at least before it is paused for a job of higher priority in its own queue,
+        unless a queue on its path has a value of its own. Default: 0.""",
     ).tag(config=True)
     reclaim_min_runtime = Number(
         0,
-        help="""Seconds that a job runs before it is paused for another queue, where no queue on its path says
-        otherwise. Default: 0.""",
+        help="""Seconds that a job runs at least before it is paused for another queue, unless a queue on its path has
+        a value of its own. Default: 0.""",
     ).tag(config=True)
     min_runtime_method = OneOf(
         tuple(MinRuntimeMethod),
         "lca",
-        help="""Whose reclaim_min_runtime protects a job against another queue. "queue": that of its own queue, else of
-        the nearest one above it. "lca": the search begins below the lowest common ancestor of the two queues, so that
-        what a team sets holds against its sister teams, and what its department sets against other departments.
-        Default: "lca".""",
+        help="""The queue whose reclaim_min_runtime protects a job against another queue. "queue": the job's own queue,
+        else the nearest queue above that has a value. "lca": the search begins just below the lowest common ancestor of
+        the two queues. The value of a team then holds against its sister teams, and the value of its department against
+        other departments. Default: "lca".""",
     ).tag(config=True)
 
     half_life = Number(
         0,
         unit="seconds (0: off)",
-        help="""Seconds after which half of what a queue has used is forgotten. With it, of two queues that want the
-        same idle GPUs the one gets more that has used less lately, such as 604800 for a week; the guaranteed quotas
-        stay as they are. Default: 0, past use does not count.""",
+        help="""Seconds in which the past use of a queue is halved, such as 604800 for a week. If two queues want the
+        same idle GPUs, the queue that has used less lately gets more of them. Guaranteed quotas do not change.
+        Default: 0, past use does not count.""",
     ).tag(config=True)
     usage_weight = Number(
         1.0,
         unit="times",
-        help="""How much past use counts beside over_quota_weight, where c.Fairness.half_life is set. Default: 1.0.""",
+        help="""How much past use counts beside over_quota_weight, if c.Fairness.half_life is set. Default: 1.0.""",
     ).tag(config=True)
     entry_cost = Number(
         0,
-        help="""Seconds that a job counts as having run as soon as it starts for the first time, so that a burst of
-        short jobs counts at once, where c.Fairness.half_life is set. Default: 0.""",
+        help="""Seconds of use that the first start of a job adds to the past use of its queue, so that a burst of
+        short jobs counts at once. Takes effect if c.Fairness.half_life is set. Default: 0.""",
     ).tag(config=True)
     per_user = Flag(
         False,
-        help="""True: inside a queue, among jobs of equal priority, those of the user go first who has less of the
-        queue at that moment; then the older ones. False: the older ones. Default: False.""",
+        help="""True: among jobs of equal priority in a queue, jobs of the user who uses least of the queue at the
+        moment start first, and older jobs before newer ones. False: older jobs start first. Default: False.""",
     ).tag(config=True)
     reclaim_margin = Number(
         1.0,
         minimum=1,
         unit="times",
-        help="""A team within its share may take GPUs back for a department that is above its own from another that
-        then still is so many times as far above its own. Default: 1.0.""",
+        help="""How much further above its fair share another department must be, as a factor, if GPUs are taken back
+        from it for a department that is above its own fair share itself. Default: 1.0.""",
     ).tag(config=True)
 
 
@@ -184,31 +222,34 @@ class LongWaits(Configurable):
 
     reserve_after = Number(
         1800,
-        help="""Seconds after which a waiting job gets a reservation: GPUs are held for it as they free, and other jobs
-        go around it. 0: nobody gets one, and small jobs can keep a large one from starting. Default: 1800.""",
+        help="""Seconds after which a waiting job gets a reservation: GPUs that become free are kept for it, and other
+        jobs start elsewhere. 0: no reservations; small jobs can then keep a large job from starting.
+        Default: 1800.""",
     ).tag(config=True)
     move = Flag(
         True,
-        help="""True: running jobs are moved together where that makes room for one that waits, if each of them has a
-        new place. A moved job goes on from its last checkpoint. Default: True.""",
+        help="""True: running jobs are moved if that makes room for a waiting job and each moved job has a new place. A
+        moved job continues from its last checkpoint. Default: True.""",
     ).tag(config=True)
-    moved_after = Number(600, help="Seconds that a job runs before it may be moved. Default: 600.").tag(config=True)
+    moved_after = Number(600, help="Seconds that a job runs at least before it is moved. Default: 600.").tag(
+        config=True
+    )
 
 
 class Placement(Configurable):
-    """How a device is chosen among those that fit."""
+    """The choice among the devices that fit."""
 
     policy = OneOf(
         tuple(PlacementStrategy),
         "pack",
-        help="""For whole GPUs, and for work without any. "pack" fills the fullest device or node first, "spread" the
-        emptiest, "fragmentation" takes the place that leaves most that the work of these days can use: it spares whole
-        nodes, CPU and rare models for those who need them. Default: "pack".""",
+        help="""Placement of work with whole GPUs and of work without a GPU. "pack" fills the fullest device or node
+        first, "spread" the emptiest. "fragmentation" takes the place after which the usual requests can use most of
+        what is left: whole nodes, CPU and rare models are spared for the work that needs them. Default: "pack".""",
     ).tag(config=True)
     fractions = OneOf(
         tuple(PlacementStrategy),
         "fragmentation",
-        help="""The same for fractions of a GPU. Default: "fragmentation".""",
+        help="""Placement of work with a fraction of a GPU, by the same words. Default: "fragmentation".""",
     ).tag(config=True)
 
 

@@ -120,7 +120,7 @@ class Presenter:
             return "none"
         # The device plugin gives whole devices, whatever divides the others.
         if workload.request.milli_per_device >= ONE_GPU:
-            return limits.LEVEL
+            return limits.ENFORCEMENT_LEVEL
         held = (devices.get(device) for task in workload.placement for device in task.devices)
         pool = next((device.pool for device in held if device is not None), context.settings.build_pool)
-        return context.backend_of(workload.kind).capabilities.enforcement(pool) or limits.LEVEL
+        return context.backend_of(workload.kind).capabilities.enforcement(pool) or limits.ENFORCEMENT_LEVEL

@@ -79,7 +79,7 @@ class ViewContext:
     #: What is wrong with the running workload; "" = nothing.
     trouble: str = ""
     #: How strongly a notebook's share is enforced.
-    enforcement: str = limits.LEVEL
+    enforcement: str = limits.ENFORCEMENT_LEVEL
 
 
 def job_view(record: Record, context: ViewContext) -> JobView:

@@ -119,7 +119,7 @@ class GQKubeSpawner(ProfileShares, PlaceRetries, GPUShareMixin, ResilientPods, K
     reflector_classes = {"events": CompleteEvents, "pods": PodsWithEndReasons}
 
     gpu_place_retries = Integer(
-        2, min=0, help="Number of further places that are tried in one start if the cluster refuses the chosen one."
+        2, min=0, help="Number of further places that one start tries if the cluster refuses the chosen place."
     ).tag(config=True)
     gpu_resources = List(
         Unicode(),

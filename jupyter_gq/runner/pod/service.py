@@ -99,7 +99,7 @@ class PodService:
             raise
         try:
             return DeviceCheckResult(
-                sight=str(answer["sight"]), required=bool(answer["required"]), sentence=str(answer["sentence"])
+                result=str(answer["result"]), required=bool(answer["required"]), sentence=str(answer["sentence"])
             )
         except KeyError as error:
             raise ServiceUnreachable("an answer without a device check") from error

@@ -10,9 +10,9 @@ from jupyter_gq.runner.stopping import DEFAULT_GRACE, GRACE_VARIABLE
 
 #: Default of GQ_BUNDLE_LIMIT: bytes that the bundle and the earlier outputs may have together.
 BUNDLE_LIMIT = 512 * 1024 * 1024
-#: Default of GQ_PATIENCE: seconds to wait at the start for a service that cannot be reached.
+#: Default of GQ_SERVICE_TIMEOUT: seconds to wait at the start for a service that cannot be reached.
 SERVICE_TIMEOUT = 600.0
-#: Default of GQ_SETTLE: seconds after which a refusal is final; the service may hear of the pod after the pod starts.
+#: Default of GQ_REFUSAL_TIMEOUT: seconds after which a refusal is final; the service may learn of the pod late.
 REFUSAL_TIMEOUT = 30.0
 #: Defaults of GQ_DEVICES_WAIT and GQ_DEVICES_LONGEST: seconds to wait for the device check, if it is not required and
 #: if it is.
@@ -28,8 +28,8 @@ _POD_ONLY_VARIABLES = (
     "GQ_TERMINATION_LOG",
     "GQ_CHECKPOINT_*",
     "GQ_BUNDLE_LIMIT",
-    "GQ_PATIENCE",
-    "GQ_SETTLE",
+    "GQ_SERVICE_TIMEOUT",
+    "GQ_REFUSAL_TIMEOUT",
     "GQ_DEVICES_*",
 )
 
@@ -87,8 +87,8 @@ def read_settings(environ: Mapping[str, str]) -> PodSettings:
         checkpoint_every=_number(environ, "GQ_CHECKPOINT_EVERY", CHECKPOINT_EVERY),
         grace=max(1.0, _number(environ, GRACE_VARIABLE, DEFAULT_GRACE)),
         bundle_limit=int(_number(environ, "GQ_BUNDLE_LIMIT", BUNDLE_LIMIT)),
-        service_timeout=_number(environ, "GQ_PATIENCE", SERVICE_TIMEOUT),
-        refusal_timeout=_number(environ, "GQ_SETTLE", REFUSAL_TIMEOUT),
+        service_timeout=_number(environ, "GQ_SERVICE_TIMEOUT", SERVICE_TIMEOUT),
+        refusal_timeout=_number(environ, "GQ_REFUSAL_TIMEOUT", REFUSAL_TIMEOUT),
         devices_wait=_number(environ, "GQ_DEVICES_WAIT", DEVICES_WAIT),
         devices_longest=_number(environ, "GQ_DEVICES_LONGEST", DEVICES_LONGEST),
     )

@@ -60,7 +60,7 @@ def explain_backoff(backoff: Backoff) -> Explanation:
     pause = round(backoff.pause)
     return Explanation(
         reason=PendingReason.PLACE_REFUSED,
-        sentence=f"{backoff.sentence.rstrip('.')}. It is tried again after a pause of {pause} s.",
+        sentence=f"{backoff.sentence.rstrip('.')}. The scheduler tries again after a pause of {pause} s.",
         numbers={"times": backoff.times, "seconds": pause},
         remedy=Remedy(grant=Grant.TIME, amount=pause),
     )
@@ -79,7 +79,7 @@ def explain_deferred() -> Explanation:
     """Explain that the workload fits and its backend begins others first."""
     return Explanation(
         reason=PendingReason.STARTS_SOON,
-        sentence="What it needs is free: it starts as soon as those before it have been begun.",
+        sentence="Everything that the job needs is free. The job starts soon, after the jobs before it.",
     )
 
 

@@ -6,14 +6,14 @@ import pytest
 
 @pytest.fixture
 def socket():
-    """Where a kubelet listens: the path of a socket must be short."""
+    """Return the path of a kubelet's socket, in a folder with a short path as sockets need it."""
     with tempfile.TemporaryDirectory(prefix="gq-") as folder:
         yield Path(folder) / "kubelet.sock"
 
 
 @pytest.fixture
 def kubelet(socket):
-    """Starts kubelets of a kind at that socket; stops them."""
+    """Return a function that starts a fake kubelet of the given class at the socket; stop them after the test."""
     started = []
 
     def start(kind, *pods, **more):

@@ -1,4 +1,4 @@
-"""A kubelet as far as its PodResources socket goes: a real gRPC server, which says what the test wrote."""
+"""Fake kubelets: real gRPC servers at a PodResources socket that answer with the pods of the test."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +10,13 @@ from jupyter_gq.agent import podresources as messages
 
 
 def a_pod(name, *devices, namespace="team", container="main", resource="nvidia.com/gpu"):
-    """A pod whose container was given these devices, each listed apart as kubelets do."""
+    """Return a pod whose container was given these devices, each listed separately as kubelets do."""
     given = [{"resource_name": resource, "device_ids": [device]} for device in devices]
     return {"name": name, "namespace": namespace, "containers": [{"name": container, "devices": given}]}
 
 
-class ListensOnASocket:
-    """Answers until it is stopped."""
+class FakeKubelet:
+    """A kubelet that answers until it is stopped."""
 
     def __init__(self, socket: Path, pods=(), allocatable=()):
         self.socket, self.pods, self.allocatable = socket, list(pods), list(allocatable)
@@ -52,22 +52,22 @@ class ListensOnASocket:
         )
 
 
-class DoesNotTellWhatItCouldGive(ListensOnASocket):
-    """An older kubelet, or one with that question switched off."""
+class WithoutAllocatable(FakeKubelet):
+    """An older kubelet, or one in which the call GetAllocatableResources is switched off."""
 
     def allocatable_resources(self, _request, context):
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "API GetAllocatableResources disabled")
 
 
-class IsBroken(ListensOnASocket):
-    """Answers each question with an error."""
+class BrokenKubelet(FakeKubelet):
+    """A kubelet that answers each call with an error."""
 
     def list(self, _request, context):
         context.abort(grpc.StatusCode.INTERNAL, "the checkpoint is corrupt")
 
 
-class NeverAnswers(ListensOnASocket):
-    """Takes the question and is silent until the caller gives up."""
+class SilentKubelet(FakeKubelet):
+    """A kubelet that accepts a call and does not answer until the caller gives up."""
 
     def list(self, _request, context):
         gone = threading.Event()

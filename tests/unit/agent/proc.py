@@ -6,14 +6,14 @@ UID = "0f6f7c4e-8a41-4a1e-9d0e-3b1f4f6f7a10"
 OTHER = "7b0f0a52-11d1-47d0-8f3a-5be0f2a2c001"
 
 
-class AProc:
-    """Processes that the test makes."""
+class FakeProc:
+    """A fake /proc with the processes that the test adds."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def process(self, pid, *, pod=None, parent=1, nodes=(), name="python"):
-        """A process of that pod, in whose container these files stand in /dev."""
+    def add(self, pid, *, pod=None, parent=1, nodes=(), name="python"):
+        """Add a process of that pod; its container has the files `nodes` in /dev. Return its folder."""
         home = self.folder / str(pid)
         dev = home / "root" / "dev"
         dev.mkdir(parents=True)

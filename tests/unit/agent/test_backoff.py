@@ -1,14 +1,14 @@
-"""Attempts at a service that is away become rarer, and not all at the same moment."""
+"""The backoff doubles up to its maximum, and a random part spreads the attempts of many agents."""
 
 from jupyter_gq.agent.backoff import Backoff
 
 
-def test_each_wait_is_twice_the_one_before_up_to_the_most():
-    backoff = Backoff(lambda: 1.0, first=1, most=5)
+def test_wait_doubles_up_to_the_maximum_until_a_success():
+    backoff = Backoff(lambda: 1.0, first=1, longest=5)
     assert [backoff.next() for _ in range(5)] == [1, 2, 4, 5, 5]
     backoff.reset()
     assert backoff.next() == 1
 
 
-def test_chance_takes_at_most_half_of_it():
+def test_random_part_takes_at_most_half_of_the_wait():
     assert [Backoff(lambda at=at: at, first=4).next() for at in (0.0, 0.5, 1.0)] == [2, 3, 4]

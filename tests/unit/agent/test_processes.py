@@ -1,4 +1,4 @@
-"""Which process belongs to which pod."""
+"""Processes are assigned to the pods that they belong to."""
 
 import os
 import subprocess
@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_gq.agent.processes import Processes, by_cgroup, by_environment, pod_in_cgroup, pod_in_environment
+from jupyter_gq.agent.processes import (
+    Processes,
+    find_pod_by_cgroup,
+    find_pod_by_environment,
+    parse_pod_of_cgroup,
+    parse_pod_of_environment,
+)
 
-from .proc import OTHER, UID, AProc
+from .proc import OTHER, UID, FakeProc
 
 UNDERSCORES = UID.replace("-", "_")
 STATIC = "3c1d7cbb0f0e4f0d8c6a4d1e2b3a4c5d"
@@ -40,9 +46,9 @@ STATIC = "3c1d7cbb0f0e4f0d8c6a4d1e2b3a4c5d"
         ("/", None),
     ],
 )
-def test_the_pod_stands_in_the_path_of_the_cgroup_in_every_spelling(path, pod):
-    assert pod_in_cgroup(f"0::{path}\n") == pod
-    assert pod_in_cgroup(f"12:pids:/\n5:cpu,cpuacct:{path}\n1:name=systemd:/\n0::/\n") == pod, "version 1"
+def test_pod_is_found_in_each_spelling_of_a_cgroup_path(path, pod):
+    assert parse_pod_of_cgroup(f"0::{path}\n") == pod
+    assert parse_pod_of_cgroup(f"12:pids:/\n5:cpu,cpuacct:{path}\n1:name=systemd:/\n0::/\n") == pod, "version 1"
 
 
 @pytest.mark.parametrize(
@@ -54,36 +60,36 @@ def test_the_pod_stands_in_the_path_of_the_cgroup_in_every_spelling(path, pod):
         (b"", None),
     ],
 )
-def test_the_mark_is_a_variable_of_that_very_name(block, pod):
-    assert pod_in_environment(block) == pod
+def test_pod_is_found_only_in_the_variable_of_exactly_that_name(block, pod):
+    assert parse_pod_of_environment(block) == pod
 
 
-def test_each_pod_has_its_processes_and_one_without_any_is_left_out(tmp_path):
-    proc = AProc(tmp_path)
+def test_processes_are_listed_by_pod_and_pods_without_processes_are_left_out(tmp_path):
+    proc = FakeProc(tmp_path)
     for pid, pod in ((30, UID), (4, UID), (5, OTHER), (6, None)):
-        proc.process(pid, pod=pod)
+        proc.add(pid, pod=pod)
     (tmp_path / "self").mkdir()
-    seen = Processes(tmp_path, by_cgroup)
-    assert seen.of_pods([UID]) == {UID: (4, 30)}
-    assert seen.of_pods([UID, OTHER, STATIC]) == {UID: (4, 30), OTHER: (5,)}
-    assert seen.of_pods([]) == {}
+    seen = Processes(tmp_path, find_pod_by_cgroup)
+    assert seen.by_pod([UID]) == {UID: (4, 30)}
+    assert seen.by_pod([UID, OTHER, STATIC]) == {UID: (4, 30), OTHER: (5,)}
+    assert seen.by_pod([]) == {}
 
 
-def test_a_process_that_ends_meanwhile_or_may_not_be_read_belongs_to_no_pod(tmp_path):
-    proc = AProc(tmp_path)
-    proc.process(4, pod=UID)
-    (proc.process(5, pod=UID) / "cgroup").unlink()
-    home = proc.process(6, pod=UID) / "cgroup"
+def test_process_that_ends_meanwhile_or_may_not_be_read_belongs_to_no_pod(tmp_path):
+    proc = FakeProc(tmp_path)
+    proc.add(4, pod=UID)
+    (proc.add(5, pod=UID) / "cgroup").unlink()
+    home = proc.add(6, pod=UID) / "cgroup"
     home.unlink()
-    home.mkdir()  # reading it fails, as it does without the right to
-    assert Processes(tmp_path, by_cgroup).of_pods([UID]) == {UID: (4,)}
+    home.mkdir()  # a folder cannot be read as a file, which stands for a missing permission
+    assert Processes(tmp_path, find_pod_by_cgroup).by_pod([UID]) == {UID: (4,)}
 
 
-def test_without_a_proc_nothing_is_seen(tmp_path):
-    assert Processes(tmp_path / "none", by_cgroup).of_pods([UID]) == {}
+def test_no_process_is_found_without_a_proc(tmp_path):
+    assert Processes(tmp_path / "none", find_pod_by_cgroup).by_pod([UID]) == {}
 
 
-def test_a_real_process_is_known_by_its_mark_and_so_are_its_children():
+def test_real_process_and_its_children_are_found_by_their_environment():
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -92,19 +98,19 @@ def test_a_real_process_is_known_by_its_mark_and_so_are_its_children():
         stdout=subprocess.PIPE,
     ) as started:
         assert started.stdout.readline() == b"1\n"
-        seen = Processes(Path("/proc"), by_environment)
-        pids = seen.of_pods([UID])[UID]
+        seen = Processes(Path("/proc"), find_pod_by_environment)
+        pids = seen.by_pod([UID])[UID]
         assert started.pid in pids
         assert len(pids) == 2
-        assert set(seen.without_entry(pids)) == set(pids) - {started.pid}
+        assert set(seen.without_entry_processes(pids)) == set(pids) - {started.pid}
         started.communicate(b"\n")
 
 
-def test_what_a_pod_was_started_with_is_left_out_once_it_has_children(tmp_path):
-    proc = AProc(tmp_path)
+def test_entry_processes_are_left_out_once_they_have_children(tmp_path):
+    proc = FakeProc(tmp_path)
     for pid, parent, name in ((10, 1, "a (tini) b"), (11, 10, "server"), (12, 11, "kernel"), (13, 1, "orphan")):
-        proc.process(pid, pod=UID, parent=parent, name=name)
-    seen = Processes(tmp_path, by_cgroup)
-    assert seen.without_entry((10, 11, 12, 13)) == (11, 12, 13)
-    assert seen.without_entry((11, 12)) == (12,), "the server is what it was started with"
-    assert seen.without_entry((12,)) == (12,), "a process alone is the share"
+        proc.add(pid, pod=UID, parent=parent, name=name)
+    seen = Processes(tmp_path, find_pod_by_cgroup)
+    assert seen.without_entry_processes((10, 11, 12, 13)) == (11, 12, 13)
+    assert seen.without_entry_processes((11, 12)) == (12,), "the server is the entry process"
+    assert seen.without_entry_processes((12,)) == (12,), "a single process is no entry process"

@@ -91,18 +91,18 @@ def test_what_is_known_of_the_devices_that_a_pod_sees(agents, clock):
 
     assert agents.attestation("n", "u") is AttestationResult.UNWATCHED
     hear(agents)
-    assert agents.attestation("n", "u") is AttestationResult.UNSEEN
+    assert agents.attestation("n", "u") is AttestationResult.UNCHECKED
     assert tell("GPU-1") is AttestationResult.RIGHT
-    assert tell("GPU-1", "GPU-2") is AttestationResult.UNSEEN, "it may still be set up"
+    assert tell("GPU-1", "GPU-2") is AttestationResult.UNCHECKED, "it may still be set up"
     assert tell("GPU-1", "GPU-2") is AttestationResult.WRONG
     assert tell("GPU-1") is AttestationResult.RIGHT
-    assert tell(None) is AttestationResult.UNSEEN, "its processes may only have begun"
+    assert tell(None) is AttestationResult.UNCHECKED, "its processes may only have begun"
     clock.forward(5)
     assert agents.attestation("n", "u") is AttestationResult.UNCLEAR
     assert "cannot tell" in agents.blindness("n", "u")
     assert tell(None, missing={"visible": "The driver does not say."}) is AttestationResult.UNCLEAR
     assert agents.blindness("n", "u") == "The driver does not say."
-    assert tell("GPU-1", uid="unknown") is AttestationResult.UNSEEN, "whose devices are not known"
+    assert tell("GPU-1", uid="unknown") is AttestationResult.UNCHECKED, "whose devices are not known"
     clock.forward(61)
     assert agents.attestation("n", "u") is AttestationResult.UNWATCHED
 

@@ -1,9 +1,9 @@
-"""What a job sees of the service's environment and of its notebook server's."""
+"""The environment of a job is combined from the service, the notebook server and the launch."""
 
 import pytest
 
 from jupyter_gq.backends.local.accounts import Account
-from jupyter_gq.backends.local.environment import KEPT, base_environment, gang_environment
+from jupyter_gq.backends.local.environment import KEPT_VARIABLES, base_environment, gang_environment
 
 
 def an_account(switch=False):
@@ -16,29 +16,29 @@ def service_environment(monkeypatch):
         monkeypatch.setenv(name, value)
 
 
-def test_of_the_service_only_what_is_kept_is_seen():
-    environment = base_environment(an_account(), KEPT, {}, {})
+def test_only_kept_variables_of_the_service_are_passed_on():
+    environment = base_environment(an_account(), KEPT_VARIABLES, {}, {})
     assert environment["LC_ALL"] == "C.UTF-8"
     assert not {"JUPYTERHUB_API_TOKEN", "SECRET"} & environment.keys()
 
 
 @pytest.mark.parametrize("name", ["GQ_JOB_ID", "JUPYTER_GQ_GPUS", "JUPYTERHUB_USER", "CUDA_VISIBLE_DEVICES", "", "A=B"])
-def test_a_manifest_cannot_set_what_is_ours_or_impossible(name):
+def test_manifest_cannot_set_reserved_or_impossible_names(name):
     assert name not in base_environment(an_account(), (), {name: "4", "COLOUR": "blue"}, {})
 
 
 @pytest.mark.parametrize("value", ["a\0b", 3, None, ["x"]])
-def test_a_value_that_no_environment_can_have_is_left_out(value):
+def test_value_that_no_environment_can_have_is_left_out(value):
     assert base_environment(an_account(), (), {"COLOUR": value}, {}) == {}
 
 
-def test_later_ones_win():
-    environment = base_environment(an_account(), KEPT, {"HOME": "/tmp/ann", "A": "manifest"}, {"A": "launch"})
+def test_later_sources_override_earlier_ones():
+    environment = base_environment(an_account(), KEPT_VARIABLES, {"HOME": "/tmp/ann", "A": "manifest"}, {"A": "launch"})
     assert (environment["HOME"], environment["A"]) == ("/tmp/ann", "launch")
 
 
-def test_a_system_user_is_himself_whatever_the_manifest_says():
-    environment = base_environment(an_account(switch=True), KEPT, {"HOME": "/root", "USER": "root"}, {})
+def test_variables_of_a_system_user_override_the_manifest():
+    environment = base_environment(an_account(switch=True), KEPT_VARIABLES, {"HOME": "/root", "USER": "root"}, {})
     assert [environment[name] for name in ("HOME", "USER", "LOGNAME", "SHELL")] == [
         "/home/ann",
         "ann",
@@ -47,7 +47,7 @@ def test_a_system_user_is_himself_whatever_the_manifest_says():
     ]
 
 
-def test_a_single_task_is_no_gang():
+def test_only_gangs_have_rank_and_address():
     assert gang_environment(0, 1, 0) == {}
     assert gang_environment(1, 2, 5000) == {
         "RANK": "1",

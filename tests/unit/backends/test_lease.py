@@ -243,7 +243,7 @@ class Stands:
         return self.lease.leads
 
 
-AWAY = "The scheduler's database 'gq' at db does not answer (no route to host). It is tried again."
+AWAY = "The scheduler's database 'gq' at db does not answer (no route to host). The service tries again."
 
 
 @pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""What a machine has: its own, or what the control groups around the service leave of it."""
+"""CPU cores and memory of a machine are its own, or less if control groups limit the service."""
 
 import os
 
@@ -11,7 +11,7 @@ CORES = len(os.sched_getaffinity(0)) * 1000
 
 
 def a_root(folder, *, group="0::/user/service\n", **limits):
-    """A file system with 16 GiB, and limits such as `user__memory_max="max"`."""
+    """Return the root of a file system of a machine with 16 GiB and limits such as `user__memory_max="max"`."""
     (folder / "proc/self").mkdir(parents=True)
     (folder / "proc/meminfo").write_text("MemFree: 12 kB\nMemTotal:       16777216 kB\n")
     if group is not None:
@@ -24,27 +24,27 @@ def a_root(folder, *, group="0::/user/service\n", **limits):
     return folder
 
 
-def test_without_limits_it_is_the_whole_machine(tmp_path):
+def test_whole_machine_counts_without_limits(tmp_path):
     root = a_root(tmp_path, user_service_memory_max="max", user_service_cpu_max="max 100000")
-    assert (machine.memory(root), machine.cpus(root)) == (16384, CORES)
+    assert (machine.measure_memory(root), machine.count_cpus(root)) == (16384, CORES)
 
 
-def test_the_smallest_limit_on_the_way_up_counts(tmp_path):
+def test_smallest_limit_of_the_groups_counts(tmp_path):
     root = a_root(tmp_path, user_service_memory_max=8 * 2**30, user_memory_max=4 * 2**30, user_cpu_max="50000 100000")
-    assert (machine.memory(root), machine.cpus(root)) == (4096, 500)
+    assert (machine.measure_memory(root), machine.count_cpus(root)) == (4096, 500)
 
 
-def test_a_limit_beyond_the_machine_adds_nothing(tmp_path):
+def test_limit_beyond_the_machine_has_no_effect(tmp_path):
     root = a_root(tmp_path, user_service_memory_max=64 * 2**30)
-    assert machine.memory(root) == 16384
+    assert machine.measure_memory(root) == 16384
 
 
 @pytest.mark.parametrize("group", [None, "4:memory:/somewhere\n", ""])
-def test_without_control_groups_of_version_2_the_machine_counts(tmp_path, group):
-    assert machine.memory(a_root(tmp_path, group=group, memory_max=2**30)) == 16384
+def test_whole_machine_counts_without_control_groups_of_version_2(tmp_path, group):
+    assert machine.measure_memory(a_root(tmp_path, group=group, memory_max=2**30)) == 16384
 
 
-def test_an_administrator_can_leave_room_for_others(tmp_path):
+def test_settings_override_the_measured_amounts(tmp_path):
     backend = LocalBackend(cpus="1.5", memory="2 GiB").backend(
         state_dir=tmp_path, probe=_NoDevices(), now=lambda: 0.0, service_url=""
     )
@@ -53,7 +53,7 @@ def test_an_administrator_can_leave_room_for_others(tmp_path):
 
 
 @pytest.mark.parametrize(("trait", "value"), [("cpus", "many"), ("memory", "2 X")])
-def test_what_is_no_amount_is_refused_with_the_setting_and_the_value(trait, value):
+def test_malformed_amount_is_refused_with_the_setting_and_the_value(trait, value):
     with pytest.raises(Exception, match=rf"c\.LocalBackend\.{trait} = '{value}': it is not a number; write"):
         LocalBackend(**{trait: value})
 

@@ -1,4 +1,4 @@
-"""Which processes belong together, from a table of them."""
+"""Processes are identified, grouped and signalled by a table of all processes."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from jupyter_gq.backends.processes import (
-    Lookout,
     Process,
     ProcessTable,
+    ProcessTableCache,
     environment_of,
     read_process,
     send_signal,
@@ -39,21 +39,21 @@ TABLE = ProcessTable(
 )
 
 
-def test_a_tree_is_the_descendants_and_what_is_left_in_the_session():
+def test_tree_has_descendants_and_processes_left_in_the_session():
     assert TABLE.tree(10) == {10, 11, 12, 14, 15, 16}
     assert TABLE.tree(20) == {20}
     assert TABLE.tree(999) == set()
 
 
-def test_a_process_is_its_pid_and_its_start():
+def test_process_is_identified_by_its_id_and_start_time():
     assert TABLE.alive(10, 100)
-    assert not TABLE.alive(10, 101), "the pid was used again"
+    assert not TABLE.alive(10, 101), "the id was used again"
     assert not TABLE.alive(13, 100), "a zombie holds nothing"
     assert not TABLE.alive(999, 100)
 
 
 @pytest.mark.parametrize("name", ["sleep", "a b) S 1 (", "ü(("])
-def test_a_name_with_spaces_and_parentheses_is_read(tmp_path, name):
+def test_process_whose_name_has_spaces_and_parentheses_is_read(tmp_path, name):
     program = tmp_path / name
     program.symlink_to(sys.executable)
     child = subprocess.Popen([str(program), "-c", "input()"], stdin=subprocess.PIPE)
@@ -66,7 +66,7 @@ def test_a_name_with_spaces_and_parentheses_is_read(tmp_path, name):
         child.communicate(b"\n")
 
 
-def test_what_is_not_there_is_none():
+def test_missing_process_has_no_data_and_is_not_signalled():
     missing = 2**22 + 1
     assert read_process(missing) is None
     assert environment_of(missing) is None
@@ -74,7 +74,7 @@ def test_what_is_not_there_is_none():
     send_signal(missing, 0, 9)
 
 
-def test_a_pid_that_was_used_again_is_not_signalled():
+def test_process_whose_id_was_used_again_is_not_signalled():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     found = read_process(child.pid)
     send_signal(child.pid, found.ticks - 1, 9)
@@ -86,30 +86,30 @@ def test_marked_processes_are_found_by_their_environment():
     environment = {**os.environ, "GQ_TEST_MARK": "here"}
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment)
     table = ProcessTable.read()
-    assert table.marked("GQ_TEST_MARK", "here") == {child.pid}
-    assert table.marked("GQ_TEST_MARK", "here", uid=os.getuid()) == {child.pid}
-    assert table.marked("GQ_TEST_MARK", "here", uid=os.getuid() + 1) == set()
-    assert table.marked("GQ_TEST_MARK", "elsewhere") == set()
+    assert table.find_marked("GQ_TEST_MARK", "here") == {child.pid}
+    assert table.find_marked("GQ_TEST_MARK", "here", uid=os.getuid()) == {child.pid}
+    assert table.find_marked("GQ_TEST_MARK", "here", uid=os.getuid() + 1) == set()
+    assert table.find_marked("GQ_TEST_MARK", "elsewhere") == set()
     child.communicate(b"\n")
 
 
-def test_a_lookout_looks_again_when_a_leader_is_new_or_gone_or_time_has_passed():
+def test_table_is_read_again_if_a_leader_is_new_or_dead_or_the_table_is_old():
     at = [0.0]
-    lookout = Lookout(lambda: at[0])
+    cache = ProcessTableCache(lambda: at[0])
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     leader = (child.pid, read_process(child.pid).ticks)
-    first = lookout.table([leader])
-    assert first.alive(*leader), "a leader that the old table did not have"
-    assert lookout.table([leader]) is first
+    first = cache.read([leader])
+    assert first.alive(*leader), "the old table did not have this leader"
+    assert cache.read([leader]) is first
     at[0] += 3.5
-    second = lookout.table([leader])
+    second = cache.read([leader])
     assert second is not first
     child.communicate(b"\n")
-    assert not lookout.table([leader]).alive(*leader)
+    assert not cache.read([leader]).alive(*leader)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
-def test_a_kernel_without_handles_on_processes_is_no_obstacle(monkeypatch, error):
+def test_process_is_signalled_even_if_the_kernel_has_no_pidfd(monkeypatch, error):
     def refuses(_pid):
         raise OSError(error, "")
 

@@ -9,7 +9,7 @@ START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision
 
 
 @pytest.mark.parametrize(
-    ("sight", "required", "after"),
+    ("result", "required", "after"),
     [
         # at once, at the shorter timeout, at the longer one
         ("RIGHT", True, (START, START, START)),
@@ -18,14 +18,14 @@ START, UNCHECKED, WAIT, GIVE_UP, REFUSE = StartDecision
         ("WRONG", False, (REFUSE, REFUSE, REFUSE)),
         ("UNCLEAR", True, (UNCHECKED, UNCHECKED, UNCHECKED)),
         ("UNCLEAR", False, (UNCHECKED, UNCHECKED, UNCHECKED)),
-        ("UNSEEN", True, (WAIT, WAIT, GIVE_UP)),
-        ("UNSEEN", False, (WAIT, UNCHECKED, UNCHECKED)),
+        ("UNCHECKED", True, (WAIT, WAIT, GIVE_UP)),
+        ("UNCHECKED", False, (WAIT, UNCHECKED, UNCHECKED)),
         ("UNWATCHED", True, (WAIT, WAIT, GIVE_UP)),
         ("UNWATCHED", False, (UNCHECKED, UNCHECKED, UNCHECKED)),
     ],
 )
-def test_decision_follows_from_the_check_and_the_time_waited(sight, required, after):
-    check = DeviceCheckResult(sight=sight, required=required, sentence="")
+def test_decision_follows_from_the_check_and_the_time_waited(result, required, after):
+    check = DeviceCheckResult(result=result, required=required, sentence="")
     assert tuple(TIMEOUTS.decide(check, waited) for waited in (0, 20, 120)) == after
 
 

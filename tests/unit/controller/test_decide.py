@@ -74,5 +74,5 @@ async def test_whose_place_was_refused_a_moment_ago_is_in_nobodys_way(tmp_path):
     with contextlib.closing(World(tmp_path, backend=PlaceIsTaken)) as world:
         refused = world.send(ANN, "vision")
         await world.step(3)
-        assert "It is tried again after a pause" in world.job(refused).sentence
+        assert "The scheduler tries again after a pause" in world.job(refused).sentence
         assert world.controller.jobs.preview(BOB, JobRequest(queue="nlp", gpus="1")).starts_now

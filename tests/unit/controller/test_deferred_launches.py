@@ -14,7 +14,7 @@ from .world import ANN, BOB, CAROL, World, story_settings
 
 pytestmark = pytest.mark.asyncio
 
-SOON = "What it needs is free: it starts as soon as those before it have been begun."
+SOON = "Everything that the job needs is free. The job starts soon, after the jobs before it."
 
 
 class BeginsAFewAtATime(FakeBackend):

@@ -21,7 +21,9 @@ from tests.fakes import (
 
 from .world import ANN, BOB, play
 
-UNSEEN = "Waiting: what runs cannot be seen at present, so nothing is started or ended; what runs goes on."
+UNSEEN = (
+    "Waiting: the state of running work is unknown at the moment, so nothing is started or ended; running work goes on."
+)
 
 
 class BlindAndNeverStops(CannotBeObserved, NeverStops):
@@ -35,7 +37,7 @@ def test_a_refused_launch_fails_the_job_with_the_reason_and_frees_the_device(tmp
         view = world.job(job)
         assert (view.phase, view.sentence) == (
             "failed",
-            "It could not be started: the disk of the job folder is read-only",
+            "The start failed: the disk of the job folder is read-only",
         )
         assert world.controller.overview.list_devices(ANN).devices[1].used == "0"
 
@@ -185,13 +187,15 @@ async def test_a_job_that_vanishes_comes_back_three_times_then_fails(world):
         await world.controller.step()
         assert world.sql.get(job).detail.sentence in {
             "",  # it has already been admitted again
-            f"The machine was restarted. Starts again by itself ({run} of 3).",
+            f"The machine was restarted. The job starts again by itself ({run} of 3).",
         }
     await world.step(2)
     world.backend.end(job, Outcome.LOST, "The machine was restarted.")
     await world.step(2)
     assert world.job(job).phase == "failed"
-    assert world.job(job).sentence == "The machine was restarted, for the 4th time in a row; it is not started again."
+    assert (
+        world.job(job).sentence == "The machine was restarted, for the 4th time in a row. The job is not started again."
+    )
 
 
 @pytest.mark.asyncio

@@ -64,7 +64,7 @@ async def test_it_is_ready_once_it_has_looked_around_and_while_the_store_answers
     with pytest.raises(StoreUnavailable):
         await world.step()
     assert world.controller.status.explain_unready() == (
-        "The scheduler's database 'jobs' at db does not answer (connection refused). It is tried again."
+        "The scheduler's database 'jobs' at db does not answer (connection refused). The service tries again."
     )
     world.store.away = False
     await world.step()
@@ -127,7 +127,7 @@ async def test_the_loop_says_once_that_the_store_is_away_and_ends_when_another_t
         told = [entry.message for entry in caplog.records if "connection refused" in entry.message]
         assert told == [
             "nothing is started or stopped for now. The scheduler's database 'jobs' at db does not answer "
-            "(connection refused). It is tried again."
+            "(connection refused). The service tries again."
         ]
         other = SqlStore(world.url)
         other.take_over()

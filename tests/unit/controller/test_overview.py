@@ -64,7 +64,7 @@ async def test_choices_follow_whether_servers_can_be_seen(world):
     await world.step()
     blind = world.controller.overview.describe_user(ANN).choices[1]
     assert (blind.available, blind.starts_now) == (True, False)
-    assert blind.sentence.startswith("Would wait: what runs cannot be seen at present")
+    assert blind.sentence.startswith("Would wait: the state of running work is unknown")
     world.servers.observe = observe
     await world.step()
     assert world.controller.overview.describe_user(ANN).choices[1].starts_now

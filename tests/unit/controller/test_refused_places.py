@@ -28,7 +28,7 @@ def test_a_refused_job_waits_longer_each_time_and_says_why(tmp_path):
         assert view.phase == "paused"
         assert (
             view.sentence
-            == "Node n1 did not take it: 0/1 nodes are available. It is tried again after a pause of 20 s."
+            == "Node n1 did not take it: 0/1 nodes are available. The scheduler tries again after a pause of 20 s."
         )
         await world.step(19)
         assert len(world.backend.launches) == 1

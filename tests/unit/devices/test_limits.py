@@ -1,4 +1,4 @@
-"""What a share means to the programs that use it."""
+"""The limits of a share are passed to programs as environment variables."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from jupyter_gq.domain.amount import MilliGpu
 from tests.builders import a_device
 
 
-def test_without_devices_nothing_is_visible():
+def test_process_without_devices_sees_none():
     assert share_environment((), MilliGpu(1000)) == {
         "CUDA_VISIBLE_DEVICES": "",
         "NVIDIA_VISIBLE_DEVICES": "void",
@@ -16,7 +16,7 @@ def test_without_devices_nothing_is_visible():
     }
 
 
-def test_a_fraction_has_caps_below_its_quota():
+def test_fraction_has_caps_below_its_quota():
     environment = share_environment((a_device("GPU-1", memory=40960),), MilliGpu(250))
     assert environment == {
         "CUDA_VISIBLE_DEVICES": "GPU-1",
@@ -47,7 +47,7 @@ def test_whole_devices_have_no_caps():
 
 @pytest.mark.parametrize("memory", [1, 600, 15360, 143771])
 @pytest.mark.parametrize("milli", [1, 10, 333, 500, 999])
-def test_caps_of_shares_that_fill_a_device_never_sum_to_more_than_it(memory, milli):
+def test_caps_of_shares_that_fill_a_device_do_not_exceed_it(memory, milli):
     device = a_device("GPU-1", memory=memory)
     environment = share_environment((device,), MilliGpu(milli))
     shares = 1000 // milli
@@ -55,7 +55,7 @@ def test_caps_of_shares_that_fill_a_device_never_sum_to_more_than_it(memory, mil
     assert float(environment["JUPYTER_GQ_MEMORY_FRACTION"]) <= max(milli / 1000, 1 / memory)
 
 
-def test_memory_that_nobody_knows_is_told_to_nobody():
+def test_unknown_memory_sets_no_variable():
     unknown = a_device("MIG-a", memory=0)
     for milli in (250, 1000):
         told = share_environment((unknown,), milli)

@@ -1,4 +1,4 @@
-"""What a share uses: the sum of its memory, the highest utilisation, and nothing that is not known."""
+"""The use of a share is the sum of its memory and the highest utilisation, or unknown."""
 
 import pytest
 
@@ -10,7 +10,7 @@ HERE = Share(devices=("GPU-0",), pids=(1, 2))
 
 
 class TwoDevices(FakeProbe):
-    """Says of each device which process uses how much of it; notes what it was asked."""
+    """A probe of two devices with the given use of each, which records the calls."""
 
     def __init__(self, **used):
         super().__init__()
@@ -38,20 +38,20 @@ def test_memory_is_the_sum_and_utilisation_the_highest_of_processes_and_devices(
     assert measured(probe, Share(devices=("GPU-0", "GPU-1"), pids=(1, 2))) == ShareUse(memory=157, utilisation=90)
 
 
-def test_what_the_driver_does_not_say_is_unknown_and_not_0():
+def test_figure_that_the_driver_does_not_tell_is_unknown_and_not_0():
     assert measured(TwoDevices(GPU_0={1: (None, 30), 2: (50, 40)})) == ShareUse(memory=None, utilisation=40)
     assert measured(TwoDevices(GPU_0={1: (100, None), 2: (50, 40)})) == ShareUse(memory=150, utilisation=None)
 
 
-def test_one_device_that_cannot_be_sampled_makes_the_share_unknown():
+def test_device_that_cannot_be_sampled_makes_the_share_unknown():
     assert measured(TwoDevices(GPU_0={1: (100, 30)}), Share(devices=("GPU-0", "GPU-1"), pids=(1,))) == UNKNOWN
 
 
-def test_a_process_that_the_driver_does_not_list_uses_nothing():
+def test_process_that_the_driver_does_not_list_uses_nothing():
     assert measured(TwoDevices(GPU_0={})) == ShareUse(memory=0, utilisation=0)
 
 
-def test_shares_of_one_device_are_told_apart_although_it_is_asked_once():
+def test_device_of_several_shares_is_sampled_once():
     probe = TwoDevices(GPU_0={1: (100, 10), 2: (50, 20)})
     shares = {"a": Share(devices=("GPU-0",), pids=(1,)), "b": Share(devices=("GPU-0",), pids=(2,))}
     assert ProbeMeter(probe).measure(shares) == {
@@ -62,5 +62,5 @@ def test_shares_of_one_device_are_told_apart_although_it_is_asked_once():
 
 
 @pytest.mark.parametrize("said", [None, ShareUse(memory=5, utilisation=None)])
-def test_of_what_nobody_reported_nothing_is_known(said):
+def test_use_without_a_report_is_unknown(said):
     assert ReportedMeter({"a": said}.get).measure({"a": HERE, "b": HERE}) == {"a": said or UNKNOWN, "b": UNKNOWN}

@@ -1,4 +1,4 @@
-"""NVIDIA's driver: each way in which it can be missing has a name, and what it does not say is unknown."""
+"""The probe of NVIDIA's driver names each way in which the driver can be missing, and never takes unknown for 0."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ GIB = 2**30
 
 
 class FakeNvml:
-    """Stands in for the module pynvml, with its own errors; a named function fails with a named error."""
+    """A stand-in for the module pynvml with its real errors; each function named in `fails` raises that error."""
 
     NVMLError = pynvml.NVMLError
 
@@ -70,7 +70,7 @@ def test_devices_are_described():
     assert probe.devices()[1] == DeviceInfo(uuid="GPU-1", index=1, model="A100-SXM4-40GB", memory=40959, minor=0)
 
 
-def test_a_driver_that_does_not_tell_the_number_of_the_device_node_leaves_it_unknown():
+def test_minor_number_that_the_driver_does_not_tell_is_unknown():
     assert [device.minor for device in probe_of(FakeNvml(nvmlDeviceGetMinorNumber="NOT_SUPPORTED")).devices()] == [
         None,
         None,
@@ -88,7 +88,7 @@ def test_a_driver_that_does_not_tell_the_number_of_the_device_node_leaves_it_unk
         ({"nvmlDeviceGetCount": "UNKNOWN"}, ProbeState.BROKEN),
     ],
 )
-def test_each_way_of_missing_has_a_name_and_a_sentence(fails, state):
+def test_each_failure_of_the_driver_is_a_state_with_a_sentence(fails, state):
     probe = probe_of(FakeNvml(**fails))
     status = probe.status()
     assert status.state is state
@@ -96,7 +96,7 @@ def test_each_way_of_missing_has_a_name_and_a_sentence(fails, state):
     assert probe.devices() == ()
 
 
-def test_a_missing_module_is_named():
+def test_missing_or_foreign_module_is_a_state():
     def load():
         raise ImportError("No module named 'pynvml'")
 
@@ -105,13 +105,13 @@ def test_a_missing_module_is_named():
     assert another.state is ProbeState.NOT_INSTALLED
 
 
-def test_no_device_is_a_state():
+def test_driver_without_devices_is_a_state():
     nvml = FakeNvml()
     nvml.answer = lambda name, *_: {"nvmlInit": None, "nvmlDeviceGetCount": 0}[name]
     assert probe_of(nvml).status().state is ProbeState.NO_DEVICES
 
 
-def test_a_driver_that_comes_later_is_seen():
+def test_driver_that_is_loaded_later_is_found():
     nvml = FakeNvml(nvmlInit="DRIVER_NOT_LOADED")
     probe = probe_of(nvml)
     assert probe.devices() == ()
@@ -142,7 +142,7 @@ def test_usage_rounds_memory_up_and_takes_the_highest_sample_of_the_window():
 
 
 @pytest.mark.parametrize(("error", "utilisation"), [("NOT_FOUND", 0), ("NOT_SUPPORTED", None), ("NO_PERMISSION", None)])
-def test_no_samples_mean_no_use_and_no_answer_means_unknown(error, utilisation):
+def test_missing_samples_mean_no_use_and_other_errors_mean_unknown(error, utilisation):
     nvml = FakeNvml(nvmlDeviceGetProcessUtilization=error, nvmlDeviceGetMPSComputeRunningProcesses="NOT_SUPPORTED")
     nvml.running = [SimpleNamespace(pid=1, usedGpuMemory=0)]
     assert probe_of(nvml).usage("GPU-0", [1]) == (Usage(pid=1, memory=0, utilisation=utilisation),)
@@ -157,11 +157,11 @@ def test_success_without_samples_means_no_use():
 
 
 @pytest.mark.parametrize("where", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetComputeRunningProcesses"])
-def test_a_driver_that_fails_means_unknown(where):
+def test_use_is_unknown_if_the_driver_fails(where):
     assert probe_of(FakeNvml(**{where: "UNKNOWN"})).usage("GPU-0", [1]) is None
 
 
-def test_on_this_machine_it_raises_nothing():
+def test_probe_of_this_machine_raises_nothing():
     probe = NvmlProbe(now=lambda: 0.0)
     assert isinstance(probe.status().state, ProbeState)
     assert (probe.devices() == ()) == (probe.status().state is not ProbeState.OK)

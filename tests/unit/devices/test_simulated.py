@@ -1,4 +1,4 @@
-"""Simulated devices: what an admin may write, and what a process is seen to use."""
+"""Simulated devices follow from a setting, and their use from CPU use and reports of processes."""
 
 import os
 import tempfile
@@ -14,8 +14,8 @@ from jupyter_gq.devices.probe import ProbeState, ProbeStatus
 from jupyter_gq.devices.simulated import SimulatedDevices, SimulatedProbe, parse_devices
 
 
-class Hand:
-    """A clock that a test moves."""
+class ManualClock:
+    """A clock that the test sets."""
 
     def __init__(self):
         self.at = 0.0
@@ -25,18 +25,18 @@ class Hand:
 
 
 @pytest.fixture
-def hand():
-    return Hand()
+def clock():
+    return ManualClock()
 
 
 @pytest.fixture
-def probe(hand):
-    return SimulatedProbe(parse_devices("2x A100-40GB"), why="for a test.", now=hand.now)
+def probe(clock):
+    return SimulatedProbe(parse_devices("2x A100-40GB"), why="for a test.", now=clock.now)
 
 
 @pytest.fixture
 def reports(tmp_path, monkeypatch):
-    """The folder in which this user's processes say what they use."""
+    """Return the folder in which this user's processes report their memory."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = tmp_path / f"jupyter-gq-sim-{os.getuid()}"
     folder.mkdir(mode=0o700)
@@ -54,7 +54,7 @@ def reports(tmp_path, monkeypatch):
         ("0x T4-16GB", []),
     ],
 )
-def test_what_an_admin_writes_is_read(text, found):
+def test_devices_are_parsed_from_text(text, found):
     devices = parse_devices(text)
     assert [(device.model, device.memory) for device in devices] == found
     assert [device.index for device in devices] == list(range(len(found)))
@@ -70,18 +70,18 @@ def test_what_an_admin_writes_is_read(text, found):
         ("X-0GB", "not known"),
     ],
 )
-def test_a_wrong_value_names_the_trait_and_the_fix(text, problem):
+def test_error_of_a_wrong_value_names_the_trait_and_the_fix(text, problem):
     with pytest.raises(TraitError, match=problem) as raised:
         SimulatedDevices(config=Config({"SimulatedDevices": {"devices": text}}))
     assert "c.SimulatedDevices.devices" in str(raised.value)
 
 
-def test_the_status_says_what_is_simulated_and_why(probe, hand):
+def test_status_says_what_is_simulated_and_why(probe, clock):
     assert probe.status() == ProbeStatus(state=ProbeState.OK, detail="Simulated (2x A100-40GB): for a test.")
-    assert SimulatedProbe((), why="", now=hand.now).status().state is ProbeState.NO_DEVICES
+    assert SimulatedProbe((), why="", now=clock.now).status().state is ProbeState.NO_DEVICES
 
 
-def test_memory_is_what_the_process_says(probe, reports):
+def test_memory_is_what_the_process_reports(probe, reports):
     pid = os.getpid()
     assert probe.usage("GPU-sim-0", [pid])[0].memory == 0
     (reports / str(pid)).write_text("1234")
@@ -89,12 +89,12 @@ def test_memory_is_what_the_process_says(probe, reports):
 
 
 @pytest.mark.parametrize("nonsense", ["", "many", "-5", "1e9"])
-def test_a_report_that_is_none_counts_nothing(probe, reports, nonsense):
+def test_malformed_report_counts_as_no_memory(probe, reports, nonsense):
     (reports / str(os.getpid())).write_text(nonsense)
     assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
 
 
-def test_a_report_left_by_an_earlier_process_of_that_pid_counts_nothing(probe, reports):
+def test_report_of_an_earlier_process_with_the_same_id_does_not_count(probe, reports):
     report = reports / str(os.getpid())
     report.write_text("1234")
     before = psutil.Process().create_time() - 100
@@ -102,33 +102,33 @@ def test_a_report_left_by_an_earlier_process_of_that_pid_counts_nothing(probe, r
     assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
 
 
-def test_a_link_in_the_place_of_a_report_is_not_followed(probe, reports, tmp_path):
+def test_link_in_place_of_a_report_is_not_followed(probe, reports, tmp_path):
     (tmp_path / "elsewhere").write_text("77")
     (reports / str(os.getpid())).symlink_to(tmp_path / "elsewhere")
     assert probe.usage("GPU-sim-0", [os.getpid()])[0].memory == 0
 
 
-def test_utilisation_is_unknown_at_first_and_then_the_cpu_use_since(probe, hand):
+def test_utilisation_is_unknown_at_first_and_then_the_cpu_use_since_the_last_call(probe, clock):
     pid = os.getpid()
     assert probe.usage("GPU-sim-0", [pid])[0].utilisation is None
-    hand.at += 5
+    clock.at += 5
     sum(range(3_000_000))
     used = probe.usage("GPU-sim-0", [pid])[0].utilisation
     assert 0 < used <= 100
-    hand.at += 0.1
-    assert probe.usage("GPU-sim-1", [pid])[0].utilisation == used, "asked again at once: the same sample"
+    clock.at += 0.1
+    assert probe.usage("GPU-sim-1", [pid])[0].utilisation == used, "a call at once returns the same sample"
 
 
-def test_a_process_that_is_gone_uses_nothing_and_an_unknown_device_cannot_be_known(probe):
+def test_ended_process_uses_nothing_and_use_of_an_unknown_device_is_unknown(probe):
     assert probe.usage("GPU-sim-0", [2**22 + 1]) == ()
     assert probe.usage("GPU-other", [os.getpid()]) is None
 
 
-class Driver:
-    """A driver in this state."""
+class FakeDriver:
+    """A driver whose probe is in the given state."""
 
     def __init__(self, state):
-        self._status = ProbeStatus(state=state, detail="The driver's words.")
+        self._status = ProbeStatus(state=state, detail="The driver's text.")
 
     def status(self):
         return self._status
@@ -136,16 +136,16 @@ class Driver:
 
 @pytest.mark.parametrize("state", ProbeState)
 @pytest.mark.parametrize("mode", ["auto", "always", "never"])
-def test_devices_are_simulated_when_asked_or_when_there_are_none(state, mode, hand):
-    driver = Driver(state)
-    chosen = choose_probe(driver, SimulatedDevices(mode=mode), hand.now)
+def test_devices_are_simulated_as_the_mode_says_or_without_a_gpu(state, mode, clock):
+    driver = FakeDriver(state)
+    chosen = choose_probe(driver, SimulatedDevices(mode=mode), clock.now)
     missing = state in {ProbeState.NOT_INSTALLED, ProbeState.NO_DRIVER, ProbeState.NO_DEVICES}
     assert (chosen is not driver) == (mode == "always" or (mode == "auto" and missing))
     if mode == "auto" and missing:
-        assert chosen.status().detail == "Simulated (2x A100-40GB): The driver's words."
+        assert chosen.status().detail == "Simulated (2x A100-40GB): The driver's text."
 
 
-def test_the_kernels_own_helper_is_understood(probe, reports):
+def test_report_of_the_kernel_s_helper_is_read(probe, reports):
     from jupyter_gq.notebook.simulation import simulate_memory
 
     simulate_memory(2048.4)

@@ -91,8 +91,8 @@ NEW = NewNodes(pool="train", like=a_node("new", 2), count=1, request=NodeRequest
 @pytest.mark.parametrize(
     ("inputs", "reason", "sentence"),
     [
-        ({"unobserved": (Kind.TRAINING,)}, "OUT_OF_SIGHT", "what runs cannot be seen at present"),
-        ({"launch_capacity": {Kind.TRAINING: 1}}, "STARTS_SOON", "it starts as soon as"),
+        ({"unobserved": (Kind.TRAINING,)}, "OUT_OF_SIGHT", "the state of running work is unknown"),
+        ({"launch_capacity": {Kind.TRAINING: 1}}, "STARTS_SOON", "The job starts soon"),
         ({"new_nodes": (NEW,), "nodes": ()}, "NO_DEVICE", "A new node of train was asked for 3 min ago."),
     ],
     ids=["unobserved", "launch capacity", "new nodes"],

@@ -63,7 +63,7 @@ def test_nothing_gives_way_to_it_while_it_backs_off():
 def test_it_reads_what_the_backend_said_and_for_how_long_it_pauses():
     entry = why(decide(backing_off(a_job("a", "vision"), times=3, pause=80, sentence="No room on n1.")), "a")
     assert entry.why.reason is PendingReason.PLACE_REFUSED
-    assert entry.why.sentence == "No room on n1. It is tried again after a pause of 80 s."
+    assert entry.why.sentence == "No room on n1. The scheduler tries again after a pause of 80 s."
     assert entry.why.numbers == {"times": 3, "seconds": 80}
     assert entry.why.remedy is not None
     assert (entry.why.remedy.grant, entry.why.remedy.amount) == (Grant.TIME, 80)

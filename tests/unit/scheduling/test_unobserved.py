@@ -28,7 +28,7 @@ from tests.builders import (
     why,
 )
 
-TOLD = f"Waiting: w{UNOBSERVED[1:]}"
+TOLD = f"Waiting: t{UNOBSERVED[1:]}"
 
 
 def cluster(*workloads: Workload, devices: int = 2, **fields) -> Snapshot:

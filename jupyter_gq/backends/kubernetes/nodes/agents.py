@@ -95,9 +95,9 @@ class Agents:
         if look is not None and look.right is not None:
             if look.right:
                 return AttestationResult.RIGHT
-            return AttestationResult.WRONG if look.times >= _SETTLED else AttestationResult.UNSEEN
+            return AttestationResult.WRONG if look.times >= _SETTLED else AttestationResult.UNCHECKED
         blind = look is not None and (bool(look.why) or self._now() - look.since >= _BLIND_AFTER)
-        return AttestationResult.UNCLEAR if blind or _VISIBLE in heard.report.missing else AttestationResult.UNSEEN
+        return AttestationResult.UNCLEAR if blind or _VISIBLE in heard.report.missing else AttestationResult.UNCHECKED
 
     def blindness(self, node: str, uid: str) -> str:
         """Return why it cannot be told which devices a pod sees; "" if it can."""

@@ -160,9 +160,9 @@ def _result_by_exit_code(pod: PodView, ended: Ended, stopped: bool) -> Result:
         return _result_of_deleted(stopped) if code != 0 else Result(outcome=Outcome.PAUSED)
     if code == 0:
         return Result(outcome=Outcome.SUCCEEDED)
-    last = f" Its last words: {one_line(message)}" if message.strip() else ""
+    last = f" Its last message: {one_line(message)}" if message.strip() else ""
     how = _describe_exit_code(code)
-    return Result(outcome=Outcome.LOST, sentence=f"Its process vanished without a word ({how}).{last}")
+    return Result(outcome=Outcome.LOST, sentence=f"Its process ended without a result ({how}).{last}")
 
 
 def _not_started(ended: Ended) -> Result:

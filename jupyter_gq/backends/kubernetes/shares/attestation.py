@@ -23,7 +23,7 @@ MISMATCH = (
 def attest(agents: Agents, pod: PodView | None) -> Attestation:
     """Return what the agent of its node found of the pod's devices; None: the cluster has not shown the pod yet."""
     if pod is None:
-        return Attestation(result=AttestationResult.UNSEEN, required=True, sentence="Its pod has not been seen yet.")
+        return Attestation(result=AttestationResult.UNCHECKED, required=True, sentence="Its pod has not been seen yet.")
     result = agents.attestation(pod.node, pod.uid)
     if not pod.slots and result is not AttestationResult.WRONG:
         return Attestation(result=AttestationResult.RIGHT, required=False, sentence="It was given no device.")
@@ -39,6 +39,6 @@ def _describe(agents: Agents, pod: PodView, result: AttestationResult) -> str:
             return MISMATCH
         case AttestationResult.UNCLEAR:
             return agents.blindness(node, pod.uid)
-        case AttestationResult.UNSEEN:
-            return f"The agent of the node {node} has not looked at its container yet."
+        case AttestationResult.UNCHECKED:
+            return f"The agent of the node {node} has not checked its container yet."
     return agents.unfit(node) or f"The agent of the node {node} does not report."

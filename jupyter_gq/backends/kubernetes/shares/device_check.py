@@ -34,7 +34,7 @@ from jupyter_gq.backends.kubernetes.pods.results import find_trouble
 from jupyter_gq.backends.kubernetes.providers.allocation import Allocation, nothing
 from jupyter_gq.backends.kubernetes.providers.reservation import Reservation
 from jupyter_gq.client.pods import PodAdditions
-from jupyter_gq.devices.seen import LAST_WORDS
+from jupyter_gq.devices.visible import MESSAGE_VARIABLE
 from jupyter_gq.domain.amount import MiB
 from jupyter_gq.domain.cluster import Device
 from jupyter_gq.domain.json_types import JsonObject
@@ -150,8 +150,8 @@ class DeviceCheck:
         container = {
             "name": "runner",
             "image": options.runner_image,
-            "command": ["python", "-m", "jupyter_gq.devices.seen"],
-            "env": variables({LAST_WORDS: TERMINATION_LOG}),
+            "command": ["python", "-m", "jupyter_gq.devices.visible"],
+            "env": variables({MESSAGE_VARIABLE: TERMINATION_LOG}),
             "securityContext": container_security(),
             "terminationMessagePath": TERMINATION_LOG,
         }
@@ -187,7 +187,7 @@ def _read_finding(pod: PodView) -> Finding:
         return Finding(devices=tuple(document["devices"]), problem=str(document["problem"]))
     except (ValueError, KeyError, TypeError):
         reason = pod.message or pod.reason or (pod.ended.reason if pod.ended is not None else "")
-        return Finding(problem=f"Its pod ended without a word: {(told or reason or 'no reason is known')[:400]}")
+        return Finding(problem=f"Its pod ended without a result: {(told or reason or 'no reason is known')[:400]}")
 
 
 def _device(uuid: str, pool: PodPool) -> Device:

@@ -33,7 +33,7 @@ def said(outcome, sentence=""):
         (a_pod(0, said("PAUSED")), True, Outcome.PAUSED, ""),
         (a_pod(0, said("LOST")), False, Outcome.SUCCEEDED, ""),
         (a_pod(0, "[1, 2]"), False, Outcome.SUCCEEDED, ""),
-        (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Its last words: last words."),
+        (a_pod(3, "last\nwords"), False, Outcome.LOST, "(exit code 3). Its last message: last words."),
         (a_pod(139), False, Outcome.LOST, "signal 11"),
         (a_pod(137, reason="OOMKilled"), False, Outcome.FAILED, "more memory"),
         (a_pod(137, reason="OOMKilled"), True, Outcome.FAILED, "more memory"),

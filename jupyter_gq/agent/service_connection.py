@@ -1,4 +1,4 @@
-"""The agent's only connection: it dials the service and says who it is with the token of its pod.
+"""The connection of the agent to the service. The agent opens it and authenticates with the token of its pod.
 
 See docs/decisions/0026-agents-call-the-service.md.
 """
@@ -12,23 +12,23 @@ from jupyter_gq.client.problems import PlainProblem, ServiceError
 from jupyter_gq.client.transport import Transport, join_path
 from jupyter_gq.domain.errors import MachineError
 
-#: Seconds that an answer may take beyond the wait that was asked for.
-_SLACK = 15.0
+#: Seconds that an answer may take beyond the time for which the service was asked to wait.
+_EXTRA_TIMEOUT = 15.0
 
 
 class TokenMissing(MachineError):
-    """A token file that cannot be read or is empty; the text is a sentence."""
+    """A token file that is empty or cannot be read; the text is a sentence."""
 
 
 class _PodTransport(Transport):
-    """Shows a projected token, which the kubelet renews: it is read anew for each request."""
+    """A transport that reads the projected token anew for each request, because the kubelet renews the token."""
 
     def __init__(self, url: str, token_file: Path, timeout: float) -> None:
         super().__init__(url, "", timeout)
         self._token_file = token_file
 
     def authorization(self) -> dict[str, str]:
-        """Return the header that says which pod asks."""
+        """Return the header that authenticates the pod; raise `TokenMissing` if there is no token."""
         try:
             token = self._token_file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -38,20 +38,24 @@ class _PodTransport(Transport):
         return {"Authorization": f"Bearer {token}"}
 
 
-class ServiceLink:
-    """Reports of one node. Every failure is a `ServiceError` or `TokenMissing` with a sentence."""
+class ServiceConnection:
+    """The connection of the agent of one node to the service."""
 
     def __init__(self, url: str, token_file: Path, node: str, *, longest_wait: float) -> None:
-        self._transport = _PodTransport(url, token_file, longest_wait + _SLACK)
+        """`longest_wait` is the longest time in seconds for which a report asks the service to wait."""
+        self._transport = _PodTransport(url, token_file, longest_wait + _EXTRA_TIMEOUT)
         self._path = join_path("agents", node, "report")
 
     @property
     def url(self) -> str:
-        """Address of the service."""
+        """The address of the service."""
         return self._transport.url
 
     async def report(self, report: AgentReport, wait: int) -> AgentOrders:
-        """Tell what is seen; the answer comes when there are new orders, or after `wait` seconds."""
+        """Send a report; return the orders, which come once they change, or after `wait` seconds.
+
+        Raise `ServiceError` or `TokenMissing` with a sentence if the report fails.
+        """
         body = report.model_dump_json().encode()
         answer = await self._transport.request("POST", self._path, body=body, query={"wait": wait})
         try:
@@ -65,5 +69,5 @@ class ServiceLink:
             raise ServiceError(502, problem) from error
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         self._transport.close()

@@ -1,0 +1,57 @@
+"""The GPUs that the containers of a pod can open: the device nodes in their /dev.
+
+Rules
+-----
+- All or unknown: if one process cannot be inspected, the answer is unknown, because that process may see more devices.
+- Ended processes do not count: if no process is left, the answer is unknown.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from jupyter_gq.devices.probe import DeviceInfo
+
+_DEVICE_NODE = re.compile(r"nvidia(\d+)")
+
+
+def map_minors_to_uuids(devices: Sequence[DeviceInfo]) -> dict[int, str] | None:
+    """Return the UUID of each device by the number N of its device node /dev/nvidiaN.
+
+    Return None if there is no device, or if the driver does not tell the number of one of them.
+    """
+    uuids = {device.minor: device.uuid for device in devices if device.minor is not None}
+    return uuids if len(uuids) == len(devices) and devices else None
+
+
+def find_visible_devices(proc: Path, pids: Iterable[int], uuids: Mapping[int, str] | None) -> list[str] | None:
+    """Return the UUIDs of the devices that these processes have in their /dev, sorted; None if that is unknown.
+
+    `uuids` has the UUID of each device by its minor number (see `map_minors_to_uuids`); `proc` is the node's /proc.
+    """
+    if uuids is None:
+        return None
+    visible: set[str] = set()
+    is_known = False
+    for pid in pids:
+        try:
+            minors = _list_minors(proc / str(pid) / "root" / "dev")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError:
+            return None
+        is_known = True
+        # A device node without a device behind it cannot be opened.
+        visible.update(uuids[minor] for minor in minors if minor in uuids)
+    return sorted(visible) if is_known else None
+
+
+def _list_minors(folder: Path) -> list[int]:
+    """Return the numbers of the device nodes of GPUs in a container's /dev; raise `OSError` if it cannot be read."""
+    # NOFOLLOW: the container's user may have replaced /dev by a link, which would be resolved outside of the container.
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return [int(found[1]) for found in map(_DEVICE_NODE.fullmatch, os.listdir(handle)) if found is not None]
+    finally:
+        os.close(handle)

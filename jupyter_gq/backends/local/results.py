@@ -1,0 +1,64 @@
+"""The results of tasks and runs: from what a task's runner wrote last, from what was asked of it, and from its exit."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_gq.backends.protocol import Outcome
+
+from .accounts import Account
+from .files import read_owned
+from .ledger import Run
+
+#: Outcomes that a task may write about itself. A task can know no other.
+_OWN_OUTCOMES = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED})
+#: Outcomes of the tasks of a run: the first of these that occurs is the outcome of the run.
+_GRAVEST_FIRST = (Outcome.FAILED, Outcome.LOST, Outcome.KILLED, Outcome.PAUSED, Outcome.SUCCEEDED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """The result of a task or a run that has ended."""
+
+    outcome: Outcome
+    #: Explanation for the owner.
+    sentence: str = ""
+
+
+def read_result(folder: Path, account: Account) -> Result | None:
+    """Return the result that the task's runner wrote to `result.json`; None if it wrote none that is valid."""
+    content = read_owned(folder / "result.json", account)
+    if content is None:
+        return None
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        result = json.loads(content)
+        outcome = Outcome(result["outcome"])
+        if outcome in _OWN_OUTCOMES:
+            return Result(outcome=outcome, sentence=str(result.get("sentence") or ""))
+    return None
+
+
+def explain_missing_result(run: Run, exit_code: int | None) -> Result:
+    """Return the result of a task that wrote none: KILLED after a stop, otherwise LOST with the exit code if known."""
+    if run.stop_asked:
+        return Result(
+            outcome=Outcome.KILLED, sentence="The process was told to end, did not end in time, and was killed."
+        )
+    how = {None: "", -9: " (killed, most often because the machine ran out of memory)"}.get(exit_code)
+    if how is None and exit_code is not None:
+        how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
+    return Result(outcome=Outcome.LOST, sentence=f"The process ended without a result{how}.")
+
+
+def combine_results(run: Run, results: Sequence[Result]) -> Result:
+    """Return the result of a run: of the task for which the others were stopped, else the gravest of its tasks."""
+    if run.culprit is not None:
+        task = run.culprit
+    else:
+        task = min(range(len(results)), key=lambda i: (_GRAVEST_FIRST.index(results[i].outcome), i))
+    result = results[task]
+    if len(results) == 1 or result.outcome in (Outcome.SUCCEEDED, Outcome.PAUSED):
+        return result
+    return Result(outcome=result.outcome, sentence=f"Task {task} of {len(results)}: {result.sentence}")

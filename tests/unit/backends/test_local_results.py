@@ -1,0 +1,51 @@
+"""The result of a run follows from the results of its tasks."""
+
+import pytest
+
+from jupyter_gq.backends.local.ledger import Run
+from jupyter_gq.backends.local.results import Result, combine_results, explain_missing_result
+from jupyter_gq.backends.protocol import Outcome
+
+
+def a_run(**fields):
+    return Run(job="job-1", number=1, owner="ann", tasks=(None,), launched_at=0.0, boot="", **fields)
+
+
+def results(*outcomes):
+    return [Result(outcome=outcome, sentence=f"{outcome}.") for outcome in outcomes]
+
+
+S, F, P, K, L = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.PAUSED, Outcome.KILLED, Outcome.LOST
+
+
+@pytest.mark.parametrize(
+    ("tasks", "outcome"),
+    [
+        ((S, S), S),
+        ((S, P), P),
+        ((P, K), K),
+        ((K, L), L),
+        ((L, F, S), F),
+    ],
+)
+def test_gravest_result_of_a_gang_counts(tasks, outcome):
+    assert combine_results(a_run(), results(*tasks)).outcome is outcome
+
+
+def test_task_because_of_which_the_others_were_stopped_counts():
+    result = combine_results(a_run(culprit=1), results(F, L, K))
+    assert result == Result(outcome=L, sentence="Task 1 of 3: LOST.")
+
+
+def test_result_of_a_single_task_is_that_of_the_run():
+    assert combine_results(a_run(), results(F)) == Result(outcome=F, sentence="FAILED.")
+
+
+def test_missing_result_means_killed_after_a_stop_and_otherwise_lost():
+    assert explain_missing_result(a_run(stop_asked=True), -15).outcome is K
+    assert explain_missing_result(a_run(), -9).sentence == (
+        "The process ended without a result (killed, most often because the machine ran out of memory)."
+    )
+    assert "signal 11" in explain_missing_result(a_run(), -11).sentence
+    assert "exit code 0" in explain_missing_result(a_run(), 0).sentence
+    assert explain_missing_result(a_run(), None).sentence == "The process ended without a result."
