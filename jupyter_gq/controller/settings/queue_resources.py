@@ -5,8 +5,8 @@ Rules
 Not counted if not named: a queue that names no amount has no limit, and is never above a quota. A GPU quota that is not
 named is 0 instead.
 
-Sums: the quotas of the queues below a queue fit its own quota, or else its limit, if it has one. Those of the roots fit
-the nodes, if these are known. A queue without a quota counts with the sum of the queues below it.
+Sums: the quotas of the queues below a queue fit its own quota, or else its limit, if it has one. The quotas of
+the roots fit the nodes, if these are known. A queue without a quota counts with the sum of the queues below it.
 
 Bounds: a limit is not below the quota. The default of a queue fits every limit above it, and a node, if these are
 known.

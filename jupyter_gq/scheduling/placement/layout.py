@@ -1,4 +1,4 @@
-"""The layout of a cluster: devices in their order, grouped by node and pool. It does not change in a cycle."""
+"""The layout of a cluster: its devices in order, grouped by node and pool. A layout is fixed during a cycle."""
 
 from collections.abc import Iterable
 

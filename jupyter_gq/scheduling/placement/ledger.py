@@ -192,7 +192,7 @@ class DeviceLedger:
     def commit(self) -> None:
         """Make all changes so far final: `rollback` cannot undo them any more, and marks count from here."""
         self._journal.clear()
-        if len(self._scopes) > MOST_SCOPES:  # those that are still needed are made again
+        if len(self._scopes) > MOST_SCOPES:  # a scope that is still needed is made again
             self._scopes.clear()
             for scopes in self._scopes_of:
                 scopes.clear()
