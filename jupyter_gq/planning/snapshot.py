@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Get the state from the service and write it; raise `CommandRefused`."""
+    """Ask the service; write what it says."""
     token = os.environ.get(_TOKEN, "")
     if not arguments.url:
         raise CommandRefused(f"Which service? Give its address with --url or in ${_URL}.")
@@ -50,7 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _ask(url: str, token: str) -> str:
-    """Return the state of the service as text; raise `CommandRefused`."""
     client = ServiceClient(url, token)
     try:
         return await client.state()

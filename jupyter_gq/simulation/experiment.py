@@ -113,7 +113,7 @@ def guaranteed(
     settings: ExperimentSettings,
     watch: Watch | None = None,
 ) -> ReplayResult:
-    """Replay under the product's scheduler: quotas are scaled to the pool, and jobs may exceed them on idle GPUs."""
+    """Replay under the product's own cycle; quotas are scaled to the pool and may be exceeded while GPUs are idle."""
     shares = scaled(quotas, pool.milli)
     core = Core(pool.nodes(), queues_of(shares), settings.policy)
     return _measure(jobs, core, shares, pool.milli, settings.costs, watch)

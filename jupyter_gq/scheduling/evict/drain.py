@@ -43,7 +43,6 @@ def _can_leave(holder: Workload, evictions: Evictions) -> bool:
 
 
 def _evict_from(node: str, holder: Workload, allocations: Allocations, evictions: Evictions) -> None:
-    """Evict a workload or a replica from a node that is being drained."""
     if isinstance(holder, Replica):
         allocations.release(holder)
         sentence = partial(notices.describe_drain, node=node)

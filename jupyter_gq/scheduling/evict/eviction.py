@@ -77,7 +77,6 @@ def evict_victims(
 def _evict_victim(
     evictions: Evictions, victim: Workload, preemptor: Workload, reason: EvictReason, sentence: Sentence
 ) -> None:
-    """Decide the eviction of one victim, with the preemptor and the sentence for the owner of the victim."""
     name = whole_workload(preemptor).id
     if isinstance(victim, Replica):
         evictions.evict_replica(

@@ -50,7 +50,6 @@ def preempt(inputs: CycleInputs, allocations: Allocations, evictions: Evictions)
 
 
 def _preempt_for(allocations: Allocations, workload: Workload, victims: VictimIndex) -> list[Workload] | None:
-    """Return victims of lower priority in the same queue; [] = no victim is needed; None = it does not help."""
     account = allocations.account(workload)
     if not account.known:
         return None
